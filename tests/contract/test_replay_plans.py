@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import from_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, Source, WarcFile
+from holdfast.index.queries import snapshot
 from holdfast.replay import finding, memento, pages
 from holdfast.replay.address import AddressListing
 from holdfast.replay.cdx import queries as cdx
@@ -66,7 +67,7 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "time map": lambda s: memento.time_map(s, "http://example.org/p7", "link", "1709294400000000.5", size=5),
     "calendar": lambda s: pages.listing(s, AddressListing("2024", "http://example.org/p7", False), HERE),
     "addresses": lambda s: finding.addresses(s, "org,example)/p", "org,example)/q", limit=20),
-    "one": lambda s: finding.shown(s, 9),
+    "one": lambda s: snapshot(s, 9),
     "cdx one": lambda s: cdx.batch(s, ONE, behind=None, reverse=False, period=EVER, limit=20),
     "cdx one behind": lambda s: cdx.batch(
         s, ONE, behind=Spot("org,example)/p7", NOW + timedelta(hours=4), 3), reverse=False, period=EVER, limit=20

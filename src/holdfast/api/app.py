@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from asyncio import Semaphore
+from contextlib import ExitStack
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast import __version__
+from holdfast import __version__, config
 from holdfast.api import errors
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, Work
@@ -26,7 +27,7 @@ from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.search.search import SearchService
-from holdfast.wiring.archive import Archive
+from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.jobs import JobService
 
 _ANYWHERE = (400, 414, 422, 429, 500, 503)
@@ -126,3 +127,23 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     return app
+
+
+def application() -> ASGIApp:
+    """Return the application for the settings in force, as the server starts it: it closes the archive at its end.
+
+    Unavailable or Invalid if the archive cannot be opened.
+    """
+    stack = ExitStack()
+    archive = stack.enter_context(open_archive(config.load()))
+    app = create_app(archive)
+
+    async def closing(scope: Scope, receive: Receive, send: Send) -> None:
+        async def seen(message: Message) -> None:
+            if message["type"] in ("lifespan.shutdown.complete", "lifespan.shutdown.failed"):
+                stack.close()
+            await send(message)
+
+        await app(scope, receive, seen if scope["type"] == "lifespan" else send)
+
+    return closing

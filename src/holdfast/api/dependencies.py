@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import Semaphore
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date
-from typing import Annotated
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Annotated, NamedTuple
 
+from anyio import from_thread
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import contextmanager_in_threadpool
 from sqlalchemy.orm import Session
+from starlette.types import Scope
 
 from holdfast.api.figures import CountedTotals, Work
 from holdfast.config import Settings
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Unavailable
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import source_by_code
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.jobs import JobService
 
 SESSIONS = 5
 """Sessions of requests that are open at once."""
@@ -104,3 +110,88 @@ def source_id_of(session: Session, code: str | None) -> int | None:
     if found is None:
         raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
     return found.id
+
+
+def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
+    """Return who asks; None if that is no address: a proxy that we trust may hand on what a client made up."""
+    peer = scope.get("client")
+    try:
+        return ip_address(str(peer[0])) if peer else None
+    except ValueError:
+        return None
+
+
+_WAIT_S = 10.0
+"""How long a change waits for its turn. It waits on the event loop, where that costs no thread: readers go on."""
+
+
+class AdminWrite(NamedTuple):
+    """The job service, for as long as one request is served: no other request writes meanwhile."""
+
+    job_service: JobService
+    actor: str
+
+    def write(self) -> AbstractContextManager[Session]:
+        """Open a short transaction; what is audited in it is in the name of who asked."""
+        return self.job_service.write(self.actor)
+
+
+class WriteTurns(NamedTuple):
+    """The job service for work of many short transactions: each has a turn of its own, so that others come between."""
+
+    job_service: JobService
+    actor: str
+    turn: asyncio.Semaphore
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """Wait for a turn and open a short transaction; only on the thread of a route."""
+        from_thread.run(_wait_for, self.turn)
+        try:
+            with self.job_service.write(self.actor) as session:
+                yield session
+        finally:
+            from_thread.run_sync(self.turn.release)
+
+
+async def job_service_of(request: Request) -> JobService:
+    """Return the job service of this process, for reading only."""
+    job_service: JobService = request.app.state.job_service
+    return job_service
+
+
+def actor_of(request: Request) -> str:
+    """Return who asks, and from where: `admin@203.0.113.7`."""
+    return f"admin@{peer_of(request.scope) or 'unknown'}"
+
+
+async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
+    """Wait for the turn to write, and hold it while the route runs; Unavailable if that takes too long."""
+    turn: asyncio.Semaphore = request.app.state.turn
+    await _wait_for(turn)
+    try:
+        yield AdminWrite(request.app.state.job_service, actor_of(request))
+    finally:
+        turn.release()
+
+
+async def open_turns(request: Request) -> WriteTurns:
+    """Give the job service for as many turns as are needed."""
+    return WriteTurns(request.app.state.job_service, actor_of(request), request.app.state.turn)
+
+
+async def _wait_for(turn: asyncio.Semaphore) -> None:
+    # SQLite has one writer, and its own waiting would hold one of the few threads that routes run on.
+    try:
+        async with asyncio.timeout(_WAIT_S):
+            await turn.acquire()
+    except TimeoutError:
+        raise Unavailable("other changes are still being written; try again in a moment") from None
+
+
+JobServiceDep = Annotated[JobService, Depends(job_service_of)]
+AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
+"""For one short change. A route that has it opens no session of its own."""
+WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]
+"""For a change that is made in portions."""
+DeskDep, HandDep, TurnsDep = JobServiceDep, AdminWriteDep, WriteTurnsDep

@@ -10,11 +10,12 @@ at its next portion (`holdfast.cancellation`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from threading import Event
-from typing import NamedTuple, TypeVar
+from typing import AnyStr, NamedTuple, TypeVar
 
 from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
@@ -180,6 +181,29 @@ class _WatchedStream(StreamingResponse):
         """Wait until the client leaves, and say so."""
         await super().listen_for_disconnect(receive)
         self._left.set()
+
+
+def gathered(pieces: Iterable[AnyStr], *, size: int) -> Iterator[AnyStr]:
+    """Yield pieces joined to at least this size: a message for each line would cost more than the line."""
+    held: list[AnyStr] = []
+    length = 0
+    for piece in pieces:
+        held.append(piece)
+        length += len(piece)
+        if length >= size:
+            yield held[0][:0].join(held)
+            held, length = [], 0
+    if held:
+        yield held[0][:0].join(held)
+
+
+def gzipped(pieces: Iterable[bytes], *, level: int) -> Iterator[bytes]:
+    """Yield a stream as one gzip file, a piece as soon as the packer gives one."""
+    packer = zlib.compressobj(level, zlib.DEFLATED, zlib.MAX_WBITS + 16)  # + 16: with the head and tail of a gzip file
+    for piece in pieces:
+        if packed := packer.compress(piece):
+            yield packed
+    yield packer.flush()
 
 
 async def heavily(request: Request, work: Callable[[], Response | Streamed]) -> Response:

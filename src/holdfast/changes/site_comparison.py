@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
@@ -157,11 +157,12 @@ class SiteKind(StrEnum):
     """It was there, and could not be captured again."""
 
 
-class SiteEntry(NamedTuple):
-    """One page."""
+class PageDifference(NamedTuple):
+    """What became of one page from an earlier set of pages to a later: of two executions, or of two editions."""
 
-    kind: SiteKind
-    url: str
+    kind: str
+    """A `SiteKind`. Editions know `withdrawn` beside them, and then no address is given."""
+    url: str | None = None
     """Where it is; where it was, if it is gone."""
     from_url: str | None = None
     """Where it was, if it moved."""
@@ -190,12 +191,12 @@ class Cursor(NamedTuple):
 class SiteSlice(NamedTuple):
     """A stretch of the walk."""
 
-    entries: tuple[SiteEntry, ...]
+    entries: tuple[PageDifference, ...]
     following: Cursor | None
     """Where to go on; None at the end."""
 
 
-def walk_site(database: Database, earlier: int, later: int) -> Iterator[SiteEntry]:
+def walk_site(database: Database, earlier: int, later: int) -> Iterator[PageDifference]:
     """Yield what became of every page; NotFound, SourcesDiffer or Invalid if the two cannot be compared."""
     cursor: Cursor | None = Cursor()
     while cursor is not None:
@@ -241,7 +242,7 @@ class _Walk:
         self._a, self._b = executions
         self._moves: dict[int, list[tuple[SiteCapture, SiteCapture]]] = {}
 
-    def later(self, held: SiteCapture) -> SiteEntry | None:
+    def later(self, held: SiteCapture) -> PageDifference | None:
         """Say what became of a page that the later execution has; None if another capture speaks for it."""
         before, now = self._both.get((self._a, held.url_hash)), self._both[self._b, held.url_hash]
         if now.id != held.id:
@@ -251,23 +252,25 @@ class _Walk:
             if before is None or not was_there:
                 return None
             if now.has_failed:
-                return SiteEntry(SiteKind.ERROR, now.url, None, before.id, now.id)
-            return None if self._moved_away(before) else SiteEntry(SiteKind.GONE, before.url, None, before.id, now.id)
+                return PageDifference(SiteKind.ERROR, now.url, None, before.id, now.id)
+            return (
+                None if self._moved_away(before) else PageDifference(SiteKind.GONE, before.url, None, before.id, now.id)
+            )
         if before is None or not was_there:
             origin = next((a for a, b in self._moves_of(now) if b.url_hash == now.url_hash), None)
             if origin is None:
-                return SiteEntry(SiteKind.NEW, now.url, None, None, now.id)
-            return SiteEntry(SiteKind.MOVED, now.url, origin.url, origin.id, now.id)
+                return PageDifference(SiteKind.NEW, now.url, None, None, now.id)
+            return PageDifference(SiteKind.MOVED, now.url, origin.url, origin.id, now.id)
         same = before.body_hash is not None and before.body_hash == now.body_hash
-        return SiteEntry(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
+        return PageDifference(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
 
-    def earlier(self, held: SiteCapture) -> SiteEntry | None:
+    def earlier(self, held: SiteCapture) -> PageDifference | None:
         """Say that a page which only the earlier execution has is gone; None if it moved, or was told of before."""
         if (self._b, held.url_hash) in self._both or self._both[self._a, held.url_hash].id != held.id:
             return None
         if not held.is_ok or self._moved_away(held):
             return None
-        return SiteEntry(SiteKind.GONE, held.url, None, held.id, None)
+        return PageDifference(SiteKind.GONE, held.url, None, held.id, None)
 
     def _moved_away(self, before: SiteCapture) -> bool:
         return any(a.url_hash == before.url_hash for a, _ in self._moves_of(before))
@@ -293,8 +296,8 @@ class _Walk:
         return list(zip(only_in(self._a, self._b), only_in(self._b, self._a), strict=False))
 
 
-def count(entries: Iterator[SiteEntry], counts: Counter[str]) -> Iterator[SiteEntry]:
-    """Pass entries on, and count them by kind."""
-    for entry in entries:
-        counts[entry.kind.value] += 1
-        yield entry
+def count_kinds(differences: Iterable[PageDifference], counts: Counter[str]) -> Iterator[PageDifference]:
+    """Pass differences on, and count them by kind."""
+    for difference in differences:
+        counts[difference.kind] += 1
+        yield difference

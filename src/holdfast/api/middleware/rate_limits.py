@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, NamedTuple
 
 from limits import RateLimitItemPerMinute
@@ -177,15 +176,6 @@ class Rates:
             return 0
         reset = self._limiter.get_window_stats(item, tier.name, address).reset_time
         return max(1, math.ceil(reset - self._clock.monotonic()))
-
-
-def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
-    """Return who asks; None if that is no address: a proxy that we trust may hand on what a client made up."""
-    peer = scope.get("client")
-    try:
-        return ip_address(str(peer[0])) if peer else None
-    except ValueError:
-        return None
 
 
 def address_of(scope: Scope) -> str:

@@ -25,6 +25,7 @@ from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.snapshots import SnapshotId
+from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.changes import (
     ChangeEvent,
     ChangeList,
@@ -39,7 +40,7 @@ from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
 from holdfast.changes.listing import MAX_ITEMS, ChangeScope, rss, span
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_html, diff_object
-from holdfast.changes.site_comparison import SLICE, Cursor, SiteEntry, SiteKind, site_slice
+from holdfast.changes.site_comparison import SLICE, Cursor, PageDifference, SiteKind, site_slice
 from holdfast.errors import NotFound
 from holdfast.index.queries import document_of, snapshot
 from holdfast.jobs.imports import job_names
@@ -57,7 +58,7 @@ def changes(
     archive: ArchiveDep,
     session: SessionDep,
     source: SourceCode = None,
-    job_id: Annotated[int | None, Query(alias="jobId", ge=0, lt=1 << 63, description="Only this crawl.")] = None,
+    job_id: Annotated[RowId | None, Query(alias="jobId", description="Only this crawl.")] = None,
     latest: Annotated[bool, Query(description="Only the latest crawl of each source.")] = False,
     include_unchanged: Annotated[bool, Query(alias="includeUnchanged")] = False,
     from_: Since = None,
@@ -90,9 +91,9 @@ def changes(
 async def compare(
     request: Request,
     archive: ArchiveDep,
-    to_snapshot_id: Annotated[int, Query(alias="toSnapshotId", ge=0, lt=1 << 63)],
+    to_snapshot_id: Annotated[RowId, Query(alias="toSnapshotId")],
     from_snapshot_id: Annotated[
-        int | None, Query(alias="fromSnapshotId", ge=0, lt=1 << 63, description="The capture before it if left out.")
+        RowId | None, Query(alias="fromSnapshotId", description="The capture before it if left out.")
     ] = None,
     mode: Annotated[
         TextMode, Query(description="The page's content, or all that it shows: navigation and footer too.")
@@ -155,8 +156,8 @@ def feed(request: Request, archive: ArchiveDep, session: SessionDep, source: Sou
 async def site(
     request: Request,
     archive: ArchiveDep,
-    from_: Annotated[int, Query(alias="from", ge=0, lt=1 << 63, description="The earlier crawl's number.")],
-    to: Annotated[int, Query(ge=0, lt=1 << 63, description="The later crawl's number.")],
+    from_: Annotated[RowId, Query(alias="from", description="The earlier crawl's number.")],
+    to: Annotated[RowId, Query(description="The later crawl's number.")],
     include_unchanged: Annotated[bool, Query(alias="includeUnchanged")] = False,
     limit: Annotated[int, Query(ge=1, le=20_000, description="Captures to look at in this request.")] = 5000,
     after: Annotated[str | None, Query(max_length=32, description="`next` of the answer before.")] = None,
@@ -188,16 +189,16 @@ def _site_lines(
         with archive.database.read() as session:
             found = site_slice(session, *executions, cursor, limit=most)
         for entry in found.entries:
-            counts[entry.kind.value] += 1
-            if unchanged or entry.kind is not SiteKind.UNCHANGED:
+            counts[entry.kind] += 1
+            if unchanged or entry.kind != SiteKind.UNCHANGED:
                 yield _line(_site_object(entry))
         cursor, limit = found.following, limit - most
     yield _line({"counts": dict(counts), "next": None if cursor is None else str(cursor)})
 
 
-def _site_object(entry: SiteEntry) -> dict[str, object]:
+def _site_object(entry: PageDifference) -> dict[str, object]:
     return {
-        "type": entry.kind.value,
+        "type": entry.kind,
         "url": entry.url,
         "fromUrl": entry.from_url,
         "fromSnapshotId": entry.from_snapshot_id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Annotated, NamedTuple
@@ -13,10 +12,11 @@ from starlette.responses import Response, StreamingResponse
 from holdfast import failpoints
 from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site_of, source_id_of
 from holdfast.api.errors import ExportTooLarge, answers
-from holdfast.api.heavy import Streamed, export
+from holdfast.api.heavy import Streamed, export, gathered, gzipped
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.editions import Code, Year, edition_of
 from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
+from holdfast.api.schemas.base import RowId
 from holdfast.changes.listing import span
 from holdfast.errors import Invalid, NotFound
 from holdfast.exports.package import export_cdxj
@@ -42,7 +42,7 @@ _FORMATS = [form.value for form in Format]
 _GATHERED_BYTES = 64 * 1024
 Form = Annotated[Format, Query(alias="format", description="jsonl (ndjson is the same) or csv.")]
 Compressed = Annotated[bool, Query(description="Whether the file is gzip-compressed.")]
-AfterId = Annotated[int | None, Query(alias="afterId", ge=0, lt=1 << 63, description="Rows behind this id.")]
+AfterId = Annotated[RowId | None, Query(alias="afterId", description="Rows behind this id.")]
 Limit = Annotated[int | None, Query(ge=1, description="Rows at most.")]
 
 
@@ -141,7 +141,7 @@ async def export_changes(
 async def export_cdxj_index(
     request: Request,
     archive: ArchiveDep,
-    job_id: Annotated[int | None, Query(alias="jobId", ge=0, lt=1 << 63, description="The crawl's number.")] = None,
+    job_id: Annotated[RowId | None, Query(alias="jobId", description="The crawl's number.")] = None,
     source: SourceCode = None,
     compressed: Compressed = False,
 ) -> Response:
@@ -199,30 +199,14 @@ def _stream(
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     if request.method == "HEAD":
         return Response(headers=headers, media_type=media_type)
-    pieces = _gathered(lines)
-    return Streamed(_packed(pieces) if compressed else pieces, media_type, headers)
+    pieces = gathered(_reaching(lines), size=_GATHERED_BYTES)
+    return Streamed(gzipped(pieces, level=6) if compressed else pieces, media_type, headers)
 
 
-def _gathered(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines in pieces: a message for each would cost more than the line."""
+def _reaching(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines; the first step may be stalled by a test."""
     failpoints.reach("export.piece")
-    held: list[bytes] = []
-    size = 0
-    for line in lines:
-        held.append(line)
-        size += len(line)
-        if size >= _GATHERED_BYTES:
-            yield b"".join(held)
-            held, size = [], 0
-    yield b"".join(held)
-
-
-def _packed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    for piece in pieces:
-        if packed := packer.compress(piece):
-            yield packed
-    yield packer.flush()
+    yield from lines
 
 
 def _demand_enabled(archive: Archive) -> None:
@@ -230,7 +214,7 @@ def _demand_enabled(archive: Archive) -> None:
         raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
 
 
-ExecutionId = Annotated[int, Path(description="The crawl's number.", ge=0, lt=1 << 63)]
+ExecutionId = Annotated[RowId, Path(description="The crawl's number.")]
 
 
 @router.head("/api/executions/{id}.wacz", include_in_schema=False, name="wacz_file_head")

@@ -10,13 +10,13 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
 from holdfast import feedback
-from holdfast.api.admin_writes import HandDep
-from holdfast.api.dependencies import ArchiveDep, SessionDep, UsageDep
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
 from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.middleware.headers import is_own_origin
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
+from holdfast.api.schemas.base import RowId
 from holdfast.db.models import IssueReport
 from holdfast.feedback import (
     Category,
@@ -46,17 +46,7 @@ def send_report(archive: ArchiveDep, usage: UsageDep, form: ReportForm) -> Repor
 def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receipt:
     """Keep what a reader sent, and count it; return what to tell the reader."""
     receipt = submit(
-        archive.database,
-        archive.clock,
-        ProblemReport(
-            category=form.category,
-            description=form.description,
-            snapshot_id=form.snapshot_id,
-            original_url=form.original_url,
-            reporter_email=form.reporter_email,
-            page_url=form.page_url,
-            website=form.website or "",
-        ),
+        archive.database, archive.clock, ProblemReport(**form.model_dump(by_alias=False, exclude_none=True))
     )
     if receipt.report_id is not None and archive.settings.api.usage:
         usage.count(Use.REPORT)
@@ -64,7 +54,7 @@ def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receip
 
 
 admin_router = APIRouter(prefix="/api/admin/reports", tags=["admin"], dependencies=[ADMIN])
-ReportId = Annotated[int, Path(ge=0, lt=1 << 63, description="A report's id.", examples=[1])]
+ReportId = Annotated[RowId, Path(description="A report's id.", examples=[1])]
 
 
 @admin_router.get("", responses=answers(403, 422, 503))
@@ -90,10 +80,10 @@ def report_detail(session: SessionDep, id: ReportId) -> ReportDetail:
 
 
 @admin_router.patch("/{id}", responses=answers(403, 404, 413, 415, 422, 503))
-def triage_report(hand: HandDep, id: ReportId, form: ReportChanges) -> ReportDetail:
+def triage_report(admin: AdminWriteDep, id: ReportId, form: ReportChanges) -> ReportDetail:
     """Say how far a report is, and note what was found out; the audit log says who did."""
-    with hand.write() as session:
-        return _shown(triage(session, hand.job_service.clock, id, status=form.status, notes=form.notes))
+    with admin.write() as session:
+        return _shown(triage(session, admin.job_service.clock, id, status=form.status, notes=form.notes))
 
 
 def _shown(row: IssueReport) -> ReportDetail:
@@ -132,7 +122,7 @@ def style() -> Response:
 
 @form_router.get("/report")
 def report_form(
-    snapshot_id: Annotated[int | None, Query(alias="snapshotId", ge=0, lt=1 << 63)] = None,
+    snapshot_id: Annotated[RowId | None, Query(alias="snapshotId")] = None,
     url: Annotated[str | None, Query(max_length=2048)] = None,
 ) -> HTMLResponse:
     """Show the form, filled with the capture that it is about."""

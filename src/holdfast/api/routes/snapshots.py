@@ -12,6 +12,7 @@ from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
+from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     Keyword,
     LatestCapture,
@@ -31,7 +32,7 @@ from holdfast.replay.origins import browse_url
 from holdfast.urls import parse, url_hash
 
 router = APIRouter(tags=["snapshots"], dependencies=[PUBLIC])
-SnapshotId = Annotated[int, Path(description="A snapshot's id.", ge=0, lt=1 << 63)]
+SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 
 
 @router.get("/api/snapshot/{id}", responses=answers(404, 422, 503))
@@ -84,7 +85,7 @@ def resolve(
     timestamp: Annotated[
         str | None, Query(pattern=r"^[0-9]{14}$", description="14 digits, UTC; now if left out.")
     ] = None,
-    job_id: Annotated[int | None, Query(alias="jobId", ge=0, lt=1 << 63, description="Only this crawl.")] = None,
+    job_id: Annotated[RowId | None, Query(alias="jobId", description="Only this crawl.")] = None,
 ) -> Resolved:
     """Return the capture that answers for an address and a moment: the page, its www and scheme twins, its group."""
     digits = timestamp or digits14(archive.clock.now())

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
-from holdfast.api.admin_writes import AdminWrite, DeskDep, HandDep
 from holdfast.api.capture_queries import (
     CaptureExtent,
     CrawlSummary,
@@ -18,7 +17,7 @@ from holdfast.api.capture_queries import (
     extent_of_execution,
     newest_crawls,
 )
-from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep
+from holdfast.api.dependencies import AdminWrite, ArchiveDep, DeskDep, HandDep, SessionDep, TotalsDep
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.routes.jobs import Limit, Offset

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
-from holdfast.api.schemas.base import Answer, RequestForm, check_fields
+from holdfast.api.schemas.base import Answer, RequestForm, RowId, check_fields
 from holdfast.feedback import Category, ReportStatus
 
 
@@ -316,7 +316,7 @@ class ReportForm(Answer):
 
     category: Category
     description: Sentences
-    snapshot_id: int | None = Field(None, ge=0, lt=1 << 63)
+    snapshot_id: RowId | None = None
     original_url: Line | None = None
     reporter_email: Email | None = None
     page_url: Line | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -16,6 +16,8 @@ class Answer(BaseModel):
 
 
 MAX_ID = (1 << 63) - 1
+RowId = Annotated[int, Field(ge=0, le=MAX_ID)]
+"""An id in a path, a query or a form. A larger number is refused here: a database driver would break on it."""
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
 _FIELDS = 100
