@@ -194,4 +194,6 @@ AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
 """For one short change. A route that has it opens no session of its own."""
 WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]
 """For a change that is made in portions."""
-DeskDep, HandDep, TurnsDep = JobServiceDep, AdminWriteDep, WriteTurnsDep
+DeskDep = JobServiceDep
+HandDep = AdminWriteDep
+TurnsDep = WriteTurnsDep
