@@ -30,8 +30,8 @@ from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.jobs import JobService
 
+# What any route may answer, beside what it says itself.
 _ANYWHERE = (400, 414, 422, 429, 500, 503)
-"""What any route may answer, beside what it says itself."""
 
 _SCHEMES = {
     "adminBearer": {"type": "http", "scheme": "bearer", "description": "HOLDFAST_API_ADMIN_TOKEN."},

@@ -168,8 +168,8 @@ def ends_of_execution(session: Session, execution_id: int) -> list[datetime]:
     return [moment for moment in found if moment is not None]
 
 
+# Pages are counted up to here: an operator pages through a list and does not wait for the count of millions.
 _COUNTED = 100_000
-"""Pages are counted up to here: an operator pages through a list and does not wait for the count of millions."""
 
 
 class PageWindow(NamedTuple):

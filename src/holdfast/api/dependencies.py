@@ -121,8 +121,8 @@ def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
         return None
 
 
+# How long a change waits for its turn. It waits on the event loop, where that costs no thread: readers go on.
 _WAIT_S = 10.0
-"""How long a change waits for its turn. It waits on the event loop, where that costs no thread: readers go on."""
 
 
 class AdminWrite(NamedTuple):

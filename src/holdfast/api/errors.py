@@ -186,8 +186,8 @@ STATUS: dict[type[errors.HoldfastError], int] = {
 }
 """The nearest ancestor decides; a room whose error needs another status adds a row."""
 
+# Document 003's routes, which say 400 for bad input and for illegal transitions.
 _OLD_PREFIXES = ("/api/v1/", "/api/v2/")
-"""Document 003's routes, which say 400 for bad input and for illegal transitions."""
 
 CODES_BY_STATUS = {
     400: "bad_request",
@@ -292,10 +292,10 @@ def _told_as(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError
     return told
 
 
+# The folders of an absolute path of this machine; the name of the file at its end may be told.
 _PATH = re.compile(
     r"(?<![\w/.:<])/(?!(?:api|web|cdx|docs|report|health|metrics|openapi)\b)(?:[^/\s;,'\")]*/)+(?=[^/\s])"
 )
-"""The folders of an absolute path of this machine; the name of the file at its end may be told."""
 
 
 def _without_paths(error: errors.HoldfastError) -> errors.HoldfastError:

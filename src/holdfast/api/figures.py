@@ -22,15 +22,15 @@ from holdfast.jobs.views.listing import admin_counts, cleanup_counts, settled_pa
 _log = log.get()
 AT_ONCE_S = 0.05
 """A count that took longer last time is made beside the requests."""
+# Such a count waits ten times what the last one took, so that it never costs more than a tenth of a core; asking
+# whether it is needed does the same.
 _REST = 10.0
-"""Such a count waits ten times what the last one took, so that it never costs more than a tenth of a core; asking
-whether it is needed does the same."""
 _BEARABLE_S = 1.0
+# A count of up to a second is waited for if the last one is a hundred times as old as it took: who looks in once an
+# hour is not told what was true an hour ago.
 _OLD = 100.0
-"""A count of up to a second is waited for if the last one is a hundred times as old as it took: who looks in once an
-hour is not told what was true an hour ago."""
+# Asking is long from this share of a long count on: 10 ms, or about 100,000 WARC files.
 _ASKING = 0.2
-"""Asking is long from this share of a long count on: 10 ms, or about 100,000 WARC files."""
 T = TypeVar("T")
 
 
@@ -117,8 +117,8 @@ class Counting(Generic[T]):
         return found
 
 
+# A source that everybody may use to try things, and nobody is shown (1.6 of the facts).
 _UNLISTED = "test"
-"""A source that everybody may use to try things, and nobody is shown (1.6 of the facts)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,12 +31,12 @@ HEAVY_THREADS = 3
 """Steps of such work at once: with more, they would take the interpreter from everybody else."""
 EXPORT_THREADS = 2
 """Exports and packages that are begun at once; their pieces are then read on the threads of all heavy work."""
+# Requests that may wait for their first step; more are refused at once.
 _WAITING = 8
-"""Requests that may wait for their first step; more are refused at once."""
 _WAIT_S = 5.0
+# Streamed answers at once that hold a folder, open files and memory until they are read: a slow reader takes none of
+# the threads, but all of these.
 _HOLDING = 8
-"""Streamed answers at once that hold a folder, open files and memory until they are read: a slow reader takes none of
-the threads, but all of these."""
 _T = TypeVar("_T")
 
 

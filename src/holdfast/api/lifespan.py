@@ -27,8 +27,8 @@ from holdfast.wiring.archive import Archive
 _REST_S = 2.0
 _DRAIN_S = 5.0
 _EVENTS = 200
+# Between two looks whether the link signals are due.
 _LOOK_S = 60.0
-"""Between two looks whether the link signals are due."""
 _FEW_PAGES = 50_000
 _log = log.get()
 

@@ -35,10 +35,10 @@ from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, visible
 
 _FACES = 5
 _GROUPS_AT_ONCE = 500
+# Ids of one statement: databases bind a bounded number of them.
 _PART = 1_000
-"""Ids of one statement: databases bind a bounded number of them."""
+# Groups with withdrawn captures that are counted anew; beyond, withdrawn ones are in the totals.
 _MAX_TOUCHED = 10_000
-"""Groups with withdrawn captures that are counted anew; beyond, withdrawn ones are in the totals."""
 
 
 _FIGURES = (
@@ -51,8 +51,8 @@ _FIGURES = (
     func.count(ExecutionCount.owner_id),
     func.max(ExecutionCount.updated_at),
 )
+# One statement for all, put together once: that costs more than what it reads.
 _STATE = select(*(select(figure).scalar_subquery() for figure in _FIGURES))
-"""One statement for all, put together once: that costs more than what it reads."""
 
 
 def state_of_archive(session: Session) -> tuple[object, ...]:
@@ -309,8 +309,8 @@ def counts_by_source(session: Session) -> list[tuple[str, dict[str, Any]]]:
     return [(row[0], row[1]) for row in rows]
 
 
+# Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not.
 _WORKER_KINDS = ("worker", "runner")
-"""Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not."""
 
 
 def active_workers(session: Session, clock: Clock) -> list[Owner]:

@@ -140,18 +140,18 @@ def _merged(pieces: list[AlignedRun]) -> Iterator[AlignedRun]:
         yield held
 
 
+# 2,000 by 2,000 words, 1.5 ms; a longer line keeps what both ends share.
 _MAX_CELLS = 4_000_000
-"""2,000 by 2,000 words, 1.5 ms; a longer line keeps what both ends share."""
+# Lines longer than this together are not cut into words: only what their two ends share is the same.
 _MAX_CHARS = 200_000
-"""Lines longer than this together are not cut into words: only what their two ends share is the same."""
 MAX_COMPARED_CHARS = 500_000
 """Characters of one comparison that are cut into words altogether; the rest keeps what its ends share."""
+# Lines of a rewritten block that are held against each other: 40 by 40.
 _MAX_PAIRINGS = 1_600
-"""Lines of a rewritten block that are held against each other: 40 by 40."""
 _COMPARED_CHARS = 400
+# Likeness in percent above which a new line is an old one rewritten; at 45 a sentence with half its words replaced is,
+# and two sentences that share only their function words are not.
 _ALIKE = 45.0
-"""Likeness in percent above which a new line is an old one rewritten; at 45 a sentence with half its words replaced is,
-and two sentences that share only their function words are not."""
 
 # Scripts without blanks between words are compared by character; all others by word, blank and mark.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"

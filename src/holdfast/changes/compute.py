@@ -26,13 +26,13 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.index.queries import mark_compared
 
+# Captures of one transaction: 64 take 38 ms on SQLite, 76 at most on a busy machine; nobody else writes meanwhile.
 _BATCH = 64
-"""Captures of one transaction: 64 take 38 ms on SQLite, 76 at most on a busy machine; nobody else writes meanwhile."""
+# How often a source is gone through again for captures whose neighbours changed while they were compared.
 _PASSES = 3
-"""How often a source is gone through again for captures whose neighbours changed while they were compared."""
 _FOLLOWERS = 50
+# Later captures that one transaction looks at, and as many more as follow the last capture that it takes.
 _STEPS = 128
-"""Later captures that one transaction looks at, and as many more as follow the last capture that it takes."""
 Pair = tuple[int, int]
 
 
@@ -169,8 +169,8 @@ class _Run:
             self.result.types[verdict.type.value] += 1
 
 
+# A capture, what to say of it, and the capture of the batch for whose sake it is said.
 _Plan = tuple[ComparedCapture, ChangeVerdict, int]
-"""A capture, what to say of it, and the capture of the batch for whose sake it is said."""
 
 
 class _Plans(NamedTuple):

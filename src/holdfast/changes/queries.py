@@ -28,8 +28,8 @@ from holdfast.types import BROKEN_OFF
 from holdfast.withdrawals.queries import take_changes_turn
 from holdfast.withdrawals.visibility import visible
 
+# Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`.
 _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
-"""Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`."""
 
 
 def take_turn(session: Session) -> None:
@@ -55,8 +55,8 @@ _CAPTURES = select(
     _SHOWN.label("counts"),
     Snapshot.compared,
 ).outerjoin(Document, Document.id == Snapshot.document_id)
+# Statements are built once: SQLAlchemy takes longer to put one together than SQLite takes to answer it.
 _BY_ID = _CAPTURES.where(Snapshot.id.in_(bindparam("ids", expanding=True))).order_by(Snapshot.id)
-"""Statements are built once: SQLAlchemy takes longer to put one together than SQLite takes to answer it."""
 
 
 def _capture(row: Row[*tuple[Any, ...]]) -> ComparedCapture:

@@ -19,8 +19,8 @@ from holdfast.index.queries import CaptureRange, holding_of
 from holdfast.types import BROKEN_OFF
 from holdfast.withdrawals.visibility import visible
 
+# Captures of one document that are looked at to find out whether a page moved.
 _MAX_TWINS = 50
-"""Captures of one document that are looked at to find out whether a page moved."""
 
 
 class SiteCapture(NamedTuple):

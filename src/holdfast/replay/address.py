@@ -20,8 +20,8 @@ _AFTER = "?after="
 _SCHEME = re.compile(r"([a-z][a-z0-9+.\-]{0,31}):(?=/)", re.IGNORECASE)
 _ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]{0,31}:", re.IGNORECASE)
 _PORT = re.compile(r"[a-z0-9.\-]{1,253}:[0-9]", re.IGNORECASE)
+# What may stand in an address inside a header or a link: everything but blanks, quotes, brackets, controls.
 _KEPT = "!#$%&'()*+,/:;=?@[]~-._"
-"""What may stand in an address inside a header or a link: everything but blanks, quotes, brackets, controls."""
 _ODD = re.compile(rf"[^A-Za-z0-9{re.escape(_KEPT)}]")
 
 

@@ -226,18 +226,18 @@ class HeldBody:
 
 MAX_REWRITTEN = 16 * 1024 * 1024
 """Larger documents are not rewritten; none that people read is that large."""
+# Where a body that has to be decoded is cut; what is stored plain is sent whole, piece by piece.
 _MAX_DECODED = 64 * 1024 * 1024
-"""Where a body that has to be decoded is cut; what is stored plain is sent whole, piece by piece."""
 _WHOLE = 1024 * 1024
 MEMORY = MemoryBudget(3 * _MAX_DECODED)
 """For bodies that are held whole, of all requests together: three of the largest, or a hundred pages."""
+# What decoding makes of a byte at most (`DecodeCaps`).
 _RATIO = 200
-"""What decoding makes of a byte at most (`DecodeCaps`)."""
+# A page that is rewritten is there as bytes, as text, in pieces and as bytes again.
 _COPIES = 4
-"""A page that is rewritten is there as bytes, as text, in pieces and as bytes again."""
+# Bytes behind the stated length that are taken for a writer's own; more of them, and the writer stored another form of
+# the body than its header speaks of.
 _MAX_EXCESS = 64
-"""Bytes behind the stated length that are taken for a writer's own; more of them, and the writer stored another form of
-the body than its header speaks of."""
 _GZIP = b"\x1f\x8b"
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,63}+/[a-z0-9!#$&^_.+*-]{1,63}", re.I)
 _XHTML = frozenset({"application/xhtml+xml", "application/vnd.wap.xhtml+xml"})

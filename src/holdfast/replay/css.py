@@ -12,8 +12,8 @@ from holdfast.parse.addresses import after_descriptor
 from holdfast.replay.address import Modifier
 from holdfast.replay.links import Deadline
 
+# Characters of an address that has escapes; longer ones are left, and lead nowhere.
 _MAX_ESCAPED = 64 * 1024
-"""Characters of an address that has escapes; longer ones are left, and lead nowhere."""
 Resolve = Callable[[str, str], str | None]
 """From a reference and a modifier to an address in the archive; None leaves it as it is."""
 
@@ -36,11 +36,11 @@ class _Sheet:
         self._text, self._resolve = text, resolve
         self._pieces: list[str] = []
         self._at = self._copied = 0
+        # Whether the next string or url() is that of an @import.
         self._imports = False
-        """Whether the next string or url() is that of an @import."""
         self._depth = 0
+        # The depths at which an image-set() is open: strings just inside one are addresses.
         self._sets: list[int] = []
-        """The depths at which an image-set() is open: strings just inside one are addresses."""
 
     def rewrite(self, deadline: Deadline) -> str:
         while token := _NEXT.search(self._text, self._at):

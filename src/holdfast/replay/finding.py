@@ -217,8 +217,8 @@ def _of_one(url_key: Any, column: Any, *, latest: bool) -> Any:
     )
 
 
+# Captures that are looked at on each side: enough for a redirect, its target and a few broken ones.
 _WINDOW = 8
-"""Captures that are looked at on each side: enough for a redirect, its target and a few broken ones."""
 
 _VARIANT = re.compile(r"^https?://(?:www\d{0,8}\.)?", re.IGNORECASE)
 

@@ -147,8 +147,8 @@ def is_code(content_type: str, destination: str) -> bool:
     return content_type.lower().startswith(_CODE) and (not destination or destination in _CODE_DESTINATIONS)
 
 
+# Blanks are taken possessively: two runs with nothing between them could share them in very many ways.
 _RANGE = re.compile(r"bytes[ \t]*+=[ \t]*+([0-9]{0,18})[ \t]*+-[ \t]*+([0-9]{0,18})[ \t]*+", re.IGNORECASE)
-"""Blanks are taken possessively: two runs with nothing between them could share them in very many ways."""
 
 
 class RangeRefused(Invalid):

@@ -19,8 +19,8 @@ MAX_CHARS = 8192
 """Longer references are not looked up: no archive has them."""
 _MAX_REMEMBERED = 4096
 _ELSEWHERE = re.compile(r"[\x00-\x20]{0,64}(?!https?:)[a-z][a-z0-9+.\-]{0,31}:", re.IGNORECASE)
+# Where a reference leads that is too long to be looked up, so that it does not lead out of the archive.
 _NOWHERE = "http://too-long.invalid/"
-"""Where a reference leads that is too long to be looked up, so that it does not lead out of the archive."""
 
 
 class Links:
@@ -242,8 +242,8 @@ _BY_AS = {
 _OTHER_WINDOWS = frozenset({"_blank", "_new", "_top", "_parent"})
 # A preload is no mere hint: scripts of its own turn it into the style sheet (`onload="this.rel='stylesheet'"`).
 _HINTS = frozenset({"prefetch", "prerender", "preconnect", "dns-prefetch"})
+# What scripts can read once it is marked `crossorigin`: pixels, samples, cues.
 _READ = frozenset({"img", "image", "video", "audio", "source", "track"})
-"""What scripts can read once it is marked `crossorigin`: pixels, samples, cues."""
 
 
 _KINDS = {
@@ -309,8 +309,8 @@ def modifier_of(tag: str, name: str, values: Mapping[str, str], page: Modifier) 
     return _BY_TAG.get(tag, page)
 
 
+# Steps between two looks at the clock: a step costs about a microsecond, a look half of one.
 _STRIDE = 256
-"""Steps between two looks at the clock: a step costs about a microsecond, a look half of one."""
 
 
 class TooSlow(Unavailable):
@@ -338,8 +338,8 @@ class Deadline:
                 raise TooSlow("this page takes too long to rewrite; its raw bytes are at /web/<digits>id_/<address>")
 
 
+# Characters that are escaped between two looks at the deadline.
 _STEP_CHARS = 4096
-"""Characters that are escaped between two looks at the deadline."""
 _REFERENCE = re.compile(r"&(?:#([0-9]{1,9});?|#[xX]([0-9a-fA-F]{1,8});?|([A-Za-z][A-Za-z0-9]{0,40})(;?))")
 _SPECIAL = re.compile(r"[&\"<>]|[^\x20-\x7e]")
 _NAMED = {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;"}

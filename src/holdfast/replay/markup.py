@@ -28,12 +28,12 @@ from holdfast.replay.links import (
     unescape,
 )
 
+# How deep documents inside srcdoc attributes are rewritten; deeper ones are emptied.
 _MAX_NESTING = 2
-"""How deep documents inside srcdoc attributes are rewritten; deeper ones are emptied."""
+# Documents inside attributes that get our script, too: it has ten thousand characters.
 _MAX_INNER = 16
-"""Documents inside attributes that get our script, too: it has ten thousand characters."""
+# Characters of an address as it is written, references included; longer ones are not even read.
 _MAX_RAW_ADDRESS = 8 * MAX_CHARS
-"""Characters of an address as it is written, references included; longer ones are not even read."""
 
 _SPACE = r"\t\n\f\r "
 _TAG_NAME = re.compile(rf"[A-Za-z][^{_SPACE}/>]*+")
@@ -67,16 +67,17 @@ _RAW_TEXT = {
 _BLANK = re.compile(rf"[{_SPACE}]*+")
 _BYTE_ORDER_MARKS = ("\ufeff", "\xef\xbb\xbf")
 _CDATA = "<![CDATA["
+# What may stand before the body without beginning it (HTML standard, "in head" and "after head").
 _OF_THE_HEAD = frozenset(
     {"base", "basefont", "bgsound", "link", "meta", "noframes", "noscript", "script", "style", "template", "title"}
 )
-"""What may stand before the body without beginning it (HTML standard, "in head" and "after head")."""
 _FOREIGN = frozenset({"svg", "math"})
+# Elements inside which a drawing or formula holds HTML.
 _HTML_AGAIN = {
     "svg": frozenset({"foreignobject", "desc", "title"}),
     "math": frozenset({"mi", "mo", "mn", "ms", "mtext", "annotation-xml"}),
 }
-"""Elements inside which a drawing or formula holds HTML."""
+# What ends a drawing or formula by standing in it (HTML standard, "rules for parsing tokens in foreign content").
 _BREAKOUT = frozenset(
     {
         "b",
@@ -125,7 +126,6 @@ _BREAKOUT = frozenset(
         "var",
     }
 )
-"""What ends a drawing or formula by standing in it (HTML standard, "rules for parsing tokens in foreign content")."""
 _MAX_FOREIGN = 1000
 
 
@@ -177,8 +177,8 @@ class Markup:
         self._foreign: list[str] = []
         self._pieces: list[str] = []
         self._pending_shim, self._pending_bar = self._shim, bar
+        # The element before the body, `noscript` or `template`, whose content begins no body.
         self._held = ""
-        """The element before the body, `noscript` or `template`, whose content begins no body."""
         self.has_frames = False
         """Whether the page is a frameset, which has no body to put a bar into."""
         self.title = ""

@@ -164,8 +164,8 @@ def _link(moment: datetime, url: str, prefix: str) -> str:
     return f'<a href="{escape(href)}">{moment:%Y-%m-%d}</a>'
 
 
+# Captures that a calendar counts; an address with more says so.
 _COUNTED = 50_000
-"""Captures that a calendar counts; an address with more says so."""
 _LISTED = 1_000
 _ADDRESSES = 100
 

@@ -134,17 +134,17 @@ def _cut(pieces: Iterator[bytes], start: int, end: int) -> Iterator[bytes]:
 
 REWRITER_VERSION = 3
 """Raised with any change of what is sent for the same capture: browsers then ask again."""
+# Captures that are opened before an answer is given up, if their records are damaged.
 _TRIED = 3
-"""Captures that are opened before an answer is given up, if their records are damaged."""
 _BODILESS = (204, 205, 304)
 # A server that is no proxy may not ask for proxy credentials: browsers show an error of their own.
 _UNSENDABLE = {407: 403}
+# Types that browsers run like pages, and that have no place for our bar.
 _MARKED_UP = re.compile(r"image/svg\+xml|(?:text|application)/(?:[a-z0-9.+-]{1,64}\+)?xml")
-"""Types that browsers run like pages, and that have no place for our bar."""
+# Types that browsers show; anything else they would download.
 _SHOWN = re.compile(
     r"(?:text|image|audio|video)/|application/(?:pdf|json|(?:[a-z0-9.+-]{1,64}\+)?(?:xml|json)|javascript)"
 )
-"""Types that browsers show; anything else they would download."""
 _VARY = "accept-encoding, origin, sec-fetch-dest, sec-fetch-mode, sec-fetch-site"
 
 

@@ -281,8 +281,8 @@ def _profiles(
     return found, place.astype(np.int32)
 
 
+# Codes up to here are numbered by a table of that size, in one pass; beyond, by sorting them.
 _COMPACT: Final = 64_000_000
-"""Codes up to here are numbered by a table of that size, in one pass; beyond, by sorting them."""
 
 
 def _compact(codes: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:

@@ -19,8 +19,8 @@ from holdfast.search.segments import DUPLICATE, NOINDEX, TYPE_NAMES
 FACET_VALUES: Final = 20
 _EPOCH: Final = date(1970, 1, 1)
 _DAY_MICROS: Final = 86_400_000_000
+# Up to this many days the histogram is by day, up to ten years by month, beyond by year.
 _DAILY: Final = 62
-"""Up to this many days the histogram is by day, up to ten years by month, beyond by year."""
 _MONTHLY: Final = 120
 
 STATUS_NAMES: Final = ("unknown", "1xx", "2xx", "3xx", "4xx", "5xx")
@@ -185,8 +185,8 @@ def as_pages(columns: Columns, rows: Rows, keys: Keys) -> ShownRows:
     return ShownRows(rows=rows[stands], keys=top[chosen], best=best[chosen])
 
 
+# Keys nearer than this are equal: the order of additions inside the index must not turn two results around.
 _EQUAL: Final = 1e-5
-"""Keys nearer than this are equal: the order of additions inside the index must not turn two results around."""
 
 
 def top(columns: Columns, shown: ShownRows, *, count: int, shorter_first: bool) -> npt.NDArray[np.int64]:

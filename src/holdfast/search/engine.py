@@ -30,15 +30,15 @@ Scores = npt.NDArray[np.float32]
 LANGUAGES: Final = ("en", "fr", "xx")
 """Languages that have a field of their own; `xx` is everything else, folded and not stemmed."""
 
+# Ends every text of trigrams, so that its last letters start a trigram too: a term of two letters is then a prefix.
 _EDGE: Final = "\x01\x01"
-"""Ends every text of trigrams, so that its last letters start a trigram too: a term of two letters is then a prefix."""
 MAX_TEXT_CHARS: Final = 2_000_000
 """Of one document; what is beyond is not indexed."""
+# Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant.
 _VOCABULARY_CHARS: Final = 4_000
-"""Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant."""
+# Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
+# documents do.
 _SHORT_GRAMS: Final = 512
-"""Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
-documents do."""
 _TITLE_WEIGHT: Final = 2.0
 _PHRASE_WEIGHT: Final = 0.5
 

@@ -17,8 +17,8 @@ from holdfast.search.query import Words
 
 _PASSAGE: Final = 200
 _PASSAGES: Final = 2
+# Characters of a text that are looked through: what is shown comes from its start.
 _SEARCHED: Final = 100_000
-"""Characters of a text that are looked through: what is shown comes from its start."""
 _MOST_HITS: Final = 100
 
 

@@ -26,16 +26,16 @@ from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHR
 from holdfast.search.readers import View
 from holdfast.search.substrings import Budget, Substrings
 
+# Letters of a word that is bettered; a longer one is no mistyped word.
 _LONGEST: Final = 32
-"""Letters of a word that is bettered; a longer one is no mistyped word."""
+# First letters of which at most one may be wrong where two edits are looked for.
 _ALIKE: Final = 4
-"""First letters of which at most one may be wrong where two edits are looked for."""
+# Words of one range, the most frequent ones.
 _RANGE: Final = 500
-"""Words of one range, the most frequent ones."""
+# Words that are read for one word at most.
 _READ: Final = 20_000
-"""Words that are read for one word at most."""
+# Near words that are tried until one may be shown.
 _TRIED: Final = 20
-"""Near words that are tried until one may be shown."""
 
 Shown = Callable[[str], bool]
 """Says whether a word stands in anything that may be shown: what was withdrawn is not told by way of a suggestion."""
@@ -83,8 +83,8 @@ def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> str |
     return None
 
 
+# How many edits away, minus the number of documents, and the word: the least is the best.
 _Near = tuple[int, int, str]
-"""How many edits away, minus the number of documents, and the word: the least is the best."""
 
 
 def _one_edit(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
@@ -132,8 +132,8 @@ class MatchMode(StrEnum):
     PAGES = "pages_fastpath"
 
 
+# Titles that are compared letter by letter at most; they all hold every word of the query already.
 _EXACT_TITLES: Final = 2_000
-"""Titles that are compared letter by letter at most; they all hold every word of the query already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +168,8 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
     return replace(match, **more)  # type: ignore[arg-type]
 
 
+# Documents that are looked at to see whether a word stands in anything that may be shown.
 _WITNESSES: Final = 1_000
-"""Documents that are looked at to see whether a word stands in anything that may be shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,14 +35,14 @@ Stopping = Callable[[], bool]
 _OUTBOX_AT_ONCE: Final = 200
 _PAGES_AT_ONCE: Final = 5_000
 _STRUCK_AT_ONCE: Final = 5_000
+# Pages and documents of one commit, held in memory until then: 8,400 pages take 186 MB, with 20,000 a commit 238.
 _COMMIT_EVERY: Final = 4_000
-"""Pages and documents of one commit, held in memory until then: 8,400 pages take 186 MB, with 20,000 a commit 238."""
 _COMMIT_REBUILD: Final = 4_000
 _WITHDRAWAL: Final = "withdrawal"
+# How often an index that is at work says so.
 _BEAT: Final = timedelta(minutes=10)
-"""How often an index that is at work says so."""
+# An index that cannot be seen from here is given up once it has left changes waiting for so long without a word.
 _SILENT: Final = timedelta(hours=1)
-"""An index that cannot be seen from here is given up once it has left changes waiting for so long without a word."""
 
 _log = log.get(room="search")
 

@@ -107,8 +107,8 @@ def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRo
     return [DocumentRow._make(row) for row in session.execute(statement)]
 
 
+# The row that says whose the outbox is; changes are numbered from 1 on.
 _OWNER = 0
-"""The row that says whose the outbox is; changes are numbered from 1 on."""
 
 
 class OutboxOwner(NamedTuple):

@@ -101,11 +101,11 @@ _TABLE: Final = {
     ),
 }
 _DAY_MICROS: Final = 86_400_000_000
+# Slashes beyond this do not count: a deep page is deep.
 _DEEPEST: Final = 8
-"""Slashes beyond this do not count: a deep page is deep."""
 _FULL: Final = float(np.log(101.0))
+# A week is as fresh as it gets.
 _FRESHEST: Final = float(np.log(1 + 365 / 7))
-"""A week is as fresh as it gets."""
 
 
 def breadth_of(question: ParsedQuery) -> Breadth:
@@ -121,10 +121,10 @@ def coefficients(ranking: Ranking, breadth: Breadth) -> Coefficients:
     return _V1 if ranking is Ranking.V1 else _TABLE[ranking, breadth]
 
 
+# Between two statuses; no score is as large. Small enough that a 32-bit number still tells scores apart.
 _STATUS_STEP: Final = 8.0
-"""Between two statuses; no score is as large. Small enough that a 32-bit number still tells scores apart."""
+# By class of status: 2xx before 3xx, then unknown, then errors (HA-059).
 _QUALITY: Final = np.array([0, -1, 2, 1, -1, -1], np.float32)
-"""By class of status: 2xx before 3xx, then unknown, then errors (HA-059)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,11 +38,11 @@ _EMPTY: Final = Segment(
     cleared=np.empty((0, 2), np.int64),
     strings=b"",
 )
+# A view that took less to build is built again before the answer: what was just taken in is found at once.
 _INLINE_S: Final = 0.1
-"""A view that took less to build is built again before the answer: what was just taken in is found at once."""
+# Otherwise the next build waits 25 times what the last one took (1 s a million captures): following then costs one
+# request in 25 some time, below what a 95th percentile sees.
 _REST: Final = 25.0
-"""Otherwise the next build waits 25 times what the last one took (1 s a million captures): following then costs one
-request in 25 some time, below what a 95th percentile sees."""
 
 _log = log.get(room="search")
 
@@ -146,14 +146,14 @@ class ReaderCache:
             self._lock.release()
 
 
+# Rows that kept results may hold altogether: some 40 MB.
 _ROWS: Final = 2_000_000
-"""Rows that kept results may hold altogether: some 40 MB."""
+# Rows that a kept result counts for at least: one that found nothing takes memory too, and there is no end of them.
 _LEAST_ROWS: Final = 1_000
-"""Rows that a kept result counts for at least: one that found nothing takes memory too, and there is no end of them."""
+# One for each version of the ranking and breadth of a query: there are seven.
 _STANDINGS: Final = 8
-"""One for each version of the ranking and breadth of a query: there are seven."""
+# Of marks that say which documents each source has: a byte a document and source.
 _MARKED_BYTES: Final = 64_000_000
-"""Of marks that say which documents each source has: a byte a document and source."""
 
 Gate = npt.NDArray[np.uint8]
 

@@ -32,10 +32,10 @@ Ranges = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int64]
 FoundKeys = npt.NDArray[np.bool_]
 
+# In each file whose tables are in the order of their keys.
 _ORDERED: Final = "ordered.npy"
-"""In each file whose tables are in the order of their keys."""
+# Of a file in a zip: what matters is how long the name and the extra fields behind it are.
 _LOCAL_HEADER: Final = struct.Struct("<26xHH")
-"""Of a file in a zip: what matters is how long the name and the extra fields behind it are."""
 
 ROW: Final = np.dtype(
     [

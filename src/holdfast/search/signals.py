@@ -30,15 +30,15 @@ DAMPING: Final = 0.85
 ROUNDS: Final = 40
 TOLERANCE: Final = 1e-8
 _CHUNK: Final = 100_000
+# Rows of one transaction: far below the half second that a writer may hold SQLite.
 _WRITE: Final = 2_000
-"""Rows of one transaction: far below the half second that a writer may hold SQLite."""
 
+# Share by which a rank must move to be written: the order of results goes by its logarithm.
 _MOVED: Final = 0.01
-"""Share by which a rank must move to be written: the order of results goes by its logarithm."""
+# Microseconds between two computations while the archive grows fast.
 _SOON: Final = 60 * 1_000_000
-"""Microseconds between two computations while the archive grows fast."""
+# And while it hardly grows.
 _LATE: Final = 24 * 3_600 * 1_000_000
-"""And while it hardly grows."""
 
 _log = log.get(room="search")
 

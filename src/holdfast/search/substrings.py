@@ -72,8 +72,8 @@ class Budget:
             raise SearchTooLong("this search takes too long here; ask for fewer or longer words, or try again later")
 
 
+# Documents or addresses that are read for one term and field.
 _EACH: Final = 50_000
-"""Documents or addresses that are read for one term and field."""
 _GRAM: Final = 3
 _WEIGHTS: Final = {Field.TITLE: 3.0, Field.URL: 2.0, Field.SNIPPET: 1.0}
 
@@ -90,8 +90,8 @@ class RowSet:
     """False if rows are missing; then it is never a complement."""
 
 
+# A set of more than this share of all rows is handled as one mark a row: sorting it would take ten times as long.
 _DENSE: Final = 16
-"""A set of more than this share of all rows is handled as one mark a row: sorting it would take ten times as long."""
 
 
 def _joined(parts: Sequence[Rows], size: int) -> Rows:
@@ -141,9 +141,9 @@ class Substrings:
     def __init__(self, reader: IndexReader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
         self._reader, self._columns, self._budget, self._each = reader, columns, budget, each
         self._places: dict[tuple[str, Field], tuple[Rows, bool]] = {}
+        # Which texts of a field were looked at for a term, in order, and which of them hold it: as large as the looks
+        # that a search has; a mark for each text and term would grow with the archive.
         self._looked_at: dict[tuple[str, Field], tuple[Rows, Keep]] = {}
-        """Which texts of a field were looked at for a term, in order, and which of them hold it: as large as the looks
-        that a search has; a mark for each text and term would grow with the archive."""
 
     def places(self, text: str, field: Field) -> tuple[Rows, bool]:
         """Return documents (addresses, for a URL) whose text in this one field has the substring, and whether all."""

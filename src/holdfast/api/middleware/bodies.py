@@ -18,15 +18,15 @@ DEPTH = 32
 VALUES = 50_000
 """How many values it may hold: 50,000 numbers take about 20 ms to check, and a thousand sources have 20,000."""
 _ARRIVAL_S = 30.0
+# Where something else than JSON may come in. A page of another origin cannot send files without asking first; it could
+# send a form, which its route refuses.
 _FILES = {
     "/api/v1/sources/import": ("application/yaml", "application/x-yaml", "text/yaml", "application/toml", "text/toml"),
     "/report": ("application/x-www-form-urlencoded",),
 }
-"""Where something else than JSON may come in. A page of another origin cannot send files without asking first; it could
-send a form, which its route refuses."""
 _NEXT = re.compile(rb'[]["{},]')
+# The rest of a string up to its closing quote. Possessive: what it has read once it never reads again.
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.S)
-"""The rest of a string up to its closing quote. Possessive: what it has read once it never reads again."""
 
 
 class JsonShape:

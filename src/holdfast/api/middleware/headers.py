@@ -91,8 +91,8 @@ def _defaults(headers: MutableHeaders, wanted: dict[str, str]) -> None:
 
 
 _READ = "GET, HEAD, OPTIONS"
+# The one public route that takes something in.
 _WRITE = {"/api/reports": "POST, OPTIONS"}
-"""The one public route that takes something in."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _SENT = "accept, content-type, x-request-id, range"
 _SHOWN = (

@@ -101,8 +101,8 @@ _EXAMPLE = {"description": "The database does not answer.", "content": {"applica
 Details = Annotated[bool, Query(description="Add jobs by status, and how many captures there are; as last counted.")]
 
 
+# Of their own: a monitor is answered however many requests wait for a thread.
 _threads = CapacityLimiter(2)
-"""Of their own: a monitor is answered however many requests wait for a thread."""
 _LOOK_S = 10.0
 
 
@@ -154,8 +154,8 @@ async def health_of_service(found: Found) -> Health | JSONResponse:
     return found or JSONResponse(_BROKEN, 503)
 
 
+# It names pages, and one that is withdrawn is to be gone at once.
 _CACHE = "no-cache"
-"""It names pages, and one that is withdrawn is to be gone at once."""
 _RECENT = 20
 
 

@@ -49,8 +49,8 @@ from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["changes"], dependencies=[PUBLIC])
+# Captures that a timeline shows.
 _HISTORY = 1000
-"""Captures that a timeline shows."""
 
 
 @router.get("/api/changes", responses=answers(404, 422, 503))

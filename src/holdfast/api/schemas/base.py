@@ -20,8 +20,8 @@ RowId = Annotated[int, Field(ge=0, le=MAX_ID)]
 """An id in a path, a query or a form. A larger number is refused here: a database driver would break on it."""
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
+# Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be told of.
 _FIELDS = 100
-"""Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be told of."""
 
 
 def checked_text(text: str) -> str:

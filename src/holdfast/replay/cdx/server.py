@@ -60,15 +60,15 @@ class Walk:
         self._read, self._question, self._cap = read, question, cap
         self._clock: Clock = clock or SystemClock()
         self._spent_s, self._began = 0.0, 0.0
+        # Whether the time was up before the index was through.
         self._is_late = False
-        """Whether the time was up before the index was through."""
         self._scanned = 0
         self._spot: Spot | None = None
         self._before: Spot | None = None
+        # Whether the index had no more.
         self._is_over = False
-        """Whether the index had no more."""
+        # Whether as many lines were shown as were asked for.
         self._is_full = False
-        """Whether as many lines were shown as were asked for."""
         self._raw: Iterator[Line] = iter(())
 
     def lines(self) -> Iterator[Line]:
