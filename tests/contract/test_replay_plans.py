@@ -19,17 +19,17 @@ from holdfast.index.queries import snapshot
 from holdfast.replay import finding, memento, pages
 from holdfast.replay.address import AddressListing
 from holdfast.replay.cdx import queries as cdx
-from holdfast.replay.cdx.queries import KeyRange, Spot
+from holdfast.replay.cdx.queries import IndexPosition, KeyRange
 from holdfast.replay.finding import candidates
-from holdfast.replay.origins import place_of
+from holdfast.replay.origins import origins_of
 
 NOW = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
-HERE = place_of("http", "localhost:8060", replay_origin=None)
+HERE = origins_of("http", "localhost:8060", replay_origin=None)
 PAGES, CAPTURES = 400, 25
 EVER = (from_micros(0), datetime(9999, 1, 1, tzinfo=UTC))
 ONE = KeyRange("org,example)/p7", "org,example)/p7")
 MANY = KeyRange("org,example)", "org,example*")
-MIDDLE = Spot("org,example)/p300", NOW + timedelta(hours=3), 1)
+MIDDLE = IndexPosition("org,example)/p300", NOW + timedelta(hours=3), 1)
 
 
 @pytest.fixture
@@ -70,7 +70,12 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "one": lambda s: snapshot(s, 9),
     "cdx one": lambda s: cdx.batch(s, ONE, behind=None, reverse=False, period=EVER, limit=20),
     "cdx one behind": lambda s: cdx.batch(
-        s, ONE, behind=Spot("org,example)/p7", NOW + timedelta(hours=4), 3), reverse=False, period=EVER, limit=20
+        s,
+        ONE,
+        behind=IndexPosition("org,example)/p7", NOW + timedelta(hours=4), 3),
+        reverse=False,
+        period=EVER,
+        limit=20,
     ),
     "cdx one reverse": lambda s: cdx.batch(s, ONE, behind=None, reverse=True, period=EVER, limit=20),
     "cdx many": lambda s: cdx.batch(s, MANY, behind=None, reverse=False, period=EVER, limit=20),

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from holdfast.db.models import Snapshot, WarcFile, Withdrawal
 from holdfast.replay import memento
-from holdfast.replay.origins import place_of
+from holdfast.replay.origins import origins_of
 from holdfast.urls import page_key
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
@@ -181,7 +181,7 @@ def test_a_time_map_has_pages_that_follow_each_other(reader: Reader) -> None:
         first = memento.time_map(session, HOME, "link", "", size=3)
         assert first.following is not None
         second = memento.time_map(session, HOME, "link", first.following, size=3)
-    told = "".join(memento.render(first, place_of("http", "localhost:8060", replay_origin=None)))
+    told = "".join(memento.render(first, origins_of("http", "localhost:8060", replay_origin=None)))
 
     assert [f"{one.captured_at:%d}" for one in (*first.captures, *second.captures)] == ["01", "11", "21", "31"]
     assert second.following is None

@@ -15,7 +15,7 @@ from holdfast.api import errors
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, Work
 from holdfast.api.heavy import HeavyWork
-from holdfast.api.lifespan import life_of
+from holdfast.api.lifespan import lifespan_of
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
@@ -110,8 +110,8 @@ def create_app(archive: Archive) -> RequestIds:
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
     hosts = Hosts(archive.settings)
-    entrance = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
-    counted = RequestsAtOnce(entrance, refuse=refuse, per_address=settings.connections_per_address)
+    routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
+    counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
     return RequestIds(counted, archive.clock, inner.state)
 
 
@@ -120,7 +120,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), Work(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, (totals, work), usage, search))
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive, (totals, work), usage, search))
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage

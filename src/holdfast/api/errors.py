@@ -281,15 +281,15 @@ def _ours(request: Request, exc: Exception) -> JSONResponse:
         _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
     if is_database and not isinstance(exc, SchemaMismatch):
         # What a driver says names the server's host, port and files.
-        exc = _told_as(exc, _MOVED if isinstance(exc, DatabaseMoved) else _SILENT)
+        exc = _reworded(exc, _MOVED if isinstance(exc, DatabaseMoved) else _SILENT)
     return response_to(_without_paths(exc), path=request.url.path, request_id=_id(request))
 
 
-def _told_as(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
+def _reworded(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
     """Return an error of the same status and code that says something else."""
-    told = next(kind for kind in type(error).__mro__ if kind in STATUS)(sentence)
-    told.code = error.code
-    return told
+    reworded = next(kind for kind in type(error).__mro__ if kind in STATUS)(sentence)
+    reworded.code = error.code
+    return reworded
 
 
 # The folders of an absolute path of this machine; the name of the file at its end may be told.
@@ -301,7 +301,7 @@ _PATH = re.compile(
 def _without_paths(error: errors.HoldfastError) -> errors.HoldfastError:
     sentence = str(error)
     shown = _PATH.sub("…/", sentence)
-    return error if shown == sentence else _told_as(error, shown)
+    return error if shown == sentence else _reworded(error, shown)
 
 
 def _database(request: Request, exc: Exception) -> JSONResponse:
@@ -338,11 +338,11 @@ async def _broken(request: Request, _exc: Exception) -> JSONResponse:
 
 def _invalid(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, RequestValidationError)
-    told = [_told(error, exc.body) for error in exc.errors()[:5]]
-    return response_to(errors.Invalid("; ".join(told)), path=request.url.path, request_id=_id(request))
+    reworded = [_problem(error, exc.body) for error in exc.errors()[:5]]
+    return response_to(errors.Invalid("; ".join(reworded)), path=request.url.path, request_id=_id(request))
 
 
-def _told(error: dict[str, Any], body: object) -> str:
+def _problem(error: dict[str, Any], body: object) -> str:
     """Return what is wrong in a sentence, with the field, or with the line and column of what is no JSON."""
     if error["type"] == "json_invalid" and isinstance(body, str):
         before = body[: int(error["loc"][-1])]

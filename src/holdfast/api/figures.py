@@ -126,7 +126,7 @@ class ArchiveTotals:
     """What the archive holds, and what its crawls did."""
 
     sources: tuple[queries.SourceTotal, ...]
-    faces: dict[int, queries.Faces]
+    faces: dict[int, queries.RepresentativeCaptures]
     """By source."""
     crawls: queries.CrawlTotals
     documents: int
@@ -176,7 +176,9 @@ def _count(session: Session, clock: Clock) -> ArchiveTotals:
     sources = tuple(queries.source_totals(session))
     topmost = queries.topmost_by_language(session)
     faces = {
-        one.source_id: queries.faces_of(session, one.source_id, one.base_url, topmost.get(one.source_id, {}))
+        one.source_id: queries.representative_captures(
+            session, one.source_id, one.base_url, topmost.get(one.source_id, {})
+        )
         for one in sources
     }
     return ArchiveTotals(

@@ -116,13 +116,13 @@ STATEMENT_S = 10.0
 """Longest time of a statement that a request waits for."""
 
 
-def life_of(
+def lifespan_of(
     archive: Archive, counts: tuple[CountedTotals, Work], usage: UsageTally, search: SearchService
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     """Return the lifespan of the application that serves this archive."""
 
     @asynccontextmanager
-    async def life(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = THREADS
         limit_statements(archive.database.engine, seconds=STATEMENT_S)
         await run_sync(_warm, archive, counts, search)
@@ -140,7 +140,7 @@ def life_of(
                     await run_sync(count.close)
                 await run_sync(usage.flush)
 
-    return life
+    return lifespan
 
 
 def _warm(archive: Archive, counts: tuple[CountedTotals, Work], search: SearchService) -> None:

@@ -33,7 +33,7 @@ from holdfast.urls import surt
 from holdfast.withdrawals.queries import hidden_groups
 from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, visible
 
-_FACES = 5
+_REPRESENTATIVES = 5
 _GROUPS_AT_ONCE = 500
 # Ids of one statement: databases bind a bounded number of them.
 _PART = 1_000
@@ -138,7 +138,7 @@ def document_total(session: Session) -> int:
     return session.scalar(select(func.count()).select_from(Document)) or 0
 
 
-class Faces(NamedTuple):
+class RepresentativeCaptures(NamedTuple):
     """The captures that may stand for a source, best first; whoever shows one asks first whether it is withdrawn."""
 
     newest: tuple[int, ...]
@@ -171,34 +171,36 @@ def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]
     )
     found: dict[tuple[int, str], list[tuple[int, int, str, int]]] = defaultdict(list)
     for source_id, language, snapshot_id, url, slashes, _ in session.execute(
-        select(ranked).where(ranked.c.place <= _FACES)
+        select(ranked).where(ranked.c.place <= _REPRESENTATIVES)
     ):
         found[source_id, language.partition("-")[0].lower()].append((slashes, len(url), url, snapshot_id))
     by_source: dict[int, dict[str, tuple[int, ...]]] = defaultdict(dict)
     for (source_id, language), pages in found.items():
-        by_source[source_id][language] = tuple(snapshot_id for *_, snapshot_id in sorted(pages)[:_FACES])
+        by_source[source_id][language] = tuple(snapshot_id for *_, snapshot_id in sorted(pages)[:_REPRESENTATIVES])
     return by_source
 
 
-def faces_of(session: Session, source_id: int, base_url: str | None, languages: Mapping[str, tuple[int, ...]]) -> Faces:
+def representative_captures(
+    session: Session, source_id: int, base_url: str | None, languages: Mapping[str, tuple[int, ...]]
+) -> RepresentativeCaptures:
     """Return the newest captures of a source and of its first page: a few of each."""
     newest = session.scalars(
         select(PageGroup.latest_id)
         .where(PageGroup.source_id == source_id)
         .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
-        .limit(_FACES)
+        .limit(_REPRESENTATIVES)
     )
     entry = (
         session.scalars(
             select(Snapshot.id)
             .where(Snapshot.url_key == surt(base_url), is_ok(), *visible())
             .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
-            .limit(_FACES)
+            .limit(_REPRESENTATIVES)
         )
         if base_url
         else ()
     )
-    return Faces(tuple(newest), tuple(entry), dict(languages))
+    return RepresentativeCaptures(tuple(newest), tuple(entry), dict(languages))
 
 
 class CrawlTotals(NamedTuple):

@@ -91,7 +91,7 @@ class _Run:
 
     def __init__(self, database: Database, clock: Clock, wish: ComputeWish, on_progress: OnProgress | None) -> None:
         self.wish, self.result = wish, Computed()
-        self._database, self._clock, self._told = database, clock, on_progress
+        self._database, self._clock, self._on_progress = database, clock, on_progress
         days = wish.since_days
         self._since: datetime | None = None if days is None else clock.now() - timedelta(days=days)
 
@@ -117,14 +117,14 @@ class _Run:
             last = batch[-1].id
             if self.wish.dry_run:
                 self._count(plans)
-                self._tell(len(batch))
+                self._report_progress(len(batch))
             else:
                 self._write(batch, {pair: self._compared(pair) for pair in sorted(missing)})
 
-    def _tell(self, looked_at: int) -> None:
+    def _report_progress(self, looked_at: int) -> None:
         self.result.looked_at += looked_at
-        if self._told is not None:
-            self._told(self.result)
+        if self._on_progress is not None:
+            self._on_progress(self.result)
 
     def _compared(self, pair: Pair) -> TextComparison:
         with self._database.read() as session:
@@ -137,7 +137,7 @@ class _Run:
         ids = {capture.id for capture in batch}
         while ids:
             unread = self._write_slice(ids, fresh)
-            self._tell(len(ids) - len(unread))
+            self._report_progress(len(ids) - len(unread))
             ids, fresh = unread, {}
 
     def _write_slice(self, ids: set[int], fresh: dict[Pair, TextComparison]) -> set[int]:
@@ -154,10 +154,15 @@ class _Run:
             ready = [plan for plan in plans if plan[1].documents is None or plan[1].documents in diffs]
             queries.write_changes(
                 session,
-                ((capture, said, diffs[said.documents] if said.documents else None) for capture, said, _ in ready),
+                (
+                    (capture, verdict, diffs[verdict.documents] if verdict.documents else None)
+                    for capture, verdict, _ in ready
+                ),
                 now,
             )
-            left = {owner for _, said, owner in plans if said.documents is not None and said.documents not in diffs}
+            left = {
+                owner for _, verdict, owner in plans if verdict.documents is not None and verdict.documents not in diffs
+            }
             mark_compared(session, sorted(ids - left - unread))
         self.result.left += len(left)
         self._count(ready)

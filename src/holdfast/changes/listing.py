@@ -127,8 +127,8 @@ def summary(event: ListedChange) -> str:
         (event.removed_sections, "removed"),
     )
     lines = _counted("line", (event.added_lines, "added"), (event.removed_lines, "removed"))
-    told = sections or lines or "Updated; the text is the same"
-    return f"{told} (high noise)" if event.high_noise else told
+    summed_up = sections or lines or "Updated; the text is the same"
+    return f"{summed_up} (high noise)" if event.high_noise else summed_up
 
 
 def _counted(noun: str, *counts: tuple[int | None, str]) -> str:

@@ -200,7 +200,7 @@ def insert_diffs(
 
 
 def write_changes(
-    session: Session, said: Iterable[tuple[ComparedCapture, ChangeVerdict, int | None]], moment: datetime
+    session: Session, verdicts: Iterable[tuple[ComparedCapture, ChangeVerdict, int | None]], moment: datetime
 ) -> None:
     """Say what happened to pages: at which capture, what, and with which diff; what was said before is replaced."""
     values = [
@@ -219,7 +219,7 @@ def write_changes(
             "error": verdict.error,
             "computed_at": moment,
         }
-        for now, verdict, diff_id in said
+        for now, verdict, diff_id in verdicts
         for earlier in [verdict.before]
     ]
     if not values:

@@ -25,7 +25,7 @@ from holdfast.urls import parse, surt
 from holdfast.withdrawals.visibility import visible
 
 
-class CaptureSighting(NamedTuple):
+class FoundCapture(NamedTuple):
     """One capture of an address, with just enough to choose among many."""
 
     id: int
@@ -106,7 +106,7 @@ def _near(column: str, each: int) -> tuple[_Statement, _Statement]:
 
 def around(
     session: Session, which: AddressCaptures, moment: datetime, *, each: int, within: CaptureRange | None = None
-) -> list[CaptureSighting]:
+) -> list[FoundCapture]:
     """Return the nearest captures of an address, at most `each` before a moment and as many from it on, in order.
 
     `within` leaves those of one execution.
@@ -116,16 +116,16 @@ def around(
         before, after = (statement.where(*within.clauses()) for statement in (before, after))
     given = {"value": which.value, "moment": moment}
     earlier, later = session.execute(before, given).all(), session.execute(after, given)
-    return [*map(CaptureSighting._make, reversed(earlier)), *map(CaptureSighting._make, later)]
+    return [*map(FoundCapture._make, reversed(earlier)), *map(FoundCapture._make, later)]
 
 
 class CaptureNeighbours(NamedTuple):
     """Where a capture stands among those of its address."""
 
-    first: CaptureSighting | None
-    previous: CaptureSighting | None
-    next: CaptureSighting | None
-    last: CaptureSighting | None
+    first: FoundCapture | None
+    previous: FoundCapture | None
+    next: FoundCapture | None
+    last: FoundCapture | None
 
 
 @cache
@@ -146,20 +146,20 @@ def neighbours(session: Session, url_key: str, captured_at: datetime, snapshot_i
     """Return the captures before and after this one, and the ends. Four seeks."""
     given = {"key": url_key, "moment": captured_at, "number": snapshot_id}
     found = [session.execute(statement, given).one_or_none() for statement in _from_ends()]
-    return CaptureNeighbours(*(None if row is None else CaptureSighting._make(row) for row in found))
+    return CaptureNeighbours(*(None if row is None else FoundCapture._make(row) for row in found))
 
 
-def ends(session: Session, url_key: str) -> tuple[CaptureSighting, CaptureSighting] | None:
+def ends(session: Session, url_key: str) -> tuple[FoundCapture, FoundCapture] | None:
     """Return the first and the last capture of an address; None if there is none."""
     first_of, _, _, last_of = _from_ends()
     first = session.execute(first_of, {"key": url_key}).one_or_none()
     last = session.execute(last_of, {"key": url_key}).one_or_none()
-    return None if first is None or last is None else (CaptureSighting._make(first), CaptureSighting._make(last))
+    return None if first is None or last is None else (FoundCapture._make(first), FoundCapture._make(last))
 
 
-def sightings(
+def captures_between(
     session: Session, url_key: str, *, after: tuple[datetime, int] | None, until: datetime | None, limit: int
-) -> list[CaptureSighting]:
+) -> list[FoundCapture]:
     """Return captures of an address in order, behind a place and up to a moment."""
     wanted = select(*_COLUMNS).where(of_key(url_key).clause, *visible()).order_by(*_FORWARD).limit(limit)
     if after is not None:
@@ -167,7 +167,7 @@ def sightings(
         wanted = wanted.where(tuple_(Snapshot.captured_at, Snapshot.id) > here)
     if until is not None:
         wanted = wanted.where(Snapshot.captured_at <= until)
-    return [*map(CaptureSighting._make, session.execute(wanted))]
+    return [*map(FoundCapture._make, session.execute(wanted))]
 
 
 def moments(session: Session, url_key: str, *, limit: int) -> Sequence[datetime]:
@@ -233,7 +233,7 @@ class NotCaptured(NotFound):
         self.url = url
 
 
-def resolve(session: Session, url: str, digits: str, *, within: CaptureRange | None = None) -> CaptureSighting | None:
+def resolve(session: Session, url: str, digits: str, *, within: CaptureRange | None = None) -> FoundCapture | None:
     """Return the capture that answers for an address and a moment: the page, its twins, else one of its group.
 
     Twins are the same address with or without www, on http or https; a group is a page whatever its query. None if
@@ -247,13 +247,13 @@ def resolve(session: Session, url: str, digits: str, *, within: CaptureRange | N
 
 def _nearest_in_groups(
     session: Session, url: str, moment: datetime, within: CaptureRange | None
-) -> CaptureSighting | None:
+) -> FoundCapture | None:
     """Return the good capture nearest to a moment among pages that differ from this address in their query alone."""
     try:
         hashes = group_hashes(parse(url))
     except UrlRefused:
         return None
-    found: list[CaptureSighting] = []
+    found: list[FoundCapture] = []
     # Group by group, so that each question ends at its first row: of several at once all captures would be sorted.
     for group in session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))).all():
         wanted = select(*_COLUMNS).where(Snapshot.group_id == group, *visible(), is_ok()).limit(1)
@@ -261,9 +261,9 @@ def _nearest_in_groups(
             wanted = wanted.where(*within.clauses())
         earlier = wanted.where(Snapshot.captured_at <= moment).order_by(*_BACKWARD)
         later = wanted.where(Snapshot.captured_at > moment).order_by(*_FORWARD)
-        found += (CaptureSighting._make(row) for half in (earlier, later) for row in session.execute(half))
+        found += (FoundCapture._make(row) for half in (earlier, later) for row in session.execute(half))
 
-    def distance(one: CaptureSighting) -> tuple[timedelta, bool, int]:
+    def distance(one: FoundCapture) -> tuple[timedelta, bool, int]:
         is_later = one.captured_at > moment
         return abs(one.captured_at - moment), is_later, one.id if is_later else -one.id
 
@@ -272,7 +272,7 @@ def _nearest_in_groups(
 
 def candidates(
     session: Session, url: str, digits: str, *, within: CaptureRange | None = None, sent: str = ""
-) -> list[CaptureSighting]:
+) -> list[FoundCapture]:
     """Return the captures that could answer, best first; NotCaptured if there is none.
 
     Addresses are matched as archives do (scheme, `www`, case and session ids aside), then as our normaliser does
@@ -300,7 +300,7 @@ class WantedCapture(NamedTuple):
     """Whether all 14 digits were given."""
 
 
-def rank(found: Iterable[CaptureSighting], asked: WantedCapture) -> list[CaptureSighting]:
+def rank(found: Iterable[FoundCapture], asked: WantedCapture) -> list[FoundCapture]:
     """Return captures in the order in which they answer best.
 
     The same page comes before what only shares its key (`/A` and `/a`); a redirect to the page's own twin, such as from
@@ -312,7 +312,7 @@ def rank(found: Iterable[CaptureSighting], asked: WantedCapture) -> list[Capture
     return sorted(usable, key=lambda capture: _place(capture, asked))
 
 
-def _place(capture: CaptureSighting, asked: WantedCapture) -> tuple[bool | int | float, ...]:
+def _place(capture: FoundCapture, asked: WantedCapture) -> tuple[bool | int | float, ...]:
     in_period = asked.low <= capture.captured_at <= asked.high
     is_exact = _is_same(capture.url, asked.url)
     is_twin = capture.redirect_to is not None and _variant(capture.redirect_to) == _variant(capture.url)

@@ -79,7 +79,7 @@ def browse_url(settings: Settings, capture: LocatedCapture) -> str:
     return f"{settings.replay_origin}{path}#ha_snapshot={capture.id}"
 
 
-def place_of(scheme: str, host: str, *, replay_origin: str | None, site_url: str | None = None) -> ReplayOrigins:
+def origins_of(scheme: str, host: str, *, replay_origin: str | None, site_url: str | None = None) -> ReplayOrigins:
     """Return the place of a request from its scheme and Host, and the settings that name the two origins."""
     here = f"{scheme}://{host.lower()}"
     name, colon, port = host.lower().rpartition(":") if _has_port(host) else (host.lower(), "", "")

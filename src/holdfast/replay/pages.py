@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import digits14
 from holdfast.replay import finding
 from holdfast.replay.address import MONTHS, AddressListing, day_in_words, earliest, replay_path
-from holdfast.replay.finding import CaptureNeighbours, CaptureSighting, KnownAddress, NotCaptured, prefix_range
+from holdfast.replay.finding import CaptureNeighbours, FoundCapture, KnownAddress, NotCaptured, prefix_range
 from holdfast.replay.links import Links, escape
 from holdfast.replay.markup import Bar
 from holdfast.replay.origins import ReplayOrigins
@@ -75,7 +75,7 @@ class Calendar(NamedTuple):
     """Captures of each day of that year."""
     firsts: Mapping[date, datetime]
     """The first capture of each of these days: more of them are counted than are listed."""
-    captures: Sequence[CaptureSighting]
+    captures: Sequence[FoundCapture]
     """Those of that year, the first thousands."""
     is_cut: bool
     """Whether there are more captures than were counted."""
@@ -170,12 +170,12 @@ _LISTED = 1_000
 _ADDRESSES = 100
 
 
-def listing(session: Session, wanted: AddressListing, place: ReplayOrigins) -> bytes:
+def listing(session: Session, wanted: AddressListing, origins: ReplayOrigins) -> bytes:
     """Return the page for a calendar or a list of addresses; NotCaptured if there is nothing to list."""
-    return _addresses(session, wanted, place) if wanted.is_prefix else _calendar(session, wanted, place)
+    return _addresses(session, wanted, origins) if wanted.is_prefix else _calendar(session, wanted, origins)
 
 
-def _calendar(session: Session, wanted: AddressListing, place: ReplayOrigins) -> bytes:
+def _calendar(session: Session, wanted: AddressListing, origins: ReplayOrigins) -> bytes:
     key = surt(wanted.url)
     moments = finding.moments(session, key, limit=_COUNTED + 1)
     if not moments:
@@ -185,7 +185,7 @@ def _calendar(session: Session, wanted: AddressListing, place: ReplayOrigins) ->
     years = Counter(moment.year for moment in counted)
     year = earliest(wanted.digits).year if wanted.digits else max(years)
     start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
-    captures = finding.sightings(session, key, after=(start, 0), until=end, limit=_LISTED)
+    captures = finding.captures_between(session, key, after=(start, 0), until=end, limit=_LISTED)
     # What is listed of a year that lies before all that was counted, or partly so, counts as well.
     listed = [capture.captured_at for capture in captures]
     in_year = [moment for moment in counted if moment.year == year]
@@ -203,12 +203,12 @@ def _calendar(session: Session, wanted: AddressListing, place: ReplayOrigins) ->
             firsts=firsts,
             captures=captures,
             is_cut=is_cut,
-            prefix=place.prefix,
+            prefix=origins.prefix,
         )
     )
 
 
-def _addresses(session: Session, wanted: AddressListing, place: ReplayOrigins) -> bytes:
+def _addresses(session: Session, wanted: AddressListing, origins: ReplayOrigins) -> bytes:
     low, high = prefix_range(wanted.url)
     if wanted.after:
         low = max(low, f"{wanted.after}\x01")  # behind this key, before any longer one: keys hold no controls
@@ -219,7 +219,7 @@ def _addresses(session: Session, wanted: AddressListing, place: ReplayOrigins) -
     if len(known) > _ADDRESSES:
         known = known[:_ADDRESSES]
         following = f"{replay_path('*', '', wanted.url)}*?after={quote(known[-1].url_key, safe='')}"
-    return render_addresses(wanted.url, known, following, place.prefix)
+    return render_addresses(wanted.url, known, following, origins.prefix)
 
 
 _BOX = (
@@ -244,25 +244,25 @@ class ShownCapture(NamedTuple):
     title: str | None = None
 
 
-def replay_bar(shown: ShownCapture, around: CaptureNeighbours | None, place: ReplayOrigins) -> Bar:
+def replay_bar(shown: ShownCapture, around: CaptureNeighbours | None, origins: ReplayOrigins) -> Bar:
     """Return the bar of a page in the replay space, with the captures before and after it."""
     links: list[tuple[str, str]] = []
     if around is not None:
         for text, found in (("Earlier", around.previous), ("Later", around.next)):
             if found is not None:
-                links.append((text, place.prefix + replay_path(digits14(found.captured_at), "", found.url)))
-    links.append(("All captures", f"{place.prefix}{_calendar_path(shown.url)}"))
+                links.append((text, origins.prefix + replay_path(digits14(found.captured_at), "", found.url)))
+    links.append(("All captures", f"{origins.prefix}{_calendar_path(shown.url)}"))
     return _bar(shown, links)
 
 
-def raw_bar(shown: ShownCapture, place: ReplayOrigins) -> Bar:
+def raw_bar(shown: ShownCapture, origins: ReplayOrigins) -> Bar:
     """Return the bar of the raw view: links to replay, history, differences, metadata, and a citation."""
     digits = digits14(shown.captured_at)
-    app = "" if not place.is_replay else place.app
+    app = "" if not origins.is_replay else origins.app
     links = [
-        ("Replay", place.prefix + replay_path(digits, "", shown.url)),
-        ("All captures", f"{place.prefix}{_calendar_path(shown.url)}"),
-        ("Original bytes", place.prefix + replay_path(digits, "id_", shown.url)),
+        ("Replay", origins.prefix + replay_path(digits, "", shown.url)),
+        ("All captures", f"{origins.prefix}{_calendar_path(shown.url)}"),
+        ("Original bytes", origins.prefix + replay_path(digits, "id_", shown.url)),
     ]
     if app is not None:
         links = [
@@ -274,7 +274,7 @@ def raw_bar(shown: ShownCapture, place: ReplayOrigins) -> Bar:
             ("Report a problem", f"{app}/report?snapshotId={shown.snapshot_id}&url={quote(shown.url[:2000], safe='')}"),
         ]
     cite = f"{shown.title or shown.url}. Captured {day_in_words(shown.captured_at)}. "
-    cite += place.memento(digits, "", shown.url)
+    cite += origins.memento(digits, "", shown.url)
     return _bar(shown, links, extra=f"<br>Cite as: <cite>{escape(cite)}</cite>")
 
 
@@ -314,8 +314,8 @@ def shim_for(url: str, links: Links, origin: str, site: str) -> str:
         "site": site,
         "pass": links.site_pass,
     }
-    told = json.dumps(page).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return f"<script>//<![CDATA[\n{_source()}{told});\n//]]></script>"
+    values = json.dumps(page).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return f"<script>//<![CDATA[\n{_source()}{values});\n//]]></script>"
 
 
 _FRAME_STYLE = (

@@ -55,7 +55,7 @@ class ReplayAnswer:
 class ReplayRequest(NamedTuple):
     """What of a request matters to replay, beside its address."""
 
-    place: ReplayOrigins
+    origins: ReplayOrigins
     accepts_gzip: bool = False
     if_none_match: str = ""
     byte_range: str = ""
@@ -100,14 +100,16 @@ def redirect(status: int, location: str, headers: Headers) -> ReplayAnswer:
     )
 
 
-def ranged(content: bytes | Iterator[bytes], size: int | None, headers: Headers, asking: ReplayRequest) -> ReplayAnswer:
+def ranged(
+    content: bytes | Iterator[bytes], size: int | None, headers: Headers, request: ReplayRequest
+) -> ReplayAnswer:
     """Return the part that a request asks for (206), all of it where it asks for none, 416 where that is outside.
 
     `size` is None where it is not known; then there are no ranges.
     """
     if size is None:
         return ReplayAnswer(status=200, headers=headers, body=content)
-    part = partial_content(asking.byte_range, size, if_range=asking.if_range, etag=dict(headers).get("ETag", ""))
+    part = partial_content(request.byte_range, size, if_range=request.if_range, etag=dict(headers).get("ETag", ""))
     headers = [*headers, ("Accept-Ranges", "bytes")]
     if part.content_range is not None:
         headers.append(("Content-Range", part.content_range))
@@ -170,7 +172,7 @@ class Replay:
     """Whether archived scripts may run, in their sandbox."""
     rewrite_s: float = 3.0
 
-    def capture(self, wanted: WantedAddress, asking: ReplayRequest) -> ReplayAnswer:
+    def capture(self, wanted: WantedAddress, request: ReplayRequest) -> ReplayAnswer:
         """Return the capture nearest to what is wanted; NotCaptured or CaptureLost, which are both NotFound.
 
         A reader who navigates is sent to the exact moment (302); anything embedded, raw bytes, and the answers to what
@@ -178,20 +180,20 @@ class Replay:
         """
         with ExitStack() as stack:
             with self.database.read() as session:
-                found = candidates(session, wanted.url, wanted.digits, sent=asking.sent)
+                found = candidates(session, wanted.url, wanted.digits, sent=request.sent)
                 best = found[0]
                 digits = digits14(best.captured_at)
                 is_navigated = wanted.modifier in (Modifier.PAGE, Modifier.MAIN) and not wanted.site_pass
-                if digits != wanted.digits and is_navigated and not asking.sent:
-                    target = asking.place.prefix + replay_path(digits, wanted.modifier, best.url)
+                if digits != wanted.digits and is_navigated and not request.sent:
+                    target = request.origins.prefix + replay_path(digits, wanted.modifier, best.url)
                     return redirect(302, target, [])
                 snapshot, stored = self._open_first(session, stack, [one.id for one in found[:_TRIED]])
-                has_neighbours = wanted.modifier.is_page and not asking.sent
+                has_neighbours = wanted.modifier.is_page and not request.sent
                 around = _around(session, snapshot) if has_neighbours else None
-            view = _View(self, snapshot, stored, wanted, asking, around)
+            view = _View(self, snapshot, stored, wanted, request, around)
             return view.answer(stack)
 
-    def raw(self, snapshot_id: int, asking: ReplayRequest) -> ReplayAnswer:
+    def raw(self, snapshot_id: int, request: ReplayRequest) -> ReplayAnswer:
         """Return a snapshot with the bar of the raw view; NotFound if snapshot, file or record is missing.
 
         A browser that comes to the application's host is sent to the replay host. For a program the answer is given
@@ -202,10 +204,10 @@ class Replay:
                 snapshot, stored = self._open_first(session, stack, [snapshot_id], allow_lost=True)
                 document = document_of(session, snapshot)
                 title = document.title if document is not None else None
-            if asking.mode == "navigate" and not asking.place.is_replay:
-                return redirect(307, asking.place.origin + raw_path(snapshot.id), [])
+            if request.mode == "navigate" and not request.origins.is_replay:
+                return redirect(307, request.origins.origin + raw_path(snapshot.id), [])
             wanted = WantedAddress(digits14(snapshot.captured_at), Modifier.PAGE, snapshot.url)
-            view = _View(self, snapshot, stored, wanted, asking, None)
+            view = _View(self, snapshot, stored, wanted, request, None)
             return view.raw(stack, title)
 
     def _open_first(
@@ -242,12 +244,12 @@ class _View:
     stored: StoredRecord
     wanted: WantedAddress
     """Its digits are those of the request: what a page loads is looked for near the page, not near itself."""
-    asking: ReplayRequest
+    request: ReplayRequest
     around: CaptureNeighbours | None
 
     @property
-    def place(self) -> ReplayOrigins:
-        return self.asking.place
+    def origins(self) -> ReplayOrigins:
+        return self.request.origins
 
     @property
     def modifier(self) -> Modifier:
@@ -258,12 +260,12 @@ class _View:
         if (asked_to_save := self._download_page(status)) is not None:
             return asked_to_save
         links = self._links()
-        wants_bar = self.modifier is Modifier.PAGE and not 300 <= status < 400 and not self.asking.is_framed
-        bar = replay_bar(self._shown(None), self.around, self.place) if wants_bar else None
+        wants_bar = self.modifier is Modifier.PAGE and not 300 <= status < 400 and not self.request.is_framed
+        bar = replay_bar(self._shown(None), self.around, self.origins) if wants_bar else None
         tag = self._tag(bar)
         if status == 200:
             for known, nojs in ((tag, False), (f"{tag}-n", True)):
-                if f'"{known}"' in self.asking.if_none_match:
+                if f'"{known}"' in self.request.if_none_match:
                     return ReplayAnswer(status=304, headers=[*self._guards(nojs=nojs), ("ETag", f'"{known}"')])
         body = self._body(links, bar)
         headers = self._headers(links, body)
@@ -274,7 +276,7 @@ class _View:
             return ReplayAnswer(status=status, headers=headers)
         content = _held(body.content, stack)
         if status == 200 and body.coding is None:
-            return ranged(content, self._size(content), headers, self.asking)
+            return ranged(content, self._size(content), headers, self.request)
         return ReplayAnswer(status=status, headers=headers, body=content)
 
     def _links(self) -> Links:
@@ -282,14 +284,14 @@ class _View:
             self.snapshot.url,
             digits=self.wanted.digits,
             modifier=self.modifier,
-            prefix=self.place.prefix,
+            prefix=self.origins.prefix,
             site_pass=self.replay.passes.of(self.snapshot.url) if self._runs_scripts else "",
         )
 
     @property
     def _runs_scripts(self) -> bool:
         """Whether archived scripts run in this answer: never on the application's host, whose API would be theirs."""
-        return self.replay.scripts and self.place.is_replay
+        return self.replay.scripts and self.origins.is_replay
 
     def _tag(self, bar: Bar | None) -> str:
         """Return what names this answer to a cache: the capture, and all that we put around it."""
@@ -311,8 +313,13 @@ class _View:
 
         A sandbox downloads nothing, for its scripts could start that by themselves; from a page of ours the reader may.
         """
-        asking, head = self.asking, self.stored.head
-        if status != 200 or self.modifier is not Modifier.PAGE or not asking.is_led or asking.destination != "document":
+        request, head = self.request, self.stored.head
+        if (
+            status != 200
+            or self.modifier is not Modifier.PAGE
+            or not request.is_led
+            or request.destination != "document"
+        ):
             return None
         disposition = (head.get("content-disposition") or "") if head is not None else ""
         is_file = disposition.strip().lower().startswith("attachment")
@@ -320,20 +327,20 @@ class _View:
         if not is_file and (_SHOWN.match(media_type) or "html" in media_type):
             return None
         digits = digits14(self.snapshot.captured_at)
-        address = self.place.prefix + replay_path(digits, Modifier.RAW, self.snapshot.url)
+        address = self.origins.prefix + replay_path(digits, Modifier.RAW, self.snapshot.url)
         url = escape(self.snapshot.url)
         text = (
             f'<h1>A file</h1>\n<p class="url">{url}</p>\n<p>It is of the type {escape(media_type[:80])}, captured on '
             f"{day_in_words(self.snapshot.captured_at)}.</p>\n"
             f'<p><a href="{escape(address)}" download>Download it</a></p>'
         )
-        extra = memento_headers(self.snapshot.url, self.snapshot.captured_at, self.place, self.around)
+        extra = memento_headers(self.snapshot.url, self.snapshot.captured_at, self.origins, self.around)
         return own_page(page("A file of this archive", text), 200, [*extra, ("Vary", _VARY)])
 
     def raw(self, stack: ExitStack, title: str | None) -> ReplayAnswer:
         """Return the view of one snapshot: 200 whatever its own status was, which stands in a header."""
         links = self._links()
-        bar = raw_bar(self._shown(title), self.place)
+        bar = raw_bar(self._shown(title), self.origins)
         body = self._body(links, bar)
         headers = [pair for pair in self._headers(links, body) if pair[0] not in ("Location", "Refresh")]
         heading = escape(title or self.snapshot.url)
@@ -350,13 +357,13 @@ class _View:
 
     def _framed_at(self) -> str:
         """Return where this capture is without a bar, on the replay host."""
-        return self.place.memento(digits14(self.snapshot.captured_at), Modifier.FRAMESET, self.snapshot.url)
+        return self.origins.memento(digits14(self.snapshot.captured_at), Modifier.FRAMESET, self.snapshot.url)
 
     def _body(self, links: Links, bar: Bar | None) -> ReplayBody:
         replay, url = self.replay, self.snapshot.url
-        shim = shim_for(url, links, self.place.origin, site_of(url)) if self._runs_scripts else ""
+        shim = shim_for(url, links, self.origins.origin, site_of(url)) if self._runs_scripts else ""
         additions = Additions(bar=bar, shim=shim, framed_at=self._framed_at())
-        rules = Rules(self.modifier, links, additions, self.asking.accepts_gzip, replay.clock, replay.rewrite_s)
+        rules = Rules(self.modifier, links, additions, self.request.accepts_gzip, replay.clock, replay.rewrite_s)
         try:
             return body_of(self.stored, rules)
         except DamagedWarc as exc:
@@ -364,11 +371,13 @@ class _View:
 
     def _guards(self, *, nojs: bool, content_type: str = "") -> Headers:
         """Return what is on every answer: the sandbox, what makes it a memento, and whether scripts may read it."""
-        snapshot, place = self.snapshot, self.place
-        source = "'self'" if place.is_replay else place.origin
+        snapshot, origins = self.snapshot, self.origins
+        source = "'self'" if origins.is_replay else origins.origin
         # Only the bar of the raw view leads to the application.
-        is_raw_view = self.around is None and self.modifier is Modifier.PAGE and not self.asking.sent
-        reachable = [origin for origin in (place.origin, place.app if is_raw_view else None) if origin != place.here]
+        is_raw_view = self.around is None and self.modifier is Modifier.PAGE and not self.request.sent
+        reachable = [
+            origin for origin in (origins.origin, origins.app if is_raw_view else None) if origin != origins.here
+        ]
         is_readable = self.replay.passes.admits(self.wanted.site_pass, snapshot.url)
         return [
             ("Content-Security-Policy", replay_policy(source, nojs=nojs or not self._runs_scripts)),
@@ -376,8 +385,8 @@ class _View:
             ("Cache-Control", "no-cache"),
             ("Vary", _VARY),
             *GUARDS,
-            *([READABLE] if is_readable or is_code(content_type, self.asking.destination) else []),
-            *memento_headers(snapshot.url, snapshot.captured_at, self.place, self.around),
+            *([READABLE] if is_readable or is_code(content_type, self.request.destination) else []),
+            *memento_headers(snapshot.url, snapshot.captured_at, self.origins, self.around),
         ]
 
     def _headers(self, links: Links, body: ReplayBody) -> Headers:
@@ -387,7 +396,7 @@ class _View:
             ("Content-Type", body.content_type),
             *self._guards(nojs=body.nojs, content_type=body.content_type),
             *replayed_headers(self.stored.head, links, readable=bool(self.wanted.site_pass)),
-            ("Content-Location", self.place.prefix + replay_path(digits, self.modifier, snapshot.url)),
+            ("Content-Location", self.origins.prefix + replay_path(digits, self.modifier, snapshot.url)),
             (f"{ORIGINAL_PREFIX}Status", str(self.stored.status or "unknown")),
         ]
         if body.coding is not None:

@@ -102,24 +102,24 @@ def drain(
     stands, the rest waits. A drain with nothing to do costs a few seeks and opens nothing. An index that was thrown
     away is made anew first. IndexElsewhere if another data directory's index takes in the changes of this database.
     """
-    place = IndexDirectory(home)
+    directory = IndexDirectory(home)
     with database.read() as session:
         waits = bool(queries.waiting(session, limit=1))
-        lost = not place.exists() and queries.id_bounds(session) is not None
-        demand_outbox(session, place, clock)
+        lost = not directory.exists() and queries.id_bounds(session) is not None
+        demand_outbox(session, directory, clock)
         held = queries.outbox_owner(session)
     if not (waits or lost):
         return Drained(changes=0, pages=0, finished=True)
     # An index that is here while another had the outbox is an old one: it never saw what the other has taken in.
-    lost = lost or (held is not None and held.owner.identity != place.identity())
+    lost = lost or (held is not None and held.owner.identity != directory.identity())
     done = _Done()
     try:
         if lost:
             return _first(database, home, clock, progress, is_stopping)
         deadline = None if limit_s is None else clock.monotonic() + limit_s
-        with place.writing():
-            _own_outbox(database, place, clock, by_force=False)
-            finished = _Drain(place, database, clock, deadline, done).run(progress, is_stopping)
+        with directory.writing():
+            _own_outbox(database, directory, clock, by_force=False)
+            finished = _Drain(directory, database, clock, deadline, done).run(progress, is_stopping)
     except Interrupted:
         finished = False
     return Drained(changes=done.changes, pages=done.pages, finished=finished)
@@ -137,7 +137,7 @@ class _Done:
 class _Drain:
     """One drain, under the writer's lock."""
 
-    place: IndexDirectory
+    directory: IndexDirectory
     database: Database
     clock: Clock
     deadline: float | None
@@ -152,7 +152,7 @@ class _Drain:
             self._strike(rows)
         else:
             return True
-        with _index_writer(self.place.current(), self.database, is_stopping) as index_writer:
+        with _index_writer(self.directory.current(), self.database, is_stopping) as index_writer:
             while rows := self._waiting():
                 pages = _take_in(index_writer, self.database, rows, self.done.pages, progress)
                 index_writer.commit()
@@ -170,29 +170,29 @@ class _Drain:
             return queries.waiting(session, limit=_OUTBOX_AT_ONCE)
 
     def _strike(self, rows: list[SearchOutbox]) -> None:
-        _strike_out(self.database, self.place, self.clock, [row.id for row in rows])
+        _strike_out(self.database, self.directory, self.clock, [row.id for row in rows])
         self.done.changes += len(rows)
 
 
-def _strike_out(database: Database, place: IndexDirectory, clock: Clock, ids: list[int]) -> None:
+def _strike_out(database: Database, directory: IndexDirectory, clock: Clock, ids: list[int]) -> None:
     """Strike out what was taken in; IndexElsewhere, and it goes on waiting, if another index has the outbox by now."""
     with database.write() as session:
         held = queries.outbox_owner(session, for_update=True)
-        if held is not None and held.owner.identity != place.identity():
+        if held is not None and held.owner.identity != directory.identity():
             raise IndexElsewhere(held.owner.home, held.owner.host)
         queries.taken_in(session, ids)
         if held is not None and clock.now() - held.seen_at >= _BEAT:
             queries.take_outbox(session, held.owner, now=clock.now(), expected=held.owner)
 
 
-def demand_outbox(session: Session, place: IndexDirectory, clock: Clock | None = None) -> None:
+def demand_outbox(session: Session, directory: IndexDirectory, clock: Clock | None = None) -> None:
     """Refuse, with IndexElsewhere, an outbox that another data directory's index takes in.
 
     Rows are struck out by who takes them in: two indexes on one database would each get half of them. With a clock, an
     index that cannot be seen from here and has left changes waiting for an hour is passed over: it may be taken over.
     """
     held = queries.outbox_owner(session)
-    if held is None or held.owner.identity == place.identity():
+    if held is None or held.owner.identity == directory.identity():
         return
     owner = held.owner
     gone = is_gone(owner.home, owner.machine, owner.identity)
@@ -203,19 +203,19 @@ def demand_outbox(session: Session, place: IndexDirectory, clock: Clock | None =
         raise IndexElsewhere(owner.home, owner.host)
 
 
-def _own_outbox(database: Database, place: IndexDirectory, clock: Clock, *, by_force: bool) -> None:
+def _own_outbox(database: Database, directory: IndexDirectory, clock: Clock, *, by_force: bool) -> None:
     """Make the outbox this index's, under the writer's lock; IndexElsewhere if it is another's, unless by force."""
-    ours = queries.OutboxOwner(place.identity(), *place.address())
+    ours = queries.OutboxOwner(directory.identity(), *directory.address())
     while True:
         with database.read() as session:
             held = queries.outbox_owner(session)
             if not by_force:
-                demand_outbox(session, place, clock)
+                demand_outbox(session, directory, clock)
         if held is not None and held.owner == ours and clock.now() - held.seen_at < _BEAT:
             return
         if held is not None and held.owner.identity != ours.identity:
             # Before the outbox is ours: a death in between must not leave an index that lacks what the other took in.
-            place.discard()
+            directory.discard()
         with database.write() as session:
             if queries.take_outbox(session, ours, now=clock.now(), expected=None if held is None else held.owner):
                 return
@@ -269,10 +269,10 @@ def _range(
 
 def take_over_signals(database: Database, home: Path) -> None:
     """Bring the signals of the link graph into the index; IndexBusy if another process writes it, IndexElsewhere."""
-    place = IndexDirectory(home)
+    directory = IndexDirectory(home)
     with database.read() as session:
-        demand_outbox(session, place)
-    with place.writing(), _index_writer(place.current(), database) as index_writer:
+        demand_outbox(session, directory)
+    with directory.writing(), _index_writer(directory.current(), database) as index_writer:
         index_writer.signals()
         index_writer.commit()
 
@@ -294,28 +294,28 @@ def rebuild(
     directory refuses then. IndexBusy if another process writes the index. Not `by_force`, IndexElsewhere if another
     index has the changes.
     """
-    place = IndexDirectory(home)
+    directory = IndexDirectory(home)
     pages = 0
 
-    def told(count: int) -> None:
+    def on_progress(count: int) -> None:
         # An index in the making strikes nothing out for long, and is not to be taken for one that is gone.
-        _own_outbox(database, place, clock, by_force=False)
+        _own_outbox(database, directory, clock, by_force=False)
         progress(count)
 
-    with place.writing():
-        _own_outbox(database, place, clock, by_force=by_force)
-        folder = place.fresh()
+    with directory.writing():
+        _own_outbox(database, directory, clock, by_force=by_force)
+        folder = directory.fresh()
         try:
             with _index_writer(folder, database, is_stopping) as index_writer:
                 with database.read() as session:
                     bounds = queries.id_bounds(session)
                 if bounds is not None:
-                    pages = _range(index_writer, database, bounds, 0, told, every=_COMMIT_REBUILD)
+                    pages = _range(index_writer, database, bounds, 0, on_progress, every=_COMMIT_REBUILD)
                 index_writer.signals()
                 index_writer.commit()
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        place.swap(folder)
+        directory.swap(folder)
     _log.info("search.rebuilt", pages=pages)
     return pages

@@ -139,7 +139,7 @@ class PageWorth:
     """All of it and the order of statuses, added up for each capture: one look-up a result."""
 
 
-def standing(columns: Columns, weights: Coefficients, *, now_micros: int) -> PageWorth:
+def page_worth(columns: Columns, weights: Coefficients, *, now_micros: int) -> PageWorth:
     """Return the standing of all pages; made once for a view and a set of coefficients."""
     flags = columns.url_flags
     by_address: dict[str, Floats] = {

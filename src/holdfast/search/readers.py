@@ -97,7 +97,7 @@ class ReaderCache:
 
     def __init__(self, home: Path, clock: Clock, *, prepare: Callable[[View], None] = _nothing) -> None:
         """`prepare` works out what requests will ask of a view that is built beside them, before they get it."""
-        self._place, self._clock, self._prepare = IndexDirectory(home), clock, prepare
+        self._directory, self._clock, self._prepare = IndexDirectory(home), clock, prepare
         self._lock = threading.Lock()
         self._view: View | None = None
         self._cost_s = 0.0
@@ -118,7 +118,7 @@ class ReaderCache:
         return view
 
     def _mark(self) -> tuple[str, int, int]:
-        folder = self._place.current()
+        folder = self._directory.current()
         try:
             found = (folder / "manifest.json").stat()
         except FileNotFoundError:
@@ -129,7 +129,7 @@ class ReaderCache:
         if self._view is not None and mark == self._seen:
             return self._view
         started = self._clock.monotonic()
-        view = open_view(self._place.current(), self._view)
+        view = open_view(self._directory.current(), self._view)
         prepare(view)
         self._view, self._seen = view, mark
         self._built_at = self._clock.monotonic()
@@ -151,7 +151,7 @@ _ROWS: Final = 2_000_000
 # Rows that a kept result counts for at least: one that found nothing takes memory too, and there is no end of them.
 _LEAST_ROWS: Final = 1_000
 # One for each version of the ranking and breadth of a query: there are seven.
-_STANDINGS: Final = 8
+_PAGE_WORTHS: Final = 8
 # Of marks that say which documents each source has: a byte a document and source.
 _MARKED_BYTES: Final = 64_000_000
 
@@ -185,7 +185,7 @@ class ResultCache(Generic[Kept]):
         self.view = view
         rows, documents = len(view.columns), len(view.columns.documents.keys) + 1
         self._lock = threading.Lock()
-        self._standings: LRUCache[tuple[Coefficients, int], PageWorth] = LRUCache(_STANDINGS)
+        self._page_worths: LRUCache[tuple[Coefficients, int], PageWorth] = LRUCache(_PAGE_WORTHS)
         self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
         self._gate: tuple[Mark, Gate] | None = None
         self._hidden: Counter[int] = Counter()
@@ -193,17 +193,17 @@ class ResultCache(Generic[Kept]):
         # The count of everything, as captures and as pages, is always worth keeping.
         self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
-    def standing(self, weights: Coefficients, now_micros: int) -> PageWorth:
+    def page_worth(self, weights: Coefficients, now_micros: int) -> PageWorth:
         """Return what pages are worth by themselves under these coefficients, today."""
         key = (weights, now_micros // 86_400_000_000)
         with self._lock:
-            found = self._standings.get(key)
+            found = self._page_worths.get(key)
         if found is None:
-            found = ranking.standing(self.view.columns, weights, now_micros=now_micros)
+            found = ranking.page_worth(self.view.columns, weights, now_micros=now_micros)
             with self._lock:
-                for old in [known for known in self._standings if known[1] != key[1]]:
-                    del self._standings[old]
-                self._standings[key] = found
+                for old in [known for known in self._page_worths if known[1] != key[1]]:
+                    del self._page_worths[old]
+                self._page_worths[key] = found
         return found
 
     def documents_of(self, source: int) -> npt.NDArray[np.bool_]:

@@ -147,8 +147,8 @@ class SearchService:
 
     def __init__(self, database: Database, home: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._readers, self._place = ReaderCache(home, clock, prepare=self._prepare), IndexDirectory(home)
-        self._notes: ResultCache[_Counted] | None = None
+        self._readers, self._directory = ReaderCache(home, clock, prepare=self._prepare), IndexDirectory(home)
+        self._cache: ResultCache[_Counted] | None = None
         self._prepared: ResultCache[_Counted] | None = None
         self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
         self.browsed_rows = BROWSED_ROWS
@@ -166,15 +166,15 @@ class SearchService:
         """
         started = self._clock.monotonic()
         _check(request)
-        notes = self._notes_on(self._readers.view(wait=wait))
+        cache = self._cache_of(self._readers.view(wait=wait))
         question = understand(request.q or "")
         with self._database.read() as session:
             self._demand_index(session)
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
             if request.source is not None and all(code != request.source for code, _ in sources.values()):
                 raise SourceNotFound(request.source)
-            counted = self._counted(session, notes, question, request, sources)
-            hits = self._hits(session, notes, question, request, counted, sources)
+            counted = self._counted(session, cache, question, request, sources)
+            hits = self._hits(session, cache, question, request, counted, sources)
         return SearchAnswer(
             hits=hits,
             total=len(counted.shown.rows),
@@ -192,63 +192,63 @@ class SearchService:
     def _counted(
         self,
         session: Session,
-        notes: ResultCache[_Counted],
+        cache: ResultCache[_Counted],
         question: ParsedQuery,
         request: SearchRequest,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
         """Return what a request comes to, as it was kept, or counted now."""
-        mark, gate = notes.gate(session)
+        mark, gate = cache.gate(session)
         alike = replace(request, page=1, page_size=1, explain=False)
         if question.intent is Intent.BROWSE:
             alike = replace(alike, q=None, sort=None, ranking=Ranking.V3)
         asked = (mark, alike, self._clock.now().date())
-        return notes.result(asked, lambda: self._count(notes, question, request, gate, sources))
+        return cache.result(asked, lambda: self._count(cache, question, request, gate, sources))
 
     def _prepare(self, view: View) -> None:
         """Count all pages of a view that is about to serve: the one question whose cost grows with the archive."""
-        notes: ResultCache[_Counted] = ResultCache(view)
+        cache: ResultCache[_Counted] = ResultCache(view)
         with self._database.read() as session:
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
             for kind in ResultKind:
-                self._counted(session, notes, understand(""), SearchRequest(view=kind), sources)
-        notes.owned()
-        self._prepared = notes
+                self._counted(session, cache, understand(""), SearchRequest(view=kind), sources)
+        cache.owned()
+        self._prepared = cache
 
     def _demand_index(self, session: Session) -> None:
         try:
-            demand_outbox(session, self._place)
+            demand_outbox(session, self._directory)
         except IndexElsewhere as exc:
             raise NoIndexHere(str(exc)) from exc
 
-    def _notes_on(self, view: View) -> ResultCache[_Counted]:
-        notes, prepared = self._notes, self._prepared
-        if notes is None or notes.view is not view:
-            notes = self._notes = prepared if prepared is not None and prepared.view is view else ResultCache(view)
-        return notes
+    def _cache_of(self, view: View) -> ResultCache[_Counted]:
+        cache, prepared = self._cache, self._prepared
+        if cache is None or cache.view is not view:
+            cache = self._cache = prepared if prepared is not None and prepared.view is view else ResultCache(view)
+        return cache
 
     def _count(
         self,
-        notes: ResultCache[_Counted],
+        cache: ResultCache[_Counted],
         question: ParsedQuery,
         request: SearchRequest,
         gate: Gate,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
-        columns, filters, budget = notes.view.columns, _filters(request, sources), self._budget()
+        columns, filters, budget = cache.view.columns, _filters(request, sources), self._budget()
         if question.intent is Intent.BROWSE and filters.any:
-            rows, complete = counting.newest(columns, filters, notes.owned(), most=self.browsed_rows)
+            rows, complete = counting.newest(columns, filters, cache.owned(), most=self.browsed_rows)
             match = browsed(rows, complete=complete)
             keep = counting.passing(columns, match.rows, gate, filters)
         else:
-            match, keep = self._found(notes, question, filters, gate, budget)
+            match, keep = self._found(cache, question, filters, gate, budget)
         match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
         if _sort(request, question) is Sort.NEWEST:
             keys: Keys = match.rows.astype(np.float64)
             if _mixes_statuses(request):
                 keys += ranking.quality(columns, match.rows) * np.float64(len(columns))
         else:
-            worth = self._worth(notes, question, request)
+            worth = self._worth(cache, question, request)
             keys = ranking.order_keys(match.rows, match.text, match.titles, worth)
         if request.view is ResultKind.PAGES:
             shown = counting.as_pages(columns, match.rows, keys)
@@ -266,31 +266,31 @@ class SearchService:
         return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
 
     def _found(
-        self, notes: ResultCache[_Counted], question: ParsedQuery, filters: Filters, gate: Gate, budget: Budget
+        self, cache: ResultCache[_Counted], question: ParsedQuery, filters: Filters, gate: Gate, budget: Budget
     ) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
-        allowed = None if filters.source is None else notes.documents_of(filters.source)
+        allowed = None if filters.source is None else cache.documents_of(filters.source)
         for scan in self.filtered_documents if filters.any else (self.exact_documents,):
-            match = find(notes.view, question, SearchReach(scan=scan, gate=gate, budget=budget, allowed=allowed))
-            keep = counting.passing(notes.view.columns, match.rows, gate, filters)
+            match = find(cache.view, question, SearchReach(scan=scan, gate=gate, budget=budget, allowed=allowed))
+            keep = counting.passing(cache.view.columns, match.rows, gate, filters)
             if not match.goes_on or np.count_nonzero(keep) >= ENOUGH:
                 break
         return match, keep
 
-    def _worth(self, notes: ResultCache[_Counted], question: ParsedQuery, request: SearchRequest) -> PageWorth:
+    def _worth(self, cache: ResultCache[_Counted], question: ParsedQuery, request: SearchRequest) -> PageWorth:
         weights = ranking.coefficients(request.ranking, ranking.breadth_of(question))
-        return notes.standing(weights, to_micros(self._clock.now()))
+        return cache.page_worth(weights, to_micros(self._clock.now()))
 
     def _hits(
         self,
         session: Session,
-        notes: ResultCache[_Counted],
+        cache: ResultCache[_Counted],
         question: ParsedQuery,
         request: SearchRequest,
         counted: _Counted,
         sources: dict[int, tuple[str, str]],
     ) -> list[Hit]:
-        columns, shown = notes.view.columns, counted.shown
+        columns, shown = cache.view.columns, counted.shown
         skip = (request.page - 1) * request.page_size
         if skip >= len(shown.rows):
             return []
@@ -320,14 +320,14 @@ class SearchService:
                 finders[row.language] = Finder(counted.match.shown, counted.match.substrings, row.language)
             hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), sources)
             if request.view is ResultKind.PAGES:
-                hidden = notes.hidden_in(int(columns.group[shown.rows[place]]))
+                hidden = cache.hidden_in(int(columns.group[shown.rows[place]]))
                 hit = replace(hit, captures=max(1, (row.group_snapshots or 1) - hidden))
             if request.explain:
                 best = int(shown.best[place])
                 at = int(np.flatnonzero(counted.match.rows == best)[0])
                 text, titles = float(counted.match.text[at]), int(counted.match.titles[at])
-                told = ranking.parts(columns, best, text, titles, self._worth(notes, question, request))
-                hit = replace(hit, best_id=int(columns.ids[best]), parts=told)
+                parts = ranking.parts(columns, best, text, titles, self._worth(cache, question, request))
+                hit = replace(hit, best_id=int(columns.ids[best]), parts=parts)
             hits.append(hit)
         return hits
 

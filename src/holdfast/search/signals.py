@@ -171,16 +171,16 @@ def refresh(
     So each link is read a few times however long the archive grows. False too if another process is at it, if the index
     is kept elsewhere, if there are more than `most` pages, or if it was told to stop.
     """
-    place, note = IndexDirectory(home), home / "search" / "link-signals.json"
+    directory, note = IndexDirectory(home), home / "search" / "link-signals.json"
     try:
         with database.read() as session:
-            demand_outbox(session, place)
+            demand_outbox(session, directory)
             figure = queries.links_figure(session)
         now = to_micros(clock.now())
         if (most is not None and figure > most) or not is_due(_noted(note), figure, now):
             return False
-        place.folder.mkdir(parents=True, exist_ok=True)
-        with alone(place.folder / "link-signals.lock", IndexBusy("another process computes the link signals")):
+        directory.folder.mkdir(parents=True, exist_ok=True)
+        with alone(directory.folder / "link-signals.lock", IndexBusy("another process computes the link signals")):
             pages = recompute(database, clock, check=checked(is_stopping))
             take_over_signals(database, home)
             write_safely(note, json.dumps(_State(figure, now)._asdict()).encode())

@@ -26,7 +26,7 @@ from holdfast.replay.address import (
     replay_path,
 )
 from holdfast.replay.finding import prefix_range
-from holdfast.replay.origins import place_of
+from holdfast.replay.origins import origins_of
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_a_prefix_of_any_character_ends_before_one_that_a_database_takes(last: s
 
 
 def test_a_place_knows_the_two_origins() -> None:
-    app = place_of("http", "localhost:8060", replay_origin=None)
-    replay = place_of("http", "replay.localhost:8060", replay_origin=None)
+    app = origins_of("http", "localhost:8060", replay_origin=None)
+    replay = origins_of("http", "replay.localhost:8060", replay_origin=None)
 
     assert (app.origin, app.prefix, app.is_replay) == (
         "http://replay.localhost:8060",
@@ -147,8 +147,8 @@ def test_a_place_knows_the_two_origins() -> None:
 
 
 def test_a_configured_origin_is_the_replay_host() -> None:
-    outside = place_of("https", "archive.example", replay_origin="https://replay.example")
-    inside = place_of(
+    outside = origins_of("https", "archive.example", replay_origin="https://replay.example")
+    inside = origins_of(
         "http", "replay.example", replay_origin="https://replay.example", site_url="https://archive.example/"
     )
 

@@ -142,13 +142,13 @@ def _inspect(headers: Headers, media_type: str, shape: JsonShape | None, files: 
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    told = False
+    is_sent = False
 
     async def replayed() -> Message:
-        nonlocal told
-        if told:
+        nonlocal is_sent
+        if is_sent:
             return await receive()
-        told = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed

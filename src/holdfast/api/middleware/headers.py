@@ -202,5 +202,5 @@ def _without_zero(message: Message) -> Message:
     """Return a message that does not say the body of a GET would be empty, for nobody has looked (RFC 9110, 8.6)."""
     if message["type"] != "http.response.start":
         return message
-    told = [pair for pair in message.get("headers", []) if pair != (b"content-length", b"0")]
-    return {**message, "headers": told}
+    kept = [pair for pair in message.get("headers", []) if pair != (b"content-length", b"0")]
+    return {**message, "headers": kept}

@@ -33,7 +33,7 @@ from holdfast.replay.address import (
 from holdfast.replay.cdx.question import read_question
 from holdfast.replay.cdx.server import TYPES, CdxServer
 from holdfast.replay.headers import READABLE
-from holdfast.replay.origins import ReplayOrigins, place_of, site_passes
+from holdfast.replay.origins import ReplayOrigins, origins_of, site_passes
 from holdfast.replay.pages import refusal
 from holdfast.replay.serving import Replay, ReplayAnswer, ReplayRequest, own_page, redirect
 from holdfast.wiring.archive import Archive
@@ -55,18 +55,18 @@ def replay_of(archive: Archive) -> Replay:
     )
 
 
-def place_here(request: Request, archive: Archive) -> ReplayOrigins:
+def origins_here(request: Request, archive: Archive) -> ReplayOrigins:
     """Return the two origins as this request sees them."""
     settings = archive.settings
     host = request.headers.get("host", "")
-    return place_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
+    return origins_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
 
 
-def asking_of(request: Request, archive: Archive, body: bytes = b"") -> ReplayRequest:
+def replay_request(request: Request, archive: Archive, body: bytes = b"") -> ReplayRequest:
     """Return what of a request matters to replay; `body` is what it carries."""
     headers = request.headers
     return ReplayRequest(
-        place=place_here(request, archive),
+        origins=origins_here(request, archive),
         accepts_gzip=takes_gzip(request),
         if_none_match=headers.get("if-none-match", ""),
         byte_range=headers.get("range", ""),
@@ -185,32 +185,32 @@ def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
     `/web/timemap/{link,json,cdxj}/<address>` lists all captures, `/web/*/<address>` is a calendar, `/web/*/<address>*`
     lists the addresses that begin alike.
     """
-    place = place_here(request, archive)
+    origins = origins_here(request, archive)
     target = target_behind(request, "/web/")
     wanted: WantedAddress | AddressListing | None = None
     try:
         if target.startswith("timemap/"):
-            return _time_map(archive, place, target.removeprefix("timemap/"))
+            return _time_map(archive, origins, target.removeprefix("timemap/"))
         wanted = read_path(target)
         if isinstance(wanted, AddressListing):
             with archive.database.read() as session:
-                return respond(own_page(pages.listing(session, wanted, place)))
+                return respond(own_page(pages.listing(session, wanted, origins)))
         if not wanted.digits:
-            return _time_gate(request, archive, place, wanted.url)
+            return _time_gate(request, archive, origins, wanted.url)
         return _capture(request, archive, wanted, body)
     except NotFound as exc:
-        return _readable(_missing(exc, place, target), wanted, archive)
+        return _readable(_missing(exc, origins, target), wanted, archive)
     except Invalid as exc:
         return refuse(400, "This address cannot be used", str(exc))
 
 
 def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: bytes) -> Response:
-    asking = asking_of(request, archive, body)
-    if not asking.place.is_replay:
-        return respond(redirect(307, asking.place.memento(wanted.digits, wanted.modifier, wanted.url), []))
+    asked = replay_request(request, archive, body)
+    if not asked.origins.is_replay:
+        return respond(redirect(307, asked.origins.memento(wanted.digits, wanted.modifier, wanted.url), []))
     if wanted.site_pass and not site_passes(archive.home).admits(wanted.site_pass, wanted.url):
         return refuse(403, "Not for this page", "this pass is not that of the address's site; load the page again")
-    return respond(replay_of(archive).capture(wanted, asking))
+    return respond(replay_of(archive).capture(wanted, asked))
 
 
 def _readable(response: Response, wanted: WantedAddress | AddressListing | None, archive: Archive) -> Response:
@@ -220,23 +220,23 @@ def _readable(response: Response, wanted: WantedAddress | AddressListing | None,
     return response
 
 
-def _time_gate(request: Request, archive: Archive, place: ReplayOrigins, url: str) -> Response:
+def _time_gate(request: Request, archive: Archive, origins: ReplayOrigins, url: str) -> Response:
     accepted = request.headers.get("accept-datetime")
     moment = parse_http_date(accepted) if accepted is not None else None
     with archive.database.read() as session:
         chosen, ends = memento.gate(session, url, moment)
-    target = place.memento(digits14(chosen.captured_at), "", chosen.url)
-    return respond(redirect(302, target, memento.gate_headers(url, place, ends)))
+    target = origins.memento(digits14(chosen.captured_at), "", chosen.url)
+    return respond(redirect(302, target, memento.gate_headers(url, origins, ends)))
 
 
-def _time_map(archive: Archive, place: ReplayOrigins, path: str) -> Response:
+def _time_map(archive: Archive, origins: ReplayOrigins, path: str) -> Response:
     form, page, text = memento.read_map_path(path)
     with archive.database.read() as session:
         found = memento.time_map(session, archived_url(text), form, page)
-    return send_text(memento.render(found, place), memento.TYPES[form])
+    return send_text(memento.render(found, origins), memento.TYPES[form])
 
 
-def _missing(exc: NotFound, place: ReplayOrigins, target: str) -> Response:
+def _missing(exc: NotFound, origins: ReplayOrigins, target: str) -> Response:
     """Return the page for what is not here; inside a page only its status is seen."""
     try:
         wanted = read_path(target)
@@ -275,8 +275,8 @@ def astray(request: Request, archive: ArchiveDep) -> Response:
     A page in a sandbox sends none; its module scripts and style sheets do. Our own script (`replay/shim.js`) resolves
     what the others make before they ask.
     """
-    place = place_here(request, archive)
-    asker = _asker(request.headers.get("referer", ""), place)
+    origins = origins_here(request, archive)
+    asker = _asker(request.headers.get("referer", ""), origins)
     target = None if asker is None else _meant(asker, f"/{target_behind(request, '/')}")
     if asker is None or target is None:
         return refuse(404, "Not in this archive", "this address says neither which site it belongs to nor when")
@@ -285,9 +285,9 @@ def astray(request: Request, archive: ArchiveDep) -> Response:
     return respond(redirect(307, path, [READABLE, ("Vary", "referer, sec-fetch-dest")]))
 
 
-def _asker(referer: str, place: ReplayOrigins) -> WantedAddress | None:
+def _asker(referer: str, origins: ReplayOrigins) -> WantedAddress | None:
     """Return the capture that asks; None if the Referer names none of this archive."""
-    start = f"{place.origin}/web/"
+    start = f"{origins.origin}/web/"
     if not referer.startswith(start):
         return None
     try:
@@ -311,7 +311,7 @@ raw_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
 @raw_router.get("/api/snapshots/raw/{snapshot_id}", response_class=HTMLResponse, responses=answers(404, 422))
 def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Response:
     """Show a capture as it was, with a bar that says what it is; 404 if the snapshot, its file or record is missing."""
-    return respond(replay_of(archive).raw(snapshot_id, asking_of(request, archive)))
+    return respond(replay_of(archive).raw(snapshot_id, replay_request(request, archive)))
 
 
 cdx_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
@@ -330,7 +330,7 @@ async def cdx(
 ) -> Response:
     """Answer from the index of captures. docs/cdx.md lists all parameters, also those that are not named here."""
     question = read_question(request.query_params.multi_items())
-    texts = CdxServer(archive.database, clock=archive.clock).answer(question, place_here(request, archive))
+    texts = CdxServer(archive.database, clock=archive.clock).answer(question, origins_here(request, archive))
     packed = takes_gzip(request) and gzip.lower() not in ("false", "0", "no")
     media_type = TYPES[question.output]
     if question.is_quick:

@@ -149,14 +149,14 @@ def send_form(archive: ArchiveDep, usage: UsageDep, fields: Annotated[dict[str, 
     try:
         form = ReportForm.model_validate(fields)
     except ValidationError as exc:
-        return HTMLResponse(_form(fields, problem=_told(exc.errors()[0])), status_code=422)
+        return HTMLResponse(_form(fields, problem=_message(exc.errors()[0])), status_code=422)
     receipt = keep_report(archive, usage, form)
     number = "" if receipt.report_id is None else f" It has the number {receipt.report_id}."
     back = f'<p><a href="{raw_path(form.snapshot_id)}">Back to the capture</a></p>' if form.snapshot_id else ""
     return HTMLResponse(page("Thank you", f"<h1>Thank you</h1><p>Your report was received.{number}</p>{back}"))
 
 
-def _told(error: Any) -> str:
+def _message(error: Any) -> str:
     field = str(error["loc"][0]) if error["loc"] else "form"
     words = {
         "description": "Please describe the problem in 20 to 4,000 characters.",
@@ -168,8 +168,8 @@ def _told(error: Any) -> str:
 
 def _form(given: dict[str, str], *, problem: str | None) -> str:
     options = "".join(
-        f'<option value="{name}"{" selected" if given.get("category") == name else ""}>{escape(told)}</option>'
-        for name, told in _CATEGORIES.items()
+        f'<option value="{name}"{" selected" if given.get("category") == name else ""}>{escape(label)}</option>'
+        for name, label in _CATEGORIES.items()
     )
     about = given.get("originalUrl") or (f"snapshot {given['snapshotId']}" if given.get("snapshotId") else "")
     hidden = "".join(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from holdfast.clock import digits14, from_micros, to_micros
 from holdfast.errors import Invalid
 from holdfast.replay.address import BadTimestamp, earliest, is_storable, latest
-from holdfast.replay.cdx.queries import CdxRow, KeyRange, Spot, Stand
+from holdfast.replay.cdx.queries import CdxRow, IndexPosition, KeyRange, RecordLocation
 from holdfast.replay.finding import prefix_range
 from holdfast.urls import InvalidPattern, surt
 from holdfast.urls.scope import Patterns
@@ -60,7 +60,7 @@ class Line(NamedTuple):
 
     capture: CdxRow
     file_name: str = "-"
-    original: Stand | None = None
+    original: RecordLocation | None = None
     original_file: str = "-"
     counts: Mapping[str, str] = {}
     """dupecount, skipcount, endtimestamp, where they are asked for."""
@@ -289,7 +289,7 @@ class CdxQuery:
     collapses: tuple[Collapse, ...]
     fields: tuple[str, ...]
     output: Output
-    behind: Spot | None
+    behind: IndexPosition | None
     show_resume_key: bool
     resolve_revisits: bool
     count_duplicates: bool
@@ -370,7 +370,7 @@ def read_question(pairs: Iterable[tuple[str, str]]) -> CdxQuery:
         collapses=tuple(read_collapses(asked.every("collapse"))),
         fields=_fields(asked, output),
         output=output,
-        behind=_spot(asked.text("resumeKey")),
+        behind=_position(asked.text("resumeKey")),
         show_resume_key=asked.flag("showResumeKey"),
         resolve_revisits=asked.flag("resolveRevisits"),
         count_duplicates=asked.flag("showDupeCount"),
@@ -467,13 +467,13 @@ def _fields(asked: _Asked, output: Output) -> tuple[str, ...]:
     return tuple(named)
 
 
-def resume_key(spot: Spot) -> str:
+def resume_key(position: IndexPosition) -> str:
     """Return a place in the index as the word that a client hands back."""
-    packed = json.dumps([spot.url_key, to_micros(spot.captured_at), spot.id], separators=(",", ":"))
+    packed = json.dumps([position.url_key, to_micros(position.captured_at), position.id], separators=(",", ":"))
     return base64.urlsafe_b64encode(packed.encode()).decode().rstrip("=")
 
 
-def _spot(key: str) -> Spot | None:
+def _position(key: str) -> IndexPosition | None:
     if not key:
         return None
     try:
@@ -481,7 +481,7 @@ def _spot(key: str) -> Spot | None:
         url_key, micros, number = json.loads(packed)
         is_place = isinstance(url_key, str) and isinstance(micros, int) and isinstance(number, int)
         if is_place and is_storable(url_key) and 0 <= number < 1 << 63:
-            return Spot(url_key, from_micros(micros), number)
+            return IndexPosition(url_key, from_micros(micros), number)
     except (binascii.Error, ValueError, TypeError, OverflowError, OSError, RecursionError):
         pass
     raise BadCdxParameter("resumeKey", "it is none that this server gave")

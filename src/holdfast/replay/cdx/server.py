@@ -15,7 +15,7 @@ from holdfast.clock import Clock, SystemClock, digits14
 from holdfast.db.engine import Database
 from holdfast.replay.address import http_date, safe
 from holdfast.replay.cdx import queries
-from holdfast.replay.cdx.queries import CdxRow, KeyRange, Spot
+from holdfast.replay.cdx.queries import CdxRow, IndexPosition, KeyRange
 from holdfast.replay.cdx.question import (
     BLOCK,
     MAX_RECORDS,
@@ -44,7 +44,7 @@ class Read(Protocol):
     """Reads the next lines of a range."""
 
     def __call__(
-        self, question: CdxQuery, keys: KeyRange, behind: Spot | None, *, reverse: bool, size: int
+        self, question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
     ) -> list[Line]:
         """Return at most `size` lines behind a place."""
         ...
@@ -63,8 +63,8 @@ class Walk:
         # Whether the time was up before the index was through.
         self._is_late = False
         self._scanned = 0
-        self._spot: Spot | None = None
-        self._before: Spot | None = None
+        self._position: IndexPosition | None = None
+        self._before: IndexPosition | None = None
         # Whether the index had no more.
         self._is_over = False
         # Whether as many lines were shown as were asked for.
@@ -93,18 +93,18 @@ class Walk:
             yield line
         self._is_full = shown == question.limit
 
-    def rest(self) -> Spot | None:
+    def rest(self) -> IndexPosition | None:
         """Return the place to go on behind, once all lines are taken; None if nothing is left or order forbids it."""
         question = self._question
         if question.limit < 0 or question.order is Order.CLOSEST:
             return None
         if (self._scanned >= self._cap or self._is_late) and not self._is_over:
-            return self._before if question.collapses and self._is_full else self._spot
+            return self._before if question.collapses and self._is_full else self._position
         if not self._is_full or self._is_over:
             return None
         if question.collapses:
             return self._before  # the line that ended the last run was read, and not shown
-        here = self._spot
+        here = self._position
         return None if next(self._raw, None) is None and not self._is_late else here
 
     def _last(self, number: int) -> Iterator[Line]:
@@ -144,11 +144,14 @@ class Walk:
                         return
                     self._scanned += 1
                     capture = line.capture
-                    self._before, self._spot = self._spot, Spot(capture.url_key, capture.captured_at, capture.id)
+                    self._before, self._position = (
+                        self._position,
+                        IndexPosition(capture.url_key, capture.captured_at, capture.id),
+                    )
                     yield line
                 if len(lines) < size:
                     break
-                behind, size = self._spot, _BATCH
+                behind, size = self._position, _BATCH
             behind = None
         self._is_over = True
 
@@ -198,15 +201,15 @@ TYPES = {
 }
 """What each form is called in Content-Type."""
 
-Rest = Callable[[], Spot | None]
+Rest = Callable[[], IndexPosition | None]
 
 
-def render(lines: Iterator[Line], question: CdxQuery, place: ReplayOrigins, rest: Rest) -> Iterator[str]:
+def render(lines: Iterator[Line], question: CdxQuery, origins: ReplayOrigins, rest: Rest) -> Iterator[str]:
     """Yield the answer's text; the resume key comes last, where it was asked for and something is left."""
     if question.output is Output.JSON:
         return _array(lines, question, rest)
     if question.output is Output.LINK:
-        return _links(lines, question, place)
+        return _links(lines, question, origins)
     form = {Output.NDJSON: _json_line, Output.CDXJ: _cdxj_line}.get(question.output, _text_line)
     return _plain_lines(lines, question, rest, form(question.fields))
 
@@ -214,8 +217,8 @@ def render(lines: Iterator[Line], question: CdxQuery, place: ReplayOrigins, rest
 def _plain_lines(lines: Iterator[Line], question: CdxQuery, rest: Rest, form: Callable[[Line], str]) -> Iterator[str]:
     for line in lines:
         yield form(line) + "\n"
-    if question.show_resume_key and (spot := rest()) is not None:
-        yield f"\n{resume_key(spot)}\n"
+    if question.show_resume_key and (position := rest()) is not None:
+        yield f"\n{resume_key(position)}\n"
 
 
 def _text_line(fields: tuple[str, ...]) -> Callable[[Line], str]:
@@ -252,23 +255,23 @@ def _array(lines: Iterator[Line], question: CdxQuery, rest: Rest) -> Iterator[st
             yield f"[{json.dumps([*question.fields])}"
             begun = True
         yield ",\n" + json.dumps([read(line) for read in readers])
-    spot = rest() if question.show_resume_key else None
-    if not begun and spot is None:
+    position = rest() if question.show_resume_key else None
+    if not begun and position is None:
         yield "[]\n"
         return
     if not begun:
         yield f"[{json.dumps([*question.fields])}"
-    if spot is not None:
-        yield f",\n[],\n{json.dumps([resume_key(spot)])}"
+    if position is not None:
+        yield f",\n[],\n{json.dumps([resume_key(position)])}"
     yield "]\n"
 
 
-def _links(lines: Iterator[Line], question: CdxQuery, place: ReplayOrigins) -> Iterator[str]:
+def _links(lines: Iterator[Line], question: CdxQuery, origins: ReplayOrigins) -> Iterator[str]:
     """Yield a TimeMap of what was asked for."""
-    yield f'<{safe(question.url)}>; rel="original",\n<{place.gate(question.url)}>; rel="timegate"'
+    yield f'<{safe(question.url)}>; rel="original",\n<{origins.gate(question.url)}>; rel="timegate"'
     for line in lines:
         at = line.capture.captured_at
-        address = place.memento(digits14(at), "", line.capture.url)
+        address = origins.memento(digits14(at), "", line.capture.url)
         yield f',\n<{address}>; rel="memento"; datetime="{http_date(at)}"'
     yield "\n"
 
@@ -280,7 +283,7 @@ class CdxServer:
         self._database, self._clock = database, clock
         self._names: dict[int, str] = {}
 
-    def answer(self, question: CdxQuery, place: ReplayOrigins) -> Iterator[str]:
+    def answer(self, question: CdxQuery, origins: ReplayOrigins) -> Iterator[str]:
         """Yield the answer's text, piece by piece. Nothing is held between two batches."""
         if question.mode is CdxMode.PAGE_COUNT:
             yield self._page_count(question)
@@ -292,27 +295,31 @@ class CdxServer:
                 cap = question.page_size * BLOCK
                 question = replace(question, behind=self._page_start(question))
             walk = Walk(self.batch, question, cap, clock=self._clock)
-            yield from render(walk.lines(), question, place, walk.rest)
+            yield from render(walk.lines(), question, origins, walk.rest)
 
-    def batch(self, question: CdxQuery, keys: KeyRange, behind: Spot | None, *, reverse: bool, size: int) -> list[Line]:
+    def batch(
+        self, question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
+    ) -> list[Line]:
         """Return the next lines of a range, with file names and originals where a field asks for them."""
         cancellation.check()
         with self._database.read() as session:
             rows = queries.batch(session, keys, behind=behind, reverse=reverse, period=question.period, limit=size)
-            originals: dict[int, queries.Stand] = {}
+            originals: dict[int, queries.RecordLocation] = {}
             if question.resolve_revisits:
-                originals = queries.stands(session, (row.original_id for row in rows if row.original_id is not None))
+                originals = queries.record_locations(
+                    session, (row.original_id for row in rows if row.original_id is not None)
+                )
             if needs_files(question.fields):
-                known = {row.warc_file_id for row in rows} | {stand.warc_file_id for stand in originals.values()}
+                known = {row.warc_file_id for row in rows} | {location.warc_file_id for location in originals.values()}
                 if missing := known - self._names.keys():
                     self._names |= queries.file_names(session, missing)
         return [self._line(row, originals.get(row.original_id or -1)) for row in rows]
 
-    def _line(self, row: CdxRow, original: queries.Stand | None) -> Line:
+    def _line(self, row: CdxRow, original: queries.RecordLocation | None) -> Line:
         there = "-" if original is None else self._names.get(original.warc_file_id, "-")
         return Line(row, self._names.get(row.warc_file_id, "-"), original, there)
 
-    def _page_start(self, question: CdxQuery) -> Spot | None:
+    def _page_start(self, question: CdxQuery) -> IndexPosition | None:
         """Return the place that a page begins behind; BadCdxParameter behind the last page.
 
         As pywb and Common Crawl answer: clients ask for one page after the other until they are refused.
@@ -320,16 +327,16 @@ class CdxServer:
         number = (question.page or 0) * question.page_size * BLOCK
         if number == 0:
             return question.behind
-        spot = None
+        position = None
         if number < MAX_RECORDS:
             with self._database.read() as session:
-                spot = queries.skip(session, question.ranges, question.behind, number)
-                if spot is not None and queries.skip(session, question.ranges, spot, 1) is None:
-                    spot = None
-        if spot is None:
+                position = queries.skip(session, question.ranges, question.behind, number)
+                if position is not None and queries.skip(session, question.ranges, position, 1) is None:
+                    position = None
+        if position is None:
             last = max(0, self._pages(question)[0] - 1)
             raise BadCdxParameter("page", f"Page {question.page} invalid: First Page is 0, Last Page is {last}")
-        return spot
+        return position
 
     def _page_count(self, question: CdxQuery) -> str:
         """Return how many pages there are."""
@@ -349,7 +356,7 @@ class CdxServer:
     def _page_index(self, question: CdxQuery) -> Iterator[str]:
         """Yield where each page begins: key, timestamp, number."""
         size = question.page_size * BLOCK
-        behind: Spot | None = None
+        behind: IndexPosition | None = None
         for page in range(MAX_RECORDS // size):
             with self._database.read() as session:
                 first = queries.skip(session, question.ranges, behind, 1)
