@@ -1,4 +1,7 @@
-"""The body of a replayed capture: rewritten, decoded, or passed on as stored. Bombs stop at the decoder's caps."""
+"""The body of a replayed capture: rewritten in its own charset, decoded, or passed on as stored.
+
+Bombs stop at the decoder's caps.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,7 @@ def _view(body: bytes, declared: str | None) -> _View:
     if charset in _WIDE:
         # `us-ascii` stands for the encodings that browsers refuse, too.
         return _View(content if isinstance(content, str) else content.decode("utf-8", "replace"), charset, False)
+    # One character for each byte, so that what is not rewritten comes out byte for byte, whatever the charset is.
     return _View(body.decode("latin-1"), charset, True)
 
 
@@ -81,6 +85,8 @@ def rewrite_page(
     text = markup.rewrite(view.text, add.bar)
     if markup.has_frames and add.bar is not None and add.framed_at:
         text = framed(markup.title, add.bar, add.framed_at)
+    # Last, on the finished text: a refresh needs no script, so the sandbox of browsers without an allow-list does not
+    # stop it.
     elif _may_refresh(text) and _refreshes_elsewhere(text, links):
         text = _without_refresh(text)
     return view.packed(text)
@@ -101,6 +107,7 @@ def _refreshes_elsewhere(text: str, links: Links) -> bool:
     The rewriter goes by tags, and a hostile page may nest drawings, raw text and tables so that a tag shows up for a
     browser where the rewriter saw none. A whole parser sees what a browser sees; what is dangerous to parse is guilty.
     """
+    # A tree of a large or hostile page takes seconds and memory; without its refreshes the page is still shown.
     if len(text) > _MAX_PARSED or looks_pathological(text.encode("latin-1", "replace")) is not None:
         return True
     for meta in tree_of(text).css("meta[http-equiv]"):
@@ -146,10 +153,7 @@ class ReplayBusy(Unavailable):
 
 
 class MemoryBudget:
-    """Bytes that may be in use; what wants more than is left is refused at once.
-
-    Requests share their threads: one that waited here for a slow reader would keep all others waiting.
-    """
+    """Bytes that may be in use; what wants more than is left is refused at once."""
 
     def __init__(self, total: int) -> None:
         self._left = self.total = total
@@ -157,8 +161,11 @@ class MemoryBudget:
 
     def take(self, size: int) -> Share:
         """Return a share of this size, at most the whole; ReplayBusy if less is free."""
+        # One that wants more than there is would never be served.
         size = min(size, self.total)
         with self._lock:
+            # Refused, not waited for: requests share their threads, and one that waited here for a slow reader would
+            # keep all others waiting.
             if self._left < size:
                 raise ReplayBusy
             self._left -= size
@@ -170,7 +177,8 @@ class MemoryBudget:
         return self._left
 
     def _give_back(self, size: int) -> None:
-        with self._lock:  # reentrant: a share may be forgotten, and given back, wherever memory is collected
+        # Reentrant: a share may be forgotten, and given back, wherever memory is collected, inside `take` as well.
+        with self._lock:
             self._left += size
 
 
@@ -188,6 +196,7 @@ class Share:
             freed, self._size = self._size - size, size
             self._budget._give_back(freed)
 
+    # An answer that is given up before it is sent closes nothing: its last reference is all that ends then.
     def __del__(self) -> None:
         self.shrink(0)
 
@@ -295,7 +304,9 @@ def body_of(stored: StoredRecord, rules: Rules) -> ReplayBody:
 
 
 class _Cut:
-    """A payload that ends where its header says. Some writers add a line end or two, which a font does not bear."""
+    """A payload that ends where its header says."""
+
+    # Some WARC writers add a line end or two behind a body, and browsers reject a font with a byte too many.
 
     def __init__(self, stored: StoredRecord) -> None:
         self._payload = stored.payload
@@ -328,6 +339,7 @@ def stated_length(stored: StoredRecord) -> int | None:
     head = stored.body_head
     if head is None or head.get("transfer-encoding") is not None:
         return None
+    # Of two different lengths neither can be relied on.
     declared = {value.strip() for value in head.get_all("content-length")}
     text = declared.pop() if len(declared) == 1 else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
@@ -343,7 +355,9 @@ def _is_rewritten(declared: str, modifier: Modifier) -> bool:
 
 def _decoded(stored: StoredRecord, *, copies: int = 1) -> tuple[bytes, Share]:
     """Return a body without its content codings, and the memory that it takes."""
+    # How large the decoded body is, is known only afterwards: the most that it can be is taken first, and given back.
     limit = _MAX_DECODED
+    # A revisit is shorter than what it stands for: its own length says nothing of the body.
     if stored.record.type != "revisit":
         ratio = _RATIO if _codings(stored) else 1
         limit = min(limit, max(_WHOLE, stored.record.content_length * ratio))
@@ -366,6 +380,7 @@ def _rewritten(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     content, share = _decoded(stored, copies=_COPIES)
     charset = stored.head.charset if stored.head is not None else None
     is_sheet = declared == "text/css" or rules.modifier is Modifier.STYLE
+    # Without a type it may be anything. Rewriting a picture as HTML would destroy it.
     if not declared and not is_sheet and sniff(content[:512], None).form is not BodyForm.HTML:
         return ReplayBody(_held(content, share), _guess(content))
     media_type = "text/css" if is_sheet else declared or "text/html"
@@ -381,6 +396,7 @@ def _rewritten(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
             pass
     if is_sheet:
         return ReplayBody(_held(content, share), _full_type(stored, media_type), nojs=True)
+    # Sent as it was, under a policy that forbids its scripts: nothing of ours would contain what they load.
     done = unrewritten_page(content, charset)
     return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}", nojs=True)
 
@@ -396,6 +412,7 @@ def _passed_on(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     """Return a body whose bytes are not ours to change: as stored where the client can take that, decoded otherwise."""
     codings = _codings(stored)
     first = _first(stored.payload)
+    # The header may lie, and what is not gzip must not be announced as gzip.
     if codings == ["gzip"] and first.startswith(_GZIP) and rules.accepts_gzip:
         content: bytes | Iterator[bytes] = _small_or_stream(first, stored.payload)
         return ReplayBody(content, _type_of(stored, declared, b"", rules.modifier), coding="gzip")
@@ -433,6 +450,7 @@ def _small_or_stream(first: bytes, rest: Iterator[bytes]) -> bytes | Iterator[by
 
 def _type_of(stored: StoredRecord, declared: str, start: bytes, modifier: Modifier) -> str:
     """Return the type to send: always one, because browsers are told not to guess."""
+    # With nosniff, which every answer has, browsers run no script of a type that is not one.
     if modifier is Modifier.SCRIPT and declared in ("", "text/plain", "application/octet-stream"):
         return "text/javascript"
     return _full_type(stored, declared) if declared else _guess(start)
@@ -441,6 +459,7 @@ def _type_of(stored: StoredRecord, declared: str, start: bytes, modifier: Modifi
 def _full_type(stored: StoredRecord, media_type: str) -> str:
     """Return the declared type with its parameters, as it was sent."""
     sent = clean(stored.head.get("content-type") or "") if stored.head is not None else ""
+    # The parameters matter (charset, boundary), but only behind the type that we decided to send.
     return sent if sent.lower().startswith(media_type) and len(sent) < 256 else media_type
 
 

@@ -65,7 +65,7 @@ class Fault(StrEnum):
     OTHER_RECORD = "other_record"
     """At its place stands the record of another capture."""
     LOST_ORIGINAL = "original_lost"
-    """A revisit whose body nobody has; it shows its headers only."""
+    """A revisit whose body is not in the archive; it shows its headers only."""
     WITHDRAWN_ORIGINAL = "original_withdrawn"
     """A revisit whose original is hidden: nothing is damaged, and it shows nothing until that is shown again."""
 
@@ -112,6 +112,7 @@ def check_execution(
         found.captures = capture_count(session, execution_id=execution_id)
     if not found.files:
         raise NotFound(f"execution {execution_id} has no sealed WARC file: nothing of it can be replayed")
+    # Evenly spread over all files: damage comes in stretches, and the first captures are no sample.
     step = 1 if not sample else max(1, found.captures // sample)
     after, number = 0, 0
     while True:
@@ -155,11 +156,13 @@ def _check_files(session: Session, home: Path, found: Replayable) -> None:
 
 def _check_capture(session: Session, home: Path, snapshot: Snapshot, found: Replayable) -> None:
     found.checked += 1
+    # Nothing is damaged: the file that held the original never came into this archive.
     if snapshot.record_type == "revisit" and snapshot.original_id is None:
         found.add_fault(Fault.LOST_ORIGINAL, f"snapshot {snapshot.id}")
         return
     try:
         with open_stored(session, home, snapshot) as stored:
+            # A file that was exchanged for another of the same size still reads well: only the record's id tells.
             other = snapshot.record_id is not None and stored.record.record_id != snapshot.record_id
     except SnapshotNotFound:
         found.add_fault(Fault.WITHDRAWN_ORIGINAL, f"snapshot {snapshot.id}")

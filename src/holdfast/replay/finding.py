@@ -1,4 +1,7 @@
-"""Which capture answers for an address and a moment. Pure choice over a few neighbours that the index gives."""
+"""Which capture answers for an address and a moment: the one rule, used by replay, Memento and `/api/replay/resolve`.
+
+The index gives a few neighbours; the choice among them is pure.
+"""
 
 from __future__ import annotations
 
@@ -111,6 +114,7 @@ def around(
 
     `within` leaves those of one execution.
     """
+    # Two seeks, not one range: an address may have a hundred thousand captures on either side.
     before, after = _near(which.column, each)
     if within is not None:
         before, after = (statement.where(*within.clauses()) for statement in (before, after))
@@ -188,6 +192,7 @@ class KnownAddress(NamedTuple):
 def addresses(session: Session, low: str, high: str, *, limit: int) -> list[KnownAddress]:
     """Return the addresses whose keys lie in [low, high), in order: one seek to each, however often it was captured."""
     first_key = _next_key(Snapshot.url_key >= low, high)
+    # A recursive walk from key to key. DISTINCT over the range would read every capture of every address.
     chain = select(first_key.label("url_key")).cte("chain", recursive=True)
     following = _next_key(Snapshot.url_key > chain.c.url_key, high)
     chain = chain.union_all(select(following).where(chain.c.url_key.is_not(None)))
@@ -195,6 +200,7 @@ def addresses(session: Session, low: str, high: str, *, limit: int) -> list[Know
     url = _of_one(keys.c.url_key, Snapshot.url, latest=True)
     first = _of_one(keys.c.url_key, Snapshot.captured_at, latest=False)
     last = _of_one(keys.c.url_key, Snapshot.captured_at, latest=True)
+    # Ordered here: a recursive query promises no order.
     found = session.execute(select(keys.c.url_key, url, first, last))
     return sorted(KnownAddress._make(row) for row in found if row[1] is not None)
 
@@ -279,11 +285,13 @@ def candidates(
     (tracking parameters aside). `within` leaves the captures of one execution. `sent` is what a request other than GET
     carries, as `index.postquery` spells it: only captures of the same request answer it.
     """
+    # PostgreSQL refuses NUL, and no driver encodes half a character: nothing of the kind was ever stored.
     if not (is_storable(url) and is_storable(sent)):
         raise NotCaptured(url)
     low, high = earliest(digits), latest(digits)
     identity = identify(url, sent)
     asked = WantedCapture(url, low, high, len(digits) == 14)
+    # By key first, as every archive does. Our normaliser drops tracking parameters, which a key keeps.
     for which in (of_key(identity.url_key), of_page(identity.url_hash)):
         if ranked := rank(around(session, which, high, each=_WINDOW, within=within), asked):
             return ranked
@@ -308,6 +316,7 @@ def rank(found: Iterable[FoundCapture], asked: WantedCapture) -> list[FoundCaptu
     what is nearer to its end, from which other archives measure, too. A redirect to the very address that is asked for
     would lead in a circle and is left out.
     """
+    # Followed by a browser it would ask for the same address again, without end.
     usable = [capture for capture in found if not _is_same(capture.redirect_to, asked.url)]
     return sorted(usable, key=lambda capture: _place(capture, asked))
 
@@ -319,8 +328,10 @@ def _place(capture: FoundCapture, asked: WantedCapture) -> tuple[bool | int | fl
     meant = asked.is_exact and in_period and is_exact
     distance = abs((capture.captured_at - asked.high).total_seconds())
     return (
+        # Keys fold case: `/A` and `/a` share one, and are two pages.
         _variant(capture.url) != _variant(asked.url),
         capture.has_lost_body,
+        # A crawl captures the redirect and, a moment later, the page that it leads to.
         is_twin and not meant,
         not in_period,
         in_period and not is_exact,
@@ -351,6 +362,7 @@ def prefix_range(url: str) -> tuple[str, str]:
     """Return the keys between which everything lies whose address begins like this one."""
     key = surt(url)
     if url.endswith("/") and not key.endswith("/"):
+        # A key drops the slash at the end of a path: without it, `/dir/*` would also find `/directory`.
         key += "/"
     # The key of an address that is none holds any character: behind the last of all there is none to end before, and
     # behind U+D7FF come halves of characters, which no database takes.

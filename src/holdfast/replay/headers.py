@@ -1,4 +1,4 @@
-"""An archived answer's headers: a few by allow-list, the rest readable as `X-Archive-Orig-…`, none with power (P02)."""
+"""An archived answer's headers: a few by allow-list, the rest readable as `X-Archive-Orig-…`, none with power."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from holdfast.warc.payload import HttpHead
 
 ORIGINAL_PREFIX = "X-Archive-Orig-"
 
+# By allow-list: a header that is invented tomorrow has no power here before it was looked at.
 _ALLOWED = frozenset({"content-language", "content-disposition"})
 NOTE = "X-Archive-Note"
 """What is wrong with a record, where that shows."""
@@ -58,6 +59,7 @@ def _originals(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     left = _MAX_BYTES
     for name, value in headers:
+        # A name with a line break or a blank in it would split our own answer.
         if not _NAME.fullmatch(name):
             continue
         value = clean(value)
@@ -73,6 +75,8 @@ def clean(value: str) -> str:
     return _UNSAFE.sub(" ", value[:_MAX_VALUE]).strip()
 
 
+# No allow-same-origin (cookies, storage), allow-top-navigation, allow-popups or allow-downloads: decision 0010 has the
+# measurements.
 _SANDBOX = "sandbox allow-forms"
 _CONTENT = "'unsafe-inline' 'unsafe-eval' data: blob:"
 
@@ -91,11 +95,9 @@ def replay_policy(origin: str = "'self'", *, nojs: bool = False) -> str:
 
 
 def connections(*origins: str) -> str:
-    """Return the Connection-Allowlist: where a page may go or connect to at all, its own origin and these.
-
-    Redirects are followed: without that word every link to a capture of another second, and every archived redirect,
-    ends in an error page. None of ours leads out of the archive.
-    """
+    """Return the Connection-Allowlist: where a page may go or connect to at all, its own origin and these."""
+    # `redirects=allow`: without it every link to a capture of another second, and every archived redirect, ends in an
+    # error page. None of ours leads out of the archive.
     return f"({' '.join(('response-origin', *(_quoted(origin) for origin in origins)))});redirects=allow"
 
 
@@ -113,7 +115,9 @@ GUARDS: tuple[tuple[str, str], ...] = (
     ("X-Content-Type-Options", "nosniff"),
     # A page in a sandbox sends no Referer at all; style sheets and module scripts do, and it never leaves the archive.
     ("Referrer-Policy", "same-origin"),
+    # A link is enough for a browser to look up a name, which tells its server that the page is being read.
     ("X-DNS-Prefetch-Control", "off"),
+    # A sandboxed page has no origin: everything that it embeds is cross-origin to it.
     ("Cross-Origin-Resource-Policy", "cross-origin"),
     ("Permissions-Policy", "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
 )
@@ -141,9 +145,10 @@ def is_code(content_type: str, destination: str) -> bool:
     """Return whether an answer is a font, script or style sheet, asked for as such.
 
     Browsers fetch fonts, module scripts and what is marked `crossorigin` only with leave to read, and other sites'
-    servers give that leave to everybody. `destination` is Sec-Fetch-Dest, which no script can forge; it is missing on
+    servers give that leave to every page. `destination` is Sec-Fetch-Dest, which no script can forge; it is missing on
     plain http, where the type has to do.
     """
+    # By type and destination together: a page that is fetched as a script must not become readable.
     return content_type.lower().startswith(_CODE) and (not destination or destination in _CODE_DESTINATIONS)
 
 

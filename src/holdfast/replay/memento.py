@@ -1,4 +1,4 @@
-"""Memento (RFC 7089): the links of a capture, the answer of a TimeGate, the pages of a TimeMap. Text only."""
+"""Memento (RFC 7089): the links of a capture, what a TimeGate chooses, the pages of a TimeMap."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def _frame(url: str, origins: ReplayOrigins) -> list[str]:
 
 def _neighbour_links(captured_at: datetime, origins: ReplayOrigins, around: CaptureNeighbours) -> list[str]:
     """Return each neighbour once, with all that it is: a lone capture is first, last and itself."""
+    # One link a capture: clients take a second link with the same target for another memento.
     words: dict[int, tuple[FoundCapture, list[str]]] = {}
     for word, found in zip(("first", "prev", "next", "last"), around, strict=True):
         if found is not None:
@@ -162,15 +163,13 @@ _MAP = re.compile(r"([a-z]{1,8})/(?:([0-9]{1,18}\.[0-9]{1,19})/)?(.+)", re.DOTAL
 
 
 def gate(session: Session, url: str, wanted: datetime | None) -> tuple[FoundCapture, tuple[FoundCapture, FoundCapture]]:
-    """Return the capture that a TimeGate chooses, and the ends; the newest without a wish. NotCaptured if none.
-
-    What lies before the first or behind the last is answered by that end (RFC 7089, section 4.5.3).
-    """
+    """Return the capture that a TimeGate chooses, and the ends; the newest without a wish. NotCaptured if none."""
     found = finding.ends(session, surt(url))
     if found is None:
         raise NotCaptured(url)
     if wanted is None:
         return candidates(session, url, digits14(found[1].captured_at))[0], found
+    # RFC 7089, section 4.5.3: a wish outside all captures is answered by the nearest end, not refused.
     moment = min(max(wanted, found[0].captured_at), found[1].captured_at)
     return candidates(session, url, digits14(moment))[0], found
 
@@ -190,6 +189,7 @@ def time_map(session: Session, url: str, form: str, page: str, *, size: int = MA
     if found is None:
         raise NotCaptured(url)
     after = _page_start(page) if page else None
+    # One more than a page holds says whether there is another page.
     captures = finding.captures_between(session, key, after=after, until=None, limit=size + 1)
     following = None
     if len(captures) > size:
@@ -201,6 +201,7 @@ def time_map(session: Session, url: str, form: str, page: str, *, size: int = MA
 def _page_start(page: str) -> tuple[datetime, int]:
     match = _PAGE.fullmatch(page)
     try:
+        # The numbers of a page name come from an address, and may be larger than any moment or id.
         if match is not None and int(match[2]) < 1 << 63:
             return from_micros(int(match[1])), int(match[2])
     except (ValueError, OverflowError, OSError):

@@ -85,6 +85,7 @@ def origins_of(scheme: str, host: str, *, replay_origin: str | None, site_url: s
     name, colon, port = host.lower().rpartition(":") if _has_port(host) else (host.lower(), "", "")
     if replay_origin is not None:
         origin = replay_origin.lower()
+        # Without the scheme: behind a proxy that ends TLS, a request comes as http.
         is_replay = origin.partition("://")[2] == host.lower()
         app = (site_url or "").rstrip("/") or None
         return ReplayOrigins(origin, origin if is_replay else here, app if is_replay else here)
@@ -128,11 +129,13 @@ class SitePasses:
         site = site_of(url)
         if not site:
             return ""
+        # An HMAC, not a table: a pass is checked without a look at what was handed out, and needs no room.
         digest = hmac.digest(self._key, site.encode("utf-8", "replace"), "sha256")
         return urlsafe_b64encode(digest[:_PASS_BYTES]).decode()
 
     def admits(self, site_pass: str, url: str) -> bool:
         """Return whether this is the pass of the site of this address."""
+        # In constant time, so that a pass cannot be guessed letter by letter.
         return bool(site_pass) and hmac.compare_digest(site_pass.encode(), self.of(url).encode())
 
 
@@ -146,6 +149,7 @@ def site_passes(home: Path) -> SitePasses:
     try:
         return SitePasses(_read(path) or _create(path))
     except OSError:
+        # An archive on a read-only disk is served, too; its pages are only not readable by those of another process.
         return SitePasses(secrets.token_bytes(_KEY_BYTES))
 
 
@@ -166,9 +170,11 @@ def _create(path: Path) -> bytes:
         file.flush()
         os.fsync(file.fileno())
     try:
+        # Unlike a rename, a link fails if the name is taken: another process was first, and its key holds.
         os.link(draft, path)
     except FileExistsError:
-        if _read(path) is None:  # cut short by a power loss: left alone, each process would have a key of its own
+        # Cut short by a power loss: left alone, each process would have a key of its own.
+        if _read(path) is None:
             draft.replace(path)
         key = _read(path) or key
     finally:

@@ -1,4 +1,7 @@
-"""Looking around in time: TimeGates, TimeMaps, calendars, addresses that begin alike. Bounded, whatever there is."""
+"""HTML of our own in the replay space: the bar of an archived page, calendars, lists of addresses, refusals.
+
+None of it has a script but the shim; what is listed is bounded, whatever the archive holds.
+"""
 
 from __future__ import annotations
 
@@ -180,6 +183,7 @@ def _calendar(session: Session, wanted: AddressListing, origins: ReplayOrigins) 
     moments = finding.moments(session, key, limit=_COUNTED + 1)
     if not moments:
         raise NotCaptured(wanted.url)
+    # One more than is counted was read, to know whether there are more.
     is_cut = len(moments) > _COUNTED
     counted = moments[:_COUNTED]
     years = Counter(moment.year for moment in counted)
@@ -211,7 +215,8 @@ def _calendar(session: Session, wanted: AddressListing, origins: ReplayOrigins) 
 def _addresses(session: Session, wanted: AddressListing, origins: ReplayOrigins) -> bytes:
     low, high = prefix_range(wanted.url)
     if wanted.after:
-        low = max(low, f"{wanted.after}\x01")  # behind this key, before any longer one: keys hold no controls
+        # Behind this key, before any longer one: keys hold no controls.
+        low = max(low, f"{wanted.after}\x01")
     known = finding.addresses(session, low, high, limit=_ADDRESSES + 1)
     if not known:
         raise NotCaptured(f"{wanted.url}*")
@@ -258,6 +263,7 @@ def replay_bar(shown: ShownCapture, around: CaptureNeighbours | None, origins: R
 def raw_bar(shown: ShownCapture, origins: ReplayOrigins) -> Bar:
     """Return the bar of the raw view: links to replay, history, differences, metadata, and a citation."""
     digits = digits14(shown.captured_at)
+    # On its own host a path is enough; from the replay host the application is another origin, and may be unknown.
     app = "" if not origins.is_replay else origins.app
     links = [
         ("Replay", origins.prefix + replay_path(digits, "", shown.url)),
@@ -297,6 +303,7 @@ def _bar(shown: ShownCapture, links: list[tuple[str, str]], extra: str = "") -> 
 @cache
 def _source() -> str:
     """Return the program, up to its argument, without comments and indentation."""
+    # It goes into every page: comments and indentation are two thirds of it.
     lines = (resources.files("holdfast.replay") / "shim.js").read_text("utf-8").splitlines()
     return "\n".join(bare for line in lines if (bare := line.strip()) and not bare.startswith("//"))
 
@@ -314,7 +321,9 @@ def shim_for(url: str, links: Links, origin: str, site: str) -> str:
         "site": site,
         "pass": links.site_pass,
     }
+    # In a script element `</script>` and `<!--` mean something, and in XML `<` and `&` do.
     values = json.dumps(page).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    # The CDATA marks are comments to HTML and keep XML from reading the program as markup.
     return f"<script>//<![CDATA[\n{_source()}{values});\n//]]></script>"
 
 

@@ -184,9 +184,11 @@ class Replay:
                 best = found[0]
                 digits = digits14(best.captured_at)
                 is_navigated = wanted.modifier in (Modifier.PAGE, Modifier.MAIN) and not wanted.site_pass
+                # The address in the bar then names the capture that is shown, and can be cited.
                 if digits != wanted.digits and is_navigated and not request.sent:
                     target = request.origins.prefix + replay_path(digits, wanted.modifier, best.url)
                     return redirect(302, target, [])
+                # A record that is damaged gives way to the next best capture; each try opens a file, so there are few.
                 snapshot, stored = self._open_first(session, stack, [one.id for one in found[:_TRIED]])
                 has_neighbours = wanted.modifier.is_page and not request.sent
                 around = _around(session, snapshot) if has_neighbours else None
@@ -204,6 +206,7 @@ class Replay:
                 snapshot, stored = self._open_first(session, stack, [snapshot_id], allow_lost=True)
                 document = document_of(session, snapshot)
                 title = document.title if document is not None else None
+            # On the application's host `'self'` would be the API: an archived script could read all of it.
             if request.mode == "navigate" and not request.origins.is_replay:
                 return redirect(307, request.origins.origin + raw_path(snapshot.id), [])
             wanted = WantedAddress(digits14(snapshot.captured_at), Modifier.PAGE, snapshot.url)
@@ -221,6 +224,7 @@ class Replay:
                 stored = stack.enter_context(open_stored(session, self.home, found))
                 if is_lost(found.record_type, found.original_id, found.status) and not allow_lost:
                     raise NotFound("it refers to an earlier capture, which is not here")
+                # A 304 without its original has headers and no body: nothing that a reader could see.
                 if stored.status == 304:
                     raise NotFound("its original is not here")
             except (NotFound, DamagedWarc) as exc:
@@ -264,6 +268,8 @@ class _View:
         bar = replay_bar(self._shown(None), self.around, self.origins) if wants_bar else None
         tag = self._tag(bar)
         if status == 200:
+            # A page that was sent without scripts has a tag of its own: a 304 must not give it the scripting policy
+            # back.
             for known, nojs in ((tag, False), (f"{tag}-n", True)):
                 if f'"{known}"' in self.request.if_none_match:
                     return ReplayAnswer(status=304, headers=[*self._guards(nojs=nojs), ("ETag", f'"{known}"')])
@@ -272,6 +278,7 @@ class _View:
         if status == 200:
             headers.append(("ETag", f'"{tag}-n"' if body.nojs else f'"{tag}"'))
         status = _UNSENDABLE.get(status, status if 200 <= status <= 599 else 200)
+        # HTTP allows no body with these, and the server would break off the answer.
         if status in _BODILESS:
             return ReplayAnswer(status=status, headers=headers)
         content = _held(body.content, stack)
@@ -285,6 +292,7 @@ class _View:
             digits=self.wanted.digits,
             modifier=self.modifier,
             prefix=self.origins.prefix,
+            # Where no script runs, none needs a pass; what is not in the page cannot be read from it.
             site_pass=self.replay.passes.of(self.snapshot.url) if self._runs_scripts else "",
         )
 
@@ -295,6 +303,7 @@ class _View:
 
     def _tag(self, bar: Bar | None) -> str:
         """Return what names this answer to a cache: the capture, and all that we put around it."""
+        # The neighbours are part of the answer: one that is withdrawn must not stay linked from a cached bar.
         around = repr([one and (one.id, one.captured_at, one.url) for one in self.around or ()])
         ours = (bar.html if bar else "", around, replay_policy(nojs=not self._runs_scripts), self.wanted.site_pass)
         digest = sha256("\0".join(ours).encode("utf-8", "replace")).hexdigest()[:16]
@@ -309,10 +318,8 @@ class _View:
         return stated_length(self.stored) if self.snapshot.truncated is None else None
 
     def _download_page(self, status: int) -> ReplayAnswer | None:
-        """Return the page that offers a file, to a reader whom a page led here; None for all else.
-
-        A sandbox downloads nothing, for its scripts could start that by themselves; from a page of ours the reader may.
-        """
+        """Return the page that offers a file, to a reader who followed a link of a page; None for all else."""
+        # A sandbox downloads nothing, for its scripts could start that by themselves. From a page of ours a reader may.
         request, head = self.request, self.stored.head
         if (
             status != 200
@@ -342,6 +349,7 @@ class _View:
         links = self._links()
         bar = raw_bar(self._shown(title), self.origins)
         body = self._body(links, bar)
+        # The raw view shows a redirect and does not follow it.
         headers = [pair for pair in self._headers(links, body) if pair[0] not in ("Location", "Refresh")]
         heading = escape(title or self.snapshot.url)
         lost = is_lost(self.snapshot.record_type, self.snapshot.original_id, self.snapshot.status)
@@ -381,6 +389,7 @@ class _View:
         is_readable = self.replay.passes.admits(self.wanted.site_pass, snapshot.url)
         return [
             ("Content-Security-Policy", replay_policy(source, nojs=nojs or not self._runs_scripts)),
+            # What keeps `location = …` and WebRTC inside where a browser knows it (decision 0010).
             ("Connection-Allowlist", connections(*filter(None, reachable))),
             ("Cache-Control", "no-cache"),
             ("Vary", _VARY),
@@ -416,10 +425,8 @@ def _page(headers: Headers, text: str) -> ReplayAnswer:
 
 
 def _held(content: bytes | Iterator[bytes], stack: ExitStack) -> bytes | Iterator[bytes]:
-    """Return the body; one that streams keeps its files open until it ends.
-
-    One that is held is read already, and keeps its size: what its server said is not the size of a rewritten page.
-    """
+    """Return the body; one that streams keeps its files open until it ends."""
+    # One that is held is read already, and keeps its size: what its server stated is not the size of a rewritten page.
     if isinstance(content, bytes | HeldBody):
         return content
     return _streamed(content, stack.pop_all())

@@ -88,10 +88,8 @@ def _given(keys: KeyRange, behind: IndexPosition | None) -> dict[str, Any]:
 
 
 def _within(shape: _Shape) -> list[ColumnElement[bool]]:
-    """Return the clauses for what is left of a range behind a place.
-
-    Each end is given once: of two bounds on one side SQLite would seek to the first that it meets.
-    """
+    """Return the clauses for what is left of a range behind a place."""
+    # Each end is given once: of two bounds on one side SQLite would seek to the first that it meets.
     key, moment, number = Snapshot.url_key, Snapshot.captured_at, Snapshot.id
     low, high = bindparam("low", type_=key.type), bindparam("high", type_=key.type)
     at = [bindparam("moment", type_=moment.type), bindparam("id", type_=number.type)]
@@ -141,6 +139,7 @@ def skip(
     for keys in ranges:
         if behind is not None and keys.low != keys.high and behind.url_key >= keys.high:
             continue
+        # An offset over the index alone: no row of the table is read to pass over it.
         wanted = select(*_ORDER).where(*_within(_shape(keys, behind)), *visible()).order_by(*_ORDER)
         row = session.execute(wanted.offset(number - 1).limit(1), _given(keys, behind)).one_or_none()
         if row is not None:
@@ -153,6 +152,7 @@ def skip(
 def count(session: Session, keys: KeyRange, *, behind: IndexPosition | None = None, limit: int) -> int:
     """Return how many captures a range has behind a place, counted up to a limit."""
     wanted = select(Snapshot.id).where(*_within(_shape(keys, behind)), *visible())
+    # Counted up to a limit: the count of a whole domain would read its whole index.
     some = wanted.order_by(*_ORDER).limit(max(limit, 0)).subquery()
     return session.scalar(select(func.count()).select_from(some), _given(keys, behind)) or 0
 
@@ -178,4 +178,5 @@ def record_locations(session: Session, ids: Iterable[int]) -> dict[int, RecordLo
 def file_names(session: Session, ids: Iterable[int]) -> dict[int, str]:
     """Return the names of WARC files by id, without their folders."""
     rows = session.execute(select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(sorted(set(ids)))))
+    # Without its folders: they would tell how this machine is set up.
     return {number: PurePosixPath(path).name for number, path in rows}

@@ -125,9 +125,8 @@ _MAX_FILTERS = 8
 def read_filters(specs: Iterable[str]) -> list[Test]:
     """Return the tests that these filters ask for; BadCdxParameter says which cannot be used."""
     asked = [spec for spec in specs if spec]
-    if (
-        len(asked) > _MAX_FILTERS
-    ):  # before any is compiled: that takes up to 10 ms each, and an address has room for 1,000
+    # Before any is compiled: that takes up to 10 ms each, and an address has room for 1,000.
+    if len(asked) > _MAX_FILTERS:
         raise BadCdxParameter("filter", f"there are {len(asked)} of them, {_MAX_FILTERS} are allowed")
     return [_read_filter(spec) for spec in asked]
 
@@ -333,6 +332,7 @@ class _Asked:
         if not text:
             return default
         try:
+            # `int` takes digits of every script, and a thousand of them take long.
             number = int(text[:20]) if text.isascii() else low - 1
         except ValueError:
             raise BadCdxParameter(name, f"{text[:40]!r} is no number") from None
@@ -411,6 +411,7 @@ def _ranges(asked: _Asked) -> tuple[str, tuple[KeyRange, ...]]:
         return url, (KeyRange(surt(url), "\U0010ffff"),)
     host = surt(url).partition(")")[0]
     if kind == "host":
+        # `*` follows `)` among the characters: the range ends right behind this host.
         return url, (KeyRange(f"{host})", f"{host}*"),)
     if kind == "domain":
         # `)` ends the host itself, `,` begins its subdomains, `:` a port: in this order among the characters.
@@ -425,7 +426,9 @@ def _order(asked: _Asked, ranges: tuple[KeyRange, ...]) -> tuple[Order, datetime
         raise BadCdxParameter("sort", f"{wanted[:20]!r} is neither reverse nor closest")
     if wanted == "closest" or (closest and not wanted):
         if not closest:
-            return Order.FORWARD, None  # pywb asks so for everything
+            # pywb asks so for everything.
+            return Order.FORWARD, None
+        # Nearest in time is an order within one address; over many it would have to read and sort all of them.
         if ranges[0].low != ranges[0].high:
             raise BadCdxParameter("closest", "it is for one address; leave the wildcard and matchType away")
         # As pywb and the Wayback Machine: a year means its end. Of 14 digits only the second itself is meant.
@@ -440,6 +443,7 @@ def _output(asked: _Asked) -> Output:
     if wanted in ("", "text", "txt", "cdx"):
         return Output.TEXT
     if wanted == "json":
+        # Both servers have `output=json` and mean different things by it; only pywb has `fields`.
         return Output.NDJSON if asked.has("fields") else Output.JSON
     if wanted in ("jsonl", "ndjson"):
         return Output.NDJSON
@@ -477,6 +481,7 @@ def _position(key: str) -> IndexPosition | None:
     if not key:
         return None
     try:
+        # A client may send anything: whatever is not exactly ours is refused, never guessed at.
         packed = base64.b64decode(key + "=" * (-len(key) % 4), altchars=b"-_", validate=True)
         url_key, micros, number = json.loads(packed)
         is_place = isinstance(url_key, str) and isinstance(micros, int) and isinstance(number, int)

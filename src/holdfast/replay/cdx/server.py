@@ -51,10 +51,7 @@ class Read(Protocol):
 
 
 class Walk:
-    """Reads no more than it is asked to show, and never more than a cap, nor for longer than a time.
-
-    Only its own work is timed, not what a client takes to read.
-    """
+    """One way through the index: it reads no more than is shown, never more than a cap, nor for longer than a time."""
 
     def __init__(self, read: Read, question: CdxQuery, cap: int, *, clock: Clock | None = None) -> None:
         self._read, self._question, self._cap = read, question, cap
@@ -75,6 +72,7 @@ class Walk:
         """Yield what the query shows."""
         found = self._shown()
         while True:
+            # Only our own work is timed: a client may take minutes to read, and is not cut off for it.
             self._began = self._clock.monotonic()
             line = next(found, None)
             self._spent_s += self._clock.monotonic() - self._began
@@ -99,17 +97,21 @@ class Walk:
         if question.limit < 0 or question.order is Order.CLOSEST:
             return None
         if (self._scanned >= self._cap or self._is_late) and not self._is_over:
+            # With `collapse` a line is shown only when the next one is read: the last that was read has to be read
+            # again.
             return self._before if question.collapses and self._is_full else self._position
         if not self._is_full or self._is_over:
             return None
         if question.collapses:
-            return self._before  # the line that ended the last run was read, and not shown
+            # The line that ended the last run was read, and not shown.
+            return self._before
         here = self._position
         return None if next(self._raw, None) is None and not self._is_late else here
 
     def _last(self, number: int) -> Iterator[Line]:
         """Yield the last lines in index order: from the end where that is the same, else by keeping the last ones."""
         question = self._question
+        # What collapses depends on the line before: read from the end, other lines would stay.
         if question.collapses or question.count_duplicates or question.order is not Order.FORWARD:
             yield from deque(self._chosen(question.order), maxlen=number)
         else:
@@ -166,6 +168,7 @@ class Walk:
         question = self._question
         if question.filters or question.collapses:
             return _BATCH
+        # One more than is shown says whether something is left.
         return max(2, min(_BATCH, abs(question.limit) + question.offset + 1))
 
     def _closest(self) -> Iterator[Line]:
@@ -174,6 +177,7 @@ class Walk:
         assert question.closest is not None
         low, high = question.period
         moment = question.closest
+        # No moment lies before the year 1.
         just_before = moment - min(moment - _BEGINNING, timedelta(microseconds=1))
         later = self._run(replace(question, period=(max(low, moment), high), behind=None), reverse=False)
         earlier = self._run(replace(question, period=(low, min(high, just_before)), behind=None), reverse=True)
@@ -301,6 +305,7 @@ class CdxServer:
         self, question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
     ) -> list[Line]:
         """Return the next lines of a range, with file names and originals where a field asks for them."""
+        # A client that left is noticed between two batches, before the next one is read.
         cancellation.check()
         with self._database.read() as session:
             rows = queries.batch(session, keys, behind=behind, reverse=reverse, period=question.period, limit=size)
@@ -311,6 +316,7 @@ class CdxServer:
                 )
             if needs_files(question.fields):
                 known = {row.warc_file_id for row in rows} | {location.warc_file_id for location in originals.values()}
+                # A range of a million lines lies in a few files: each name is asked for once.
                 if missing := known - self._names.keys():
                     self._names |= queries.file_names(session, missing)
         return [self._line(row, originals.get(row.original_id or -1)) for row in rows]
@@ -331,6 +337,7 @@ class CdxServer:
         if number < MAX_RECORDS:
             with self._database.read() as session:
                 position = queries.skip(session, question.ranges, question.behind, number)
+                # A page that begins exactly behind the last record is behind the last page.
                 if position is not None and queries.skip(session, question.ranges, position, 1) is None:
                     position = None
         if position is None:
