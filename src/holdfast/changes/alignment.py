@@ -33,6 +33,7 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable], *, max_cells: int = MAX_
 
     Beyond `max_cells` items that occur once in both serve as landmarks, and what has none is one whole difference.
     """
+    # Most of two versions is the same at both ends: the table is filled for the middle only.
     head = common_head(a, b)
     tail = common_tail(a, b, head)
     pieces = [AlignedRun(True, 0, head, 0, head)]
@@ -107,6 +108,7 @@ def _landmarks(a: Sequence[Hashable], b: Sequence[Hashable], gap: AlignedRun) ->
     for number, (_, place) in enumerate(pairs):
         length = bisect_left(tops, place)
         before.append(ends[length - 1] if length else -1)
+        # Patience sorting: the longest rising chain in n log n.
         tops[length : length + 1] = [place]
         ends[length : length + 1] = [number]
     chain, at = [], ends[-1] if ends else -1
@@ -230,6 +232,7 @@ def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
     The pairing with the greatest likeness wins; a block too large for that is paired line by line from its start.
     """
+    # Likeness of every line with every other: 10,000 changed lines would take minutes.
     if len(old) * len(new) > _MAX_PAIRINGS:
         pairs = [(at, at) for at in range(min(len(old), len(new), _MAX_PAIRINGS))]
         return [pair for pair in pairs if _likeness(old[pair[0]], new[pair[1]]) > 0]

@@ -189,6 +189,7 @@ def _item(event: ListedChange, site: str) -> str:
 
 
 def _element(name: str, text: str) -> str:
+    # XML 1.0 has no way at all to write these characters; one of them makes the whole feed unreadable.
     return f"<{name}>{escape(_UNSAYABLE.sub('', text))}</{name}>"
 
 
@@ -223,6 +224,7 @@ _CRAWLS_OF_SOURCE = select(Change.to_captured_at, Change.to_execution_id).order_
 
 
 def _crawls() -> Select[*tuple[Any, ...]]:
+    # From one source to the next by seeks: GROUP BY would read the table, which has a row a capture.
     known = select(func.min(Change.source_id).label("id")).cte("known", recursive=True)
     following = select(func.min(Change.source_id)).where(Change.source_id > known.c.id).scalar_subquery()
     known = known.union_all(select(following).where(known.c.id.is_not(None)))
@@ -286,15 +288,17 @@ def _of_one(session: Session, scope: ChangeScope, listed: int) -> _Newest:
 
 
 def _of_latest(session: Session, scope: ChangeScope, listed: int) -> _Newest:
-    """Return the newest changes of the latest crawls: one stream each, merged as far as anybody looks.
+    """Return the newest changes of the latest crawls: one stream each, merged as far as a page needs.
 
     Only so many crawls are looked into; where the next one could say something, the list ends, and is not all.
     """
     crawls = latest_crawls(session, scope.source_id, limit=_MAX_CRAWLS + 1)
     beyond = crawls[_MAX_CRAWLS].at if len(crawls) > _MAX_CRAWLS else None
+    # About what each crawl contributes: one that brings more is read on, one that brings less costs little.
     batch = max(_LEAST_EACH, listed // max(1, len(crawls)) + 1)
     streams = [_stream(session, scope, crawl, batch) for crawl in crawls[:_MAX_CRAWLS]]
     merged = (row for row in heapq.merge(*streams, reverse=True) if row.id != _AHEAD)
+    # Behind that moment a crawl that was not looked into could have the next change.
     rows = list(islice(takewhile(lambda row: beyond is None or row.at > beyond, merged), listed + 1))
     return _Newest(rows[:listed], beyond is None and len(rows) <= listed)
 
@@ -303,7 +307,7 @@ class _Slice(NamedTuple):
     """The newest changes of one owner, in the order of time."""
 
     by: str
-    """execution, source, or moment: nobody's and everybody's."""
+    """execution, source, or moment: the changes of all."""
     owner: int | None
     most: int
 
@@ -313,6 +317,7 @@ _AHEAD = (1 << 63) - 1
 
 def _stream(session: Session, scope: ChangeScope, crawl: NewestCrawl, batch: int) -> Iterator[_Place]:
     """Yield the changes of a crawl, newest first, read a batch at a time, and nothing before its turn has come."""
+    # A place ahead of all its changes: the merge reads the crawl only when its turn has come.
     yield _Place(crawl.at, _AHEAD, False)
     part = _Slice("execution", crawl.execution_id, batch)
     rows = _read(session, scope, part)

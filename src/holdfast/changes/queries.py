@@ -116,6 +116,7 @@ def _nearest(*clauses: ColumnElement[bool], newest: bool) -> ScalarSelect[int]:
 
 
 _EARLIER = (
+    # Said twice, as a bound and exactly: from an `or` alone no planner takes the index.
     Snapshot.captured_at <= _Here.captured_at,
     or_(Snapshot.captured_at < _Here.captured_at, Snapshot.id < _Here.id),
 )
@@ -154,6 +155,7 @@ def diff_ids(session: Session, pairs: Collection[tuple[int, int]]) -> dict[tuple
         return {}
     earlier, later = sorted({pair[0] for pair in pairs}), sorted({pair[1] for pair in pairs})
     rows = session.execute(_DIFFS, {"earlier": earlier, "later": later})
+    # The two lists are asked for independently: pairs that were not meant come along.
     return {(row[0], row[1]): row[2] for row in rows if (row[0], row[1]) in pairs}
 
 
@@ -193,7 +195,7 @@ def diff_values(pair: tuple[int, int], found: TextComparison, now: datetime, ver
 def insert_diffs(
     session: Session, found: Mapping[tuple[int, int], TextComparison], now: datetime, version: int = VERSION
 ) -> None:
-    """Keep diffs by their pair of documents; what somebody else has put there meanwhile stays."""
+    """Keep diffs by their pair of documents; what another run has put there meanwhile stays."""
     values = [diff_values(pair, one, now, version) for pair, one in found.items()]
     if values:
         session.connection().execute(insert_into(session, Diff).on_conflict_do_nothing(), values)
@@ -202,7 +204,7 @@ def insert_diffs(
 def write_changes(
     session: Session, verdicts: Iterable[tuple[ComparedCapture, ChangeVerdict, int | None]], moment: datetime
 ) -> None:
-    """Say what happened to pages: at which capture, what, and with which diff; what was said before is replaced."""
+    """Write what happened to pages: at which capture, what, and with which diff; an earlier verdict is replaced."""
     values = [
         {
             "source_id": now.source_id,
@@ -226,5 +228,6 @@ def write_changes(
         return
     insert = insert_into(session, Change)
     changed = {name: insert.excluded[name] for name in values[0] if name != "to_snapshot_id"}
+    # One change a capture: a run that was killed, or that runs beside another, repeats itself harmlessly.
     statement = insert.on_conflict_do_update(index_elements=["to_snapshot_id"], set_=changed)
     session.connection().execute(statement, values)

@@ -39,6 +39,7 @@ def pack(hunks: Sequence[Hunk], touched: Sequence[str]) -> bytes | None:
             for hunk in hunks
         ],
     }
+    # Half a character, which a page may hold, is no UTF-8: it is replaced below.
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return zstandard.compress(text.encode("utf-8", "replace"), _LEVEL)
 
@@ -47,6 +48,7 @@ def unpack(body: bytes | None) -> tuple[tuple[Hunk, ...], tuple[str, ...]]:
     """Return the hunks and section titles of a stored diff."""
     if body is None:
         return (), ()
+    # The size is bounded although the row is ours: a database may come from elsewhere.
     content = json.loads(zstandard.decompress(body, max_output_size=MAX_STORED_BYTES))
     kinds = {mark: kind for kind, mark in _MARKS.items()}
     hunks = tuple(

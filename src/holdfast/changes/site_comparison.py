@@ -49,7 +49,7 @@ class SiteCapture(NamedTuple):
 
     @property
     def has_failed(self) -> bool:
-        """Whether nothing can be said: the server failed or forbade it, or the body broke off."""
+        """Whether the capture proves nothing: the server failed or forbade it, or the body broke off."""
         refused = self.status is not None and self.status >= 400 and self.status not in (404, 410)
         return self.broke_off or refused
 
@@ -110,6 +110,7 @@ def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> di
         rows += map(SiteCapture._make, found)
     last: dict[tuple[int, int], SiteCapture] = {}
     for held in sorted(rows, key=lambda held: (held.captured_at, held.id)):
+        # Later captures overwrite earlier ones: the last of an execution speaks for the page.
         last[held.execution_id, held.url_hash] = held
     return last
 
@@ -223,6 +224,7 @@ def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, li
     both = of_pages(session, holdings, {held.url_hash for held in rows}) if rows else {}
     walk = _Walk(session, (earlier, later), holdings, both)
     entries = [entry for held in rows if (entry := (walk.later if cursor.is_later else walk.earlier)(held))]
+    # A full slice may be followed by more; the pages that only the earlier execution has come last.
     if len(rows) == limit:
         return SiteSlice(tuple(entries), Cursor(cursor.is_later, rows[-1].id))
     return SiteSlice(tuple(entries), Cursor(is_later=False) if cursor.is_later else None)
@@ -251,6 +253,7 @@ class _Walk:
         if not now.is_ok:
             if before is None or not was_there:
                 return None
+            # An outage is not a removal: what could not be captured may still be there.
             if now.has_failed:
                 return PageDifference(SiteKind.ERROR, now.url, None, before.id, now.id)
             return (
@@ -261,11 +264,12 @@ class _Walk:
             if origin is None:
                 return PageDifference(SiteKind.NEW, now.url, None, None, now.id)
             return PageDifference(SiteKind.MOVED, now.url, origin.url, origin.id, now.id)
+        # Two bodies that are both missing are not known to be the same.
         same = before.body_hash is not None and before.body_hash == now.body_hash
         return PageDifference(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
 
     def earlier(self, held: SiteCapture) -> PageDifference | None:
-        """Say that a page which only the earlier execution has is gone; None if it moved, or was told of before."""
+        """Say that a page which only the earlier execution has is gone; None if it moved, or was listed before."""
         if (self._b, held.url_hash) in self._both or self._both[self._a, held.url_hash].id != held.id:
             return None
         if not held.is_ok or self._moved_away(held):
@@ -293,6 +297,7 @@ class _Walk:
             alone = [held for held in pages if not ((other := both.get((there, held.url_hash))) and other.is_ok)]
             return sorted((held for held in alone if held.document_id == document_id), key=lambda held: held.id)
 
+        # Paired in order: of a body at many addresses it cannot be known which became which.
         return list(zip(only_in(self._a, self._b), only_in(self._b, self._a), strict=False))
 
 

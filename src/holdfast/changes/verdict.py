@@ -1,4 +1,4 @@
-"""What happened to a page between two of its captures, told from their rows alone. Pure; no text is read here."""
+"""What happened to a page between two of its captures, judged by their rows alone. Pure; no text is read here."""
 
 from __future__ import annotations
 
@@ -96,12 +96,14 @@ def judge(now: ComparedCapture, before: ComparedCapture | None, answered: Compar
             return ChangeVerdict(ChangeType.ERROR, before, broken)
         case AnswerKind.GONE if before is not None and before.answer == AnswerKind.GONE:
             return ChangeVerdict(ChangeType.UNCHANGED, before)
+        # Never there, so nothing went: a broken link that was crawled for the first time.
         case AnswerKind.GONE if answered is None:
             return ChangeVerdict(ChangeType.ERROR, before, f"the server answered {now.status}, and never had the page")
         case AnswerKind.GONE:
             return ChangeVerdict(ChangeType.GONE, answered)
     if answered is None:
         return ChangeVerdict(ChangeType.NEW_PAGE, None)
+    # A redirect has no text to compare; where it leads is what may change.
     if now.answer == AnswerKind.MOVED or answered.answer == AnswerKind.MOVED:
         same = now.answer == answered.answer and now.redirect_to == answered.redirect_to
         return ChangeVerdict(ChangeType.UNCHANGED if same else ChangeType.UPDATED, answered)

@@ -48,6 +48,7 @@ def is_gone(home: str, machine: str, identity: str) -> bool | None:
     Neither the name of a machine nor a path proves anything: two containers may share both. A path means the same
     only where the same kernel shows the same file systems; elsewhere only the silence of the index tells.
     """
+    # The same word in the same place: it is there, whichever machine we are.
     if _read_identity(Path(home)) == identity:
         return False
     return True if machine == this_machine() else None
@@ -78,6 +79,8 @@ def _new_identity(home: Path) -> str:
     write_safely(fresh, uuid4().hex.encode())
     try:
         with suppress(FileExistsError):
+            # A link fails if the name is taken: of two processes that start together, one makes the word and both use
+            # it.
             os.link(fresh, home / _IDENTITY)
     finally:
         fresh.unlink()
@@ -116,6 +119,7 @@ class IndexDirectory:
 
     def discard(self) -> None:
         """Remove all generations, the one in force first; only under the writer's lock."""
+        # First what makes it the one in force: a death in between leaves no index rather than half of one.
         (self.current() / "manifest.json").unlink(missing_ok=True)
         for path in self.folder.iterdir():
             if path.name.isdecimal():
@@ -130,6 +134,7 @@ class IndexDirectory:
 
     def swap(self, folder: Path) -> None:
         """Put a generation in force and remove the others; readers that have one open keep it until they look again."""
+        # Readers that have the old generation open keep its files: on Linux they live until the last one closes them.
         write_safely(self.folder / "current", folder.name.encode())
         for path in self.folder.iterdir():
             if path.name.isdecimal() and path.name != folder.name:
@@ -141,6 +146,7 @@ class IndexDirectory:
         self.folder.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            # A lock of the kernel, freed when the process dies: no stale file has to be judged.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError as exc:

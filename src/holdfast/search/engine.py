@@ -142,6 +142,7 @@ class Writer:
         document.add_integer("key", entry.key)
         language = language_field(entry.language)
         title = analysable(entry.title)
+        # The title belongs to the body: words of one query may stand in either.
         body = f"{title}\n{analysable(entry.text[:MAX_TEXT_CHARS])}"
         document.add_text(f"title_{language}", title)
         document.add_text(f"body_{language}", body)
@@ -169,6 +170,7 @@ class Writer:
     def close(self) -> None:
         """Wait for merges and let go of the writer's lock; what was not committed is gone."""
         self._writer.rollback()
+        # Its lock is held until its merges end: the next writer would be refused.
         self._writer.wait_merging_threads()
 
 
@@ -189,9 +191,11 @@ class IndexReader:
         self._links: TemporaryDirectory[str] | None = None if before is None else before._links
         try:
             if before is None:
+                # An archive on a read-only disk can be searched: only the lock file needs a place to be written.
                 if not os.access(folder, os.W_OK):
                     self._links = _linked(folder)
                 self._index = _open(folder if self._links is None else Path(self._links.name))
+                # By itself it would move on in the middle of a search, away from the columns that belong to it.
                 self._index.config_reader(reload_policy="manual")
             else:
                 self._index = before._index
@@ -265,6 +269,7 @@ class IndexReader:
         return self._ask(_constant(_term("words", word)), limit).keys
 
     def _ask(self, query: Any, limit: int) -> MatchedKeys:
+        # tantivy refuses a limit of 0.
         if query is None or limit < 1 or self._searcher.num_docs == 0:
             return MatchedKeys(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
         result = self._searcher.search(query, limit=min(limit, self._searcher.num_docs))

@@ -28,7 +28,7 @@ from holdfast.search.directory import IndexDirectory, IndexElsewhere, is_gone
 from holdfast.search.writer import SearchWriter
 
 Progress = Callable[[int], None]
-"""Told how many pages were taken in so far."""
+"""Called with how many pages were taken in so far."""
 Stopping = Callable[[], bool]
 """Says whether the work is to be left to the next drain; asked every few hundred documents."""
 
@@ -84,6 +84,7 @@ def _index_writer(folder: Path, database: Database, is_stopping: Stopping = _nev
             index_writer.close()
     except OSError as exc:
         kind = NoSpace if exc.errno == errno.ENOSPC else Unavailable
+        # The outbox keeps what was not taken in: nothing is lost by a full disk.
         raise kind(f"the search index in {folder} cannot be written: {exc}; nothing is lost, drain again") from exc
 
 
@@ -162,6 +163,7 @@ class _Drain:
                 if self.deadline is not None and self.clock.monotonic() >= self.deadline:
                     with self.database.read() as session:
                         return not queries.waiting(session, limit=1)
+            # Only here, with nothing left to take in.
             index_writer.caught_up()
         return True
 
@@ -177,10 +179,12 @@ class _Drain:
 def _strike_out(database: Database, directory: IndexDirectory, clock: Clock, ids: list[int]) -> None:
     """Strike out what was taken in; IndexElsewhere, and it goes on waiting, if another index has the outbox by now."""
     with database.write() as session:
+        # In the transaction that strikes out: between a look and the deletion another index might take the outbox over.
         held = queries.outbox_owner(session, for_update=True)
         if held is not None and held.owner.identity != directory.identity():
             raise IndexElsewhere(held.owner.home, held.owner.host)
         queries.taken_in(session, ids)
+        # Not with every batch: the row would be written thousands of times for one drain.
         if held is not None and clock.now() - held.seen_at >= _BEAT:
             queries.take_outbox(session, held.owner, now=clock.now(), expected=held.owner)
 
@@ -188,9 +192,9 @@ def _strike_out(database: Database, directory: IndexDirectory, clock: Clock, ids
 def demand_outbox(session: Session, directory: IndexDirectory, clock: Clock | None = None) -> None:
     """Refuse, with IndexElsewhere, an outbox that another data directory's index takes in.
 
-    Rows are struck out by who takes them in: two indexes on one database would each get half of them. With a clock, an
-    index that cannot be seen from here and has left changes waiting for an hour is passed over: it may be taken over.
+    With a clock, an index that cannot be seen from here and has left changes waiting for an hour may be taken over.
     """
+    # Rows are struck out by the index that takes them in: two indexes on one database would each get half of them.
     held = queries.outbox_owner(session)
     if held is None or held.owner.identity == directory.identity():
         return
@@ -224,6 +228,7 @@ def _own_outbox(database: Database, directory: IndexDirectory, clock: Clock, *, 
 def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_stopping: Stopping) -> Drained:
     """Make an index where there is none; changes that waited before it began are in it, later ones go on waiting."""
     with database.read() as session:
+        # Before the rebuild begins: what is added while it runs may or may not be in it, and goes on waiting.
         waited = queries.waiting_ids(session)
     pages = rebuild(database, home, clock, progress=progress, is_stopping=is_stopping, by_force=False)
     for start in range(0, len(waited), _STRUCK_AT_ONCE):
@@ -235,7 +240,7 @@ def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_
 def _take_in(
     index_writer: SearchWriter, database: Database, rows: list[SearchOutbox], pages: int, progress: Progress
 ) -> int:
-    """Bring the changes of some outbox rows to the scribe; return how many pages were taken in altogether."""
+    """Bring the changes of some outbox rows to the index writer; return how many pages were taken in altogether."""
     # Documents first: those of new pages are then known and not taken in a second time with them.
     changed = {int(doc) for row in rows if row.kind == "documents" for doc in row.refs.get("ids", ())}
     if changed:
@@ -257,6 +262,7 @@ def _range(
         index_writer.check()
         with database.read() as session:
             found = queries.pages_between(session, first, last, limit=_PAGES_AT_ONCE)
+        # An id range is replaced whole: ids between the last page found and the end hold no page any more.
         until = found[-1].id if len(found) == _PAGES_AT_ONCE else last
         index_writer.pages(first, until, found)
         pages += len(found)
@@ -314,6 +320,7 @@ def rebuild(
                 index_writer.signals()
                 index_writer.commit()
         except BaseException:
+            # The next rebuild begins anew: half a generation only takes room.
             shutil.rmtree(folder, ignore_errors=True)
             raise
         directory.swap(folder)

@@ -126,6 +126,7 @@ _SHOUTED = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(
 
 def understand(text: str) -> ParsedQuery:
     """Return what a query means; any string has a meaning."""
+    # Cut before and after: tidying may make a text shorter, and must not be given a megabyte.
     clean = tidy(text[: 4 * MAX_QUERY_CHARS])[:MAX_QUERY_CHARS].strip()
     if not clean:
         return ParsedQuery(text="", intent=Intent.BROWSE)
@@ -218,7 +219,8 @@ def _tokens(text: str) -> list[_Token]:
         if kind == "word" and _OPERATOR.fullmatch(value) and not (found and found[-1].kind == "field"):
             kind, value = "operator", value.upper()
         if kind == "minus" and at == match.start("minus") and found and found[-1].kind in ("word", "quoted", "field"):
-            kind, value = "word", "-"  # glued to what stands before it: part of a word, not an operator
+            # Glued to what comes before it: part of a word, not an operator.
+            kind, value = "word", "-"
         found.append(_Token(kind, _ESCAPED.sub(r"\1", value) if kind == "quoted" else value))
         at = match.end()
         if len(found) > MAX_TOKENS:
@@ -267,6 +269,7 @@ class _Parser:
 
     def _without(self) -> Node:
         negations = 0
+        # Two negations cancel out, as in `NOT -x`.
         while self._take("operator", "NOT") or self._take("minus", "-"):
             negations += 1
         node = self._primary()
@@ -297,6 +300,7 @@ class _Parser:
 def _tree(text: str) -> Node | None:
     try:
         return _Parser(_tokens(text)).tree()
+    # What cannot be read as a boolean query is plain text: a search box has no error for a stray parenthesis.
     except _SyntaxError:
         return None
 

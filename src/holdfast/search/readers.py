@@ -1,7 +1,8 @@
-"""What a reader has open: one generation of the index and the columns that belong to it, followed as they change.
+"""What a reader has open: one generation of the index, the columns that belong to it, and what was worked out on them.
 
 A look at the manifest costs a few microseconds. Small changes are taken over before the answer, large ones beside it:
-the old view serves until the new one is built. It refuses nothing; without an index it is empty.
+the old view serves until the new one is built. Without an index the view is empty. What is cached can be worked out
+anew and is thrown away with its view; each cache has a bound, whatever is asked for (decision 0028).
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def _open_view(folder: Path, before: View | None) -> View:
     manifest = disk.read_manifest(folder)
     same = before is not None and before.folder == folder
     known = before.segments if before is not None and same else {}
+    # Segments never change: those of the view before are mapped already.
     segments = {name: known.get(name) or disk.load(folder, name) for name in manifest.segments}
     columns = build([_EMPTY, *segments.values()], read_signals(folder, manifest))
     reader = before.reader if before is not None and same else None
@@ -93,7 +95,7 @@ def _nothing(_view: View) -> None:
 
 
 class ReaderCache:
-    """Hands out the newest view; safe to ask from several threads."""
+    """Gives the newest view; safe to ask from several threads."""
 
     def __init__(self, home: Path, clock: Clock, *, prepare: Callable[[View], None] = _nothing) -> None:
         """`prepare` works out what requests will ask of a view that is built beside them, before they get it."""
@@ -110,9 +112,11 @@ class ReaderCache:
         view = self._view
         if view is not None and mark == self._seen:
             return view
+        # A small archive is followed before the answer, so that what was just taken in is found at once.
         if view is None or wait or self._cost_s < _INLINE_S:
             with self._lock:
                 return self._renew(mark, _nothing)
+        # The lock is taken here and released by the thread: a second request must not start a second build.
         if self._clock.monotonic() - self._built_at > _REST * self._cost_s and self._lock.acquire(blocking=False):
             threading.Thread(target=self._renew_beside, args=(mark,), name="search view", daemon=True).start()
         return view
@@ -123,6 +127,7 @@ class ReaderCache:
             found = (folder / "manifest.json").stat()
         except FileNotFoundError:
             return str(folder), 0, 0
+        # The inode, too: a manifest is replaced by a rename, and two within one tick of the clock have the same time.
         return str(folder), found.st_mtime_ns, found.st_ino
 
     def _renew(self, mark: tuple[str, int, int], prepare: Callable[[View], None]) -> View:
@@ -131,6 +136,7 @@ class ReaderCache:
         started = self._clock.monotonic()
         view = open_view(self._directory.current(), self._view)
         prepare(view)
+        # The mark was read before the view was opened: if the index moved on meanwhile, the next question looks again.
         self._view, self._seen = view, mark
         self._built_at = self._clock.monotonic()
         self._cost_s = self._built_at - started
@@ -179,7 +185,7 @@ def _bytes(marks: npt.NDArray[np.bool_]) -> int:
 
 
 class ResultCache(Generic[Kept]):
-    """The notes on one view; safe to use from several threads, two of which may now and then do the same work."""
+    """What was worked out on one view; safe for several threads, two of which may now and then do the same work."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -195,12 +201,14 @@ class ResultCache(Generic[Kept]):
 
     def page_worth(self, weights: Coefficients, now_micros: int) -> PageWorth:
         """Return what pages are worth by themselves under these coefficients, today."""
+        # By day: what is fresh moves with the date, and nothing else in it does.
         key = (weights, now_micros // 86_400_000_000)
         with self._lock:
             found = self._page_worths.get(key)
         if found is None:
             found = ranking.page_worth(self.view.columns, weights, now_micros=now_micros)
             with self._lock:
+                # Yesterday's would only push out those of today.
                 for old in [known for known in self._page_worths if known[1] != key[1]]:
                     del self._page_worths[old]
                 self._page_worths[key] = found
@@ -225,6 +233,7 @@ class ResultCache(Generic[Kept]):
 
     def gate(self, session: Session) -> tuple[Mark, Gate]:
         """Return what each row may pass, with a mark that changes when something is withdrawn or lifted."""
+        # Asked for every search: what was withdrawn a moment ago must not be in the next answer.
         mark = withdrawal_mark(session)
         known = self._gate
         if known is not None and known[0] == mark:
@@ -244,6 +253,7 @@ class ResultCache(Generic[Kept]):
             known = self._results.get(key)
         if known is not None:
             return known
+        # Outside the lock: a search takes up to a second, and others must not wait for it.
         found = work()
         with self._lock:
             self._results[key] = found

@@ -2,6 +2,9 @@
 
 One request reads the columns in memory and asks SQL only about the hits that it shows; what was withdrawn is gone at
 once, because the withdrawals in force are compared with every request. It refuses dates that run backwards.
+
+The JSON of an answer is made here, too: one shape for `GET /api/search`, `search --json` and search-debug. Text stays
+text: `highlights` are pieces of plain text with `hit` true where a word was found, never markup.
 """
 
 from __future__ import annotations
@@ -169,6 +172,7 @@ class SearchService:
         cache = self._cache_of(self._readers.view(wait=wait))
         question = understand(request.q or "")
         with self._database.read() as session:
+            # Before anything is counted: the index in this directory may be one that another has overtaken.
             self._demand_index(session)
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
             if request.source is not None and all(code != request.source for code, _ in sources.values()):
@@ -199,9 +203,12 @@ class SearchService:
     ) -> _Counted:
         """Return what a request comes to, as it was kept, or counted now."""
         mark, gate = cache.gate(session)
+        # The pages of one result share what was counted; only the cut differs.
         alike = replace(request, page=1, page_size=1, explain=False)
         if question.intent is Intent.BROWSE:
+            # Without words there is nothing to rank: all spellings of an empty query are one.
             alike = replace(alike, q=None, sort=None, ranking=Ranking.V3)
+        # The date is in the key because recency moves results at midnight.
         asked = (mark, alike, self._clock.now().date())
         return cache.result(asked, lambda: self._count(cache, question, request, gate, sources))
 
@@ -212,6 +219,7 @@ class SearchService:
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
             for kind in ResultKind:
                 self._counted(session, cache, understand(""), SearchRequest(view=kind), sources)
+        # A sort of all rows, which the first filtered search would have to wait for otherwise.
         cache.owned()
         self._prepared = cache
 
@@ -244,6 +252,7 @@ class SearchService:
             match, keep = self._found(cache, question, filters, gate, budget)
         match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
         if _sort(request, question) is Sort.NEWEST:
+            # Rows are in the order of time, so a row number is an age; 64 bits, for 32 hold only 16 million exactly.
             keys: Keys = match.rows.astype(np.float64)
             if _mixes_statuses(request):
                 keys += ranking.quality(columns, match.rows) * np.float64(len(columns))
@@ -269,10 +278,12 @@ class SearchService:
         self, cache: ResultCache[_Counted], question: ParsedQuery, filters: Filters, gate: Gate, budget: Budget
     ) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
+        # Documents that the source never captured are left out before their rows are counted.
         allowed = None if filters.source is None else cache.documents_of(filters.source)
         for scan in self.filtered_documents if filters.any else (self.exact_documents,):
             match = find(cache.view, question, SearchReach(scan=scan, gate=gate, budget=budget, allowed=allowed))
             keep = counting.passing(cache.view.columns, match.rows, gate, filters)
+            # Filters come after the words: where they leave little, more documents are read, once.
             if not match.goes_on or np.count_nonzero(keep) >= ENOUGH:
                 break
         return match, keep
@@ -307,8 +318,10 @@ class SearchService:
                 shorter_first=relevance and request.view is ResultKind.PAGES,
             )[skip:]
         ids = columns.ids[shown.rows[places]].tolist()
+        # SQL has the last word: a hit that was withdrawn since the gate was set is left out here.
         found = queries.hits(session, ids)
         documents = [row.document_id for row in found.values() if row.document_id is not None]
+        # Without words nothing is marked, and the snippet is enough.
         texts = queries.packed_texts(session, documents) if question.text else {}
         hits = []
         finders: dict[str | None, Finder] = {}
@@ -321,6 +334,7 @@ class SearchService:
             hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), sources)
             if request.view is ResultKind.PAGES:
                 hidden = cache.hidden_in(int(columns.group[shown.rows[place]]))
+                # The count of a group includes what is withdrawn; how much there is of it must not be told.
                 hit = replace(hit, captures=max(1, (row.group_snapshots or 1) - hidden))
             if request.explain:
                 best = int(shown.best[place])
@@ -359,6 +373,7 @@ def _mixes_statuses(request: SearchRequest) -> bool:
 def _filters(request: SearchRequest, sources: dict[int, tuple[str, str]]) -> Filters:
     wanted = None
     if request.source is not None:
+        # The caller has refused a source that there is not.
         wanted = next(place for place, (code, _) in sources.items() if code == request.source)
     return Filters(
         source=wanted,
@@ -392,7 +407,7 @@ Browse = Callable[[HitRow], str | None]
 
 
 def answer_object(answer: SearchAnswer, request: SearchRequest, browse: Browse) -> dict[str, Any]:
-    """Return a page of results (HA-054, HA-055) with facets, histogram and what was probably meant."""
+    """Return a page of results as JSON, with facets, histogram and what was probably meant."""
     return {
         "results": [hit_object(hit, request, browse) for hit in answer.hits],
         "total": answer.total,
@@ -443,7 +458,7 @@ def hit_object(hit: Hit, request: SearchRequest, browse: Browse) -> dict[str, An
 
 
 def debug_object(answer: SearchAnswer, request: SearchRequest, browse: Browse, *, dialect: str) -> dict[str, Any]:
-    """Return a page of results with the parts of every score (1.7 of the facts)."""
+    """Return a page of results as JSON, with the parts of every score."""
     results = []
     for hit in answer.hits:
         score = sum(hit.parts.values())

@@ -127,6 +127,7 @@ def write_manifest(folder: Path, manifest: SegmentManifest) -> None:
         "segments": manifest.segments,
         "signals": manifest.signals,
     }
+    # First the manifest, then the old files: a reader that follows the old one finds its files or looks again.
     write_safely(folder / "manifest.json", json.dumps(fields).encode())
     kept = {f"{name}{end}" for name in manifest.segments for end in (".npz", ".strings")} | {manifest.signals}
     for path in folder.iterdir():
@@ -142,6 +143,7 @@ def write_safely(path: Path, content: bytes) -> None:
         out.write(content)
         out.flush()
         os.fsync(out.fileno())
+    # A rename is atomic, and lasts only once the folder is synced, too.
     fresh.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -307,10 +309,12 @@ def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
     cleared = [segment.cleared for segment in segments]
     return Segment(
         name=name,
+        # Rows that a newer segment cleared are dropped here: merging is when space is freed.
         rows=sorted_rows(living_rows(segments)),
         addresses=addresses,
         documents=documents,
         strings=b"".join(pieces),
+        # There is nothing older that a range could still clear.
         cleared=np.empty((0, 2), np.int64) if oldest else join_ranges(np.concatenate(cleared)),
     )
 
@@ -339,6 +343,7 @@ def merge_plan(weights: Sequence[int], *, factor: int = 4, most: int = 12) -> in
     """
     count = 1
     size = weights[-1] if weights else 0
+    # Like a log-structured merge: sizes grow by a factor, so each entry is copied a few times however long it goes on.
     while count < len(weights) and (weights[-count - 1] < factor * size or len(weights) - count >= most):
         count += 1
         size += weights[-count]

@@ -61,7 +61,9 @@ def graph_of(chunks: Iterable[Sequence[tuple[int, int]]]) -> Graph:
     kept = np.empty((0, 2), np.int64)
     for chunk in chunks:
         fresh = np.array(chunk, np.int64).reshape(-1, 2)
+        # A page does not recommend itself.
         fresh = fresh[fresh[:, 0] != fresh[:, 1]]
+        # After every chunk, so that memory goes by distinct links and not by captures.
         kept = _distinct(np.concatenate((kept, fresh)))
     pages, places = np.unique(kept, return_inverse=True)
     pairs = places.reshape(-1, 2).astype(np.int32)
@@ -86,6 +88,7 @@ def pagerank(graph: Graph) -> npt.NDArray[np.float64]:
     rank = np.full(count, 1.0 / count)
     for _ in range(ROUNDS):
         given = np.bincount(graph.targets, weights=(rank * share)[graph.sources], minlength=count)
+        # Pages without links would swallow their rank, and the sum would shrink with every round.
         lost = rank[out == 0].sum() / count
         fresh = (1 - DAMPING) / count + DAMPING * (given + lost)
         moved = float(np.abs(fresh - rank).sum())
@@ -152,6 +155,7 @@ def _differs(row: SignalRow, known: SignalRow | None) -> bool:
     """Return whether a page's signals are worth writing: every rank moves a little with every link."""
     if known is None or (row.inlinks, row.outlinks) != (known.inlinks, known.outlinks):
         return True
+    # Written all, every row of the table would be written anew after every crawl.
     return abs(row.pagerank - known.pagerank) > _MOVED * known.pagerank
 
 
@@ -182,6 +186,7 @@ def refresh(
         directory.folder.mkdir(parents=True, exist_ok=True)
         with alone(directory.folder / "link-signals.lock", IndexBusy("another process computes the link signals")):
             pages = recompute(database, clock, check=checked(is_stopping))
+            # Before the note: a death in between computes them once more, and nothing is missed.
             take_over_signals(database, home)
             write_safely(note, json.dumps(_State(figure, now)._asdict()).encode())
     except (IndexBusy, IndexElsewhere, Interrupted):
@@ -195,6 +200,7 @@ def is_due(state: tuple[int, int] | None, figure: int, now: int) -> bool:
     if state is None:
         return figure > 0
     before, at = state
+    # A clock that was set back must not stop it for years.
     waited, moved = abs(now - at), abs(figure - before)
     return moved > 0 and waited >= (_SOON if moved * 10 >= before else _LATE)
 

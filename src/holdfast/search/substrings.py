@@ -156,10 +156,12 @@ class Substrings:
         limit = self._budget.grant(self._each)
         if not limit:
             return np.empty(0, np.int32), False
+        # Trigrams allow more than is there (`abcd` where `abc` and `bcd` stand apart): each candidate is checked below.
         candidates = self._reader.substring(text, field, limit=limit)
         self._budget.spend(len(candidates.keys))
         found = self._numbering(field).known(candidates.keys)
-        if len(text) > _GRAM:  # a term that is no longer than a trigram needs no check: the trigram is the proof
+        # A term that is no longer than a trigram needs no check: the trigram is the proof.
+        if len(text) > _GRAM:
             found = self._columns.strings(field).holding(found, text.encode())
         return found, candidates.count <= len(candidates.keys)
 
@@ -198,13 +200,16 @@ class Substrings:
     def _both(self, parts: Sequence[Node]) -> RowSet:
         """Join what is exact; what is not is checked on the rows that this leaves."""
         sets = [(part, self.evaluate(part)) for part in parts]
+        # Exact sets first: what they leave is small enough to look at row by row.
         exact = [found for _, found in sets if found.exact]
         vague = [(part, found) for part, found in sets if not found.exact]
         start = reduce(lambda a, b: both(a, b, len(self._columns)), exact) if exact else None
         if not vague:
-            assert start is not None  # a tree has parts
+            # A tree has parts, so one of the two lists is not empty.
+            assert start is not None
             return start
         if start is not None and not start.complement:
+            # The newest ones: rows are in the order of time.
             left, whole = start.rows[-CHECKED:], len(start.rows) <= CHECKED
         else:
             # What was not read at all, because the budget was used up, gives nothing to begin from.
@@ -253,6 +258,7 @@ class Substrings:
         unseen = self._unseen(text, field, owners)
         seen, hit = self._looked_at.get((text, field), _NOT_LOOKED_AT)
         if len(unseen):
+            # Counted by texts, not by time: the same query gives the same answer on a slow machine.
             self._budget.checks_left -= len(unseen)
             found = np.isin(unseen, self._columns.strings(field).holding(unseen, text.encode()), assume_unique=True)
             seen, hit = np.concatenate([seen, unseen]), np.concatenate([hit, found])
@@ -271,7 +277,8 @@ class Substrings:
     def _unseen(self, text: str, field: Field, owners: Rows) -> Rows:
         """Return which of these texts were not looked at for a term, each once."""
         asked = np.unique(owners)
-        asked = asked[asked < len(self._numbering(field).keys)]  # the others have no text to look at
+        # The others have no text to look at.
+        asked = asked[asked < len(self._numbering(field).keys)]
         seen, _ = self._looked_at.get((text, field), _NOT_LOOKED_AT)
         return asked[seen[_places_in(seen, asked)] != asked] if len(seen) else asked
 
@@ -297,6 +304,7 @@ class Substrings:
                 if term.field not in (Field.ANY, field):
                     continue
                 owner = columns.url if field is Field.URL else columns.doc
+                # One more than there are: rows without a document point behind the last.
                 hit = np.zeros(len(self._numbering(field).keys) + 1, np.float32)
                 hit[self.places(term.text, field)[0]] = weight
                 total += hit[owner[rows]]
