@@ -57,6 +57,7 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
         title=title,
         version=__version__,
         summary="An archive of websites: search, replay and compare captures.",
+        # Off: they would be open in production, too, and load scripts from elsewhere. `routes.reference` serves both.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -76,7 +77,7 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
 
 
 def _name_roles(router: APIRouter) -> None:
-    """Let the OpenAPI document say whom each route is for."""
+    """Let the OpenAPI document name the role of each route."""
     for route in router.routes:
         assert isinstance(route, APIRoute)
         role = roles_of(route)[0]
@@ -91,6 +92,7 @@ def _operation_id(route: APIRoute) -> str:
 def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:
     """Return the replay host's routes; RuntimeError if one of them declares no role."""
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
+    # Those of the other host: the limits are of the process and its pool of connections.
     app.state.sessions, app.state.heavy = sessions, heavy
     return app
 
@@ -99,19 +101,23 @@ def create_app(archive: Archive) -> RequestIds:
     """Return the whole ASGI application for an open archive: the readers' host and the replay host."""
     settings, inner = archive.settings.api, create_inner_app(archive)
     replay_inner = create_replay_app(archive, sessions=inner.state.sessions, heavy=inner.state.heavy)
+    # One count for both hosts: a client does not get twice the limit by using both.
     rates = Rates(archive.clock)
 
     def refuse(error: HoldfastError) -> ASGIApp:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
+    # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
     app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
     app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
+    # Any type of body: it is only looked up, as part of the key of a captured request.
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
+    # Outermost, so that a refusal has an id and a line in the log, too.
     return RequestIds(counted, archive.clock, inner.state)
 
 

@@ -1,4 +1,7 @@
-"""What a route may ask for. A session lives until its function returns, never while a response is streamed."""
+"""What a route may ask for: sessions, services, the turn to write.
+
+A session lives until its function returns, never while a response is streamed.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ of 20 connections, so that no thread ever waits for one: one that did could keep
 on."""
 
 
-# These wait for nothing; `async` spares them the trip to a thread that plain dependencies take.
+# These wait for nothing; `async` spares them the thread that plain dependencies are run on.
 
 
 async def archive_of(request: Request) -> Archive:
@@ -84,6 +87,7 @@ SearchDep = Annotated[SearchService, Depends(search_of)]
 async def open_session(request: Request, archive: ArchiveDep) -> AsyncIterator[Session]:
     """Open a session for reading, ended before the first byte is sent; Unavailable if the database is away."""
     permits: Semaphore = request.app.state.sessions
+    # The permit first: a request that waits here holds neither a thread nor a connection.
     async with permits, contextmanager_in_threadpool(archive.database.read()) as session:
         yield session
 
@@ -106,6 +110,7 @@ def source_id_of(session: Session, code: str | None) -> int | None:
     """Return the source that is meant, None if none is named; NotFound if there is none of this code."""
     if not code:
         return None
+    # PostgreSQL refuses a NUL in a parameter, with an error and not with an empty result.
     found = source_by_code(session, code) if "\x00" not in code else None
     if found is None:
         raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
@@ -113,9 +118,10 @@ def source_id_of(session: Session, code: str | None) -> int | None:
 
 
 def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
-    """Return who asks; None if that is no address: a proxy that we trust may hand on what a client made up."""
+    """Return who asks; None if that is no address."""
     peer = scope.get("client")
     try:
+        # A trusted proxy may pass on what a client made up in X-Forwarded-For.
         return ip_address(str(peer[0])) if peer else None
     except ValueError:
         return None
@@ -194,6 +200,7 @@ AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
 """For one short change. A route that has it opens no session of its own."""
 WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]
 """For a change that is made in portions."""
+# The names that the routes of jobs and sources still use.
 DeskDep = JobServiceDep
 HandDep = AdminWriteDep
 TurnsDep = WriteTurnsDep

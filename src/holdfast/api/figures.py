@@ -27,7 +27,7 @@ AT_ONCE_S = 0.05
 _REST = 10.0
 _BEARABLE_S = 1.0
 # A count of up to a second is waited for if the last one is a hundred times as old as it took: who looks in once an
-# hour is not told what was true an hour ago.
+# hour does not get what was true an hour ago.
 _OLD = 100.0
 # Asking is long from this share of a long count on: 10 ms, or about 100,000 WARC files.
 _ASKING = 0.2
@@ -48,6 +48,7 @@ class Counting(Generic[T]):
     ) -> None:
         self._database, self._clock, self._at_once_s = database, clock, at_once_s
         self._ask, self._make = state, count
+        # One count at a time: ten requests at once must not each read the whole archive.
         self._counting = Lock()
         self._thread: Thread | None = None
         self._state: object = None
@@ -57,6 +58,7 @@ class Counting(Generic[T]):
     def read(self, session: Session) -> T:
         """Return the count: up to date, or of a moment ago while one that takes long is made anew."""
         found = self._found
+        # Even asking whether a count is needed takes long with a hundred thousand files.
         if found is not None and self._is_resting():
             return found
         state = self._asked(session)
@@ -65,6 +67,7 @@ class Counting(Generic[T]):
             with self._counting, self._database.read() as own:
                 return self._count(own)
         rested = self._clock.monotonic() - self._counted_at >= _REST * self._cost_s
+        # Without waiting: a count that is being made will do for this request, too.
         if state != self._state and rested and self._counting.acquire(blocking=False):
             self._thread = Thread(target=self._recount, name="count beside", daemon=True)
             self._thread.start()
@@ -97,11 +100,12 @@ class Counting(Generic[T]):
         return state
 
     def _recount(self) -> None:
-        """Count anew with a session of its own; whoever calls holds the lock."""
+        """Count anew with a session of its own; the caller holds the lock, and it is released here."""
         try:
             with self._database.read() as session:
                 self._count(session)
         except (HoldfastError, SQLAlchemyError) as exc:
+            # The old count goes on being shown; a thread that died here would leave it so for ever.
             _log.warning("totals.kept", message=str(exc).splitlines()[0])
         finally:
             self._counting.release()
@@ -117,7 +121,7 @@ class Counting(Generic[T]):
         return found
 
 
-# A source that everybody may use to try things, and nobody is shown (1.6 of the facts).
+# A source for trying things out; it is left out of what readers are shown.
 _UNLISTED = "test"
 
 
@@ -174,6 +178,7 @@ def _state(session: Session, clock: Clock) -> object:
 def _count(session: Session, clock: Clock) -> ArchiveTotals:
     take_time(session)
     sources = tuple(queries.source_totals(session))
+    # For all sources at once: source by source it would read the groups as often as there are sources.
     topmost = queries.topmost_by_language(session)
     faces = {
         one.source_id: queries.representative_captures(
@@ -198,7 +203,7 @@ class WorkFigures:
     """Jobs by status and clean-up, pages by source, and what lies on the disk."""
 
     jobs: dict[str, int]
-    """In document 000's words."""
+    """By status, in the words of `/api/admin/jobs`."""
     cleanups: dict[str, int]
     crawled: Mapping[str, int]
     failed: Mapping[str, int]

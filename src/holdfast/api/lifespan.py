@@ -46,7 +46,7 @@ class Upkeep:
         self._thread.start()
 
     def close(self) -> None:
-        """End after the step in hand; does nothing if it never began."""
+        """End after the step that runs; does nothing if none ever began."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -106,7 +106,7 @@ class Upkeep:
             _log.warning("upkeep.failed", step=what, message=str(exc).partition("\n")[0])
             return False
         except Exception:
-            # The thread that ends here is missed by no request: everything would silently grow old.
+            # If the thread ended here, no request would notice, and everything would silently grow old.
             _log.exception("upkeep.failed", step=what)
             return False
 
@@ -123,7 +123,9 @@ def lifespan_of(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        # Forty by default: that many threads would wait for the pool of connections and starve each other.
         current_default_thread_limiter().total_tokens = THREADS
+        # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
         limit_statements(archive.database.engine, seconds=STATEMENT_S)
         await run_sync(_warm, archive, counts, search)
         upkeep = Upkeep(archive)
@@ -134,6 +136,7 @@ def lifespan_of(
             try:
                 yield
             finally:
+                # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
                 await run_sync(upkeep.close)
                 for count in counts:

@@ -76,6 +76,7 @@ class SourceTotal(NamedTuple):
 
 def source_totals(session: Session) -> list[SourceTotal]:
     """Return the totals of every source that has captures to show, by code. Reads every group: never for a request."""
+    # Groups keep their counts with the withdrawn in them: only those that have any are counted by their captures.
     touched = hidden_groups(session, most=_MAX_TOUCHED)
     kept: dict[int, _Kept] = {}
     whole = (
@@ -139,7 +140,7 @@ def document_total(session: Session) -> int:
 
 
 class RepresentativeCaptures(NamedTuple):
-    """The captures that may stand for a source, best first; whoever shows one asks first whether it is withdrawn."""
+    """The captures that may represent a source, best first; a route leaves out what is withdrawn by now."""
 
     newest: tuple[int, ...]
     entry: tuple[int, ...]
@@ -152,6 +153,7 @@ def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]
 
     Reads every group: never for a request.
     """
+    # Slashes in the address: the first page of a site has the fewest.
     depth = func.length(PageGroup.url) - func.length(func.replace(PageGroup.url, "/", ""))
     order = (depth, func.length(PageGroup.url), PageGroup.url, PageGroup.id)
     place = func.row_number().over(partition_by=(PageGroup.source_id, Document.language), order_by=order)
@@ -241,6 +243,7 @@ def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
         failed=int(queues[2]),
         leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None))) or 0,
         domains=session.scalar(select(func.count()).select_from(Domain)) or 0,
+        # Ids are never used again: the highest is how many there were, without counting them.
         links=session.scalar(select(func.max(Page.id))) or 0,
         workers=active_workers(session, clock),
         top=[(name, int(count)) for name, count in top],
@@ -321,6 +324,7 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
     return list(
         session.scalars(
             select(Owner)
+            # A worker that was killed never says that it ended: its heartbeat stops.
             .where(Owner.ended_at.is_(None), Owner.kind.in_(_WORKER_KINDS), Owner.heartbeat_at >= fresh)
             .order_by(Owner.id)
         )

@@ -32,9 +32,10 @@ _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.S)
 class JsonShape:
     """Measures JSON while it arrives, without parsing it: how deep it nests and how many values it has, about.
 
-    Each byte is looked at once, and counting ends at either limit: what comes in is read on the event loop, where a
-    moment of ours is a moment of everybody's.
+    Each byte is looked at once, and counting ends at either limit.
     """
+
+    # What comes in is read on the event loop: whatever takes long here keeps every other request waiting.
 
     def __init__(self) -> None:
         self.deepest = self.values = 0
@@ -79,7 +80,7 @@ class JsonShape:
 
 
 class Bodies:
-    """Reads a request's body up to a limit and hands it on in one piece."""
+    """Reads a request's body up to a limit and passes it on in one piece."""
 
     def __init__(self, app: ASGIApp, *, limit: int, arrival_s: float = _ARRIVAL_S, any_type: bool = False) -> None:
         """Take what comes behind; `any_type` lets bodies of any type in, for a host that only looks them up."""
@@ -91,6 +92,7 @@ class Bodies:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        # HTTP/1.1: a request with neither has no body.
         if "content-length" not in headers and "transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
@@ -105,12 +107,14 @@ class Bodies:
 
     async def _read(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
         declared = headers.get("content-length", "")
+        # Refused by what it declares, before a byte of it is read; what lies is counted below.
         if declared.isdecimal() and int(declared[:20]) > self._limit:
             raise BodyTooLarge(self._limit)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         shape = JsonShape() if media_type == "application/json" else None
         body = bytearray()
         try:
+            # A client that sends a byte a minute would hold its place for days.
             async with asyncio.timeout(self._arrival_s):
                 more = True
                 while more:
@@ -131,6 +135,7 @@ class Bodies:
 
 
 def _inspect(headers: Headers, media_type: str, shape: JsonShape | None, files: tuple[str, ...]) -> None:
+    # A small body may unpack to gigabytes, and nothing that we offer needs it.
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise BodyRefused("a request's body is not decompressed here; send it plain")
     if media_type in files:

@@ -34,7 +34,7 @@ CLOSED_POLICY = "sandbox; default-src 'none'"
 
 
 class AppHeaders:
-    """Adds what 1.7 of the facts and S04 ask of the application's own answers.
+    """Adds the headers that guard the application's own answers.
 
     An answer with a policy of its own (the raw view, which is sandboxed) keeps it, and may be framed.
     """
@@ -52,8 +52,10 @@ class AppHeaders:
                 if "content-security-policy" not in headers:
                     html = headers.get("content-type", "").startswith("text/html")
                     headers["Content-Security-Policy"] = PAGE_POLICY if html else DATA_POLICY
+                    # For browsers that do not know `frame-ancestors`.
                     headers["X-Frame-Options"] = "SAMEORIGIN"
                     headers["Cross-Origin-Opener-Policy"] = "same-origin"
+                # Only where it is set: a browser that saw it once refuses plain http for a year.
                 if self._hsts:
                     headers["Strict-Transport-Security"] = _HSTS
             await send(message)
@@ -69,6 +71,7 @@ class ReplayHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on without its credentials, and dress its answer."""
+        # A sibling domain may have set a cookie for this one, too: an archived page must never see what it holds.
         refused = (b"cookie", b"authorization", b"x-admin-token")
         bare = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name not in refused]}
 
@@ -77,6 +80,7 @@ class ReplayHeaders:
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
                 _defaults(headers, _REPLAY)
                 headers.setdefault("Content-Security-Policy", CLOSED_POLICY)
+                # No answer of ours has them: a rewriter that let an archived one through would be caught here.
                 for name in ("set-cookie", "clear-site-data", "service-worker-allowed"):
                     if name in headers:
                         del headers[name]
@@ -112,6 +116,7 @@ class CorsOrigins:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         origin = headers.get("origin")
         path = scope.get("path", "")
+        # Never the admin routes: a page that may read public answers is not an administrator.
         readable = bool(origin) and origin in self._allowed and not is_admin_path(path)
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -126,7 +131,7 @@ class CorsOrigins:
 
 
 def is_own_origin(origin: str, headers: Headers) -> bool:
-    """Return whether a page of this host sent a request; `null` is nobody's."""
+    """Return whether a page of this host sent a request; `null` never is: an archived page in its sandbox sends it."""
     return origin.partition("://")[2] == headers.get("host")
 
 
@@ -150,6 +155,7 @@ def _marked(send: Send, origin: str | None) -> Send:
     async def marked(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=message.setdefault("headers", []))
+            # Also without one: a cache must not give an answer without the header to a page that may read it.
             headers.add_vary_header("Origin")
             if origin is not None:
                 headers["Access-Control-Allow-Origin"] = origin
@@ -199,7 +205,8 @@ class HeadRequests:
 
 
 def _without_zero(message: Message) -> Message:
-    """Return a message that does not say the body of a GET would be empty, for nobody has looked (RFC 9110, 8.6)."""
+    """Return a message that does not say the body of a GET would be empty."""
+    # The route did not make the body: its length is not known, and 0 would be a lie (RFC 9110, section 8.6).
     if message["type"] != "http.response.start":
         return message
     kept = [pair for pair in message.get("headers", []) if pair != (b"content-length", b"0")]

@@ -1,4 +1,4 @@
-"""`/`: a plain page that says what is kept here and where to look; without script, and for people."""
+"""What the archive is and how it does: `/` for people, health for monitors, totals and usage for programs."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     """Show the sources with the newest capture of each one's first page."""
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
+    # Asked for every time: the counted totals may be older than a withdrawal.
     shown = queries.snapshots_by_id(session, [one for total in listed for one in kept.faces[total.source_id].entry])
     rows = []
     for total in listed:
@@ -123,6 +124,7 @@ async def look(
             return checks, workers
 
     try:
+        # A database that hangs must not hang the monitor that would report it.
         async with asyncio.timeout(_LOOK_S):
             checks, workers = await run_sync(ask, abandon_on_cancel=True, limiter=_threads)
     except (HoldfastError, SQLAlchemyError, TimeoutError) as exc:
@@ -181,6 +183,7 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, response:
         frontier_completed=crawls.succeeded,
         frontier_failed=crawls.failed,
         total_domains=crawls.domains,
+        # Numbered: names of machines and process ids are not for the public.
         active_workers=[f"worker-{number}" for number, _ in enumerate(crawls.workers, 1)],
         worker_heartbeats=[
             WorkerHeartbeat(worker_id=f"worker-{number}", last_heartbeat=owner.heartbeat_at)

@@ -74,6 +74,7 @@ def changes(
     scope = ChangeScope(source_id=source_id, since=since, until=until, unchanged=include_unchanged)
     if job_id is not None:
         scope = scope._replace(execution_id=job_id)
+    # Without a filter the newest of each source: a list of all changes says little.
     elif latest or (source is None and since is None and until is None):
         scope = scope._replace(latest=True)
     found = listing.page_of_events(session, scope, offset=(page - 1) * page_size, limit=page_size)
@@ -104,6 +105,7 @@ async def compare(
     wanted = WantedComparison(to_snapshot_id, from_snapshot_id, mode)
 
     def work() -> Response:
+        # Serialised on the thread for heavy work: a diff of 400 lines would hold up the event loop.
         return Response(_compared(archive, wanted).model_dump_json(by_alias=True), media_type="application/json")
 
     return await heavily(request, work)
@@ -172,6 +174,7 @@ async def site(
 
     def work() -> Streamed:
         with archive.database.read() as session:
+            # Before the first byte: two crawls that cannot be compared are refused with a status, not in the stream.
             site_slice(session, from_, to, cursor, limit=1)
         lines = _site_lines(archive, (from_, to), cursor, limit=limit, unchanged=include_unchanged)
         return Streamed(lines, "application/x-ndjson", {})
@@ -236,6 +239,7 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
                 browse_url=browse_url(archive.settings, row),
             )
         )
+        # By address, not by row: a group holds pages that differ in their query, which are not versions of each other.
         before[row.url_hash] = row.id
     return Timeline(
         source_code=source.code,

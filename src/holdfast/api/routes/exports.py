@@ -162,6 +162,7 @@ def _index(
             execution(session, job_id)
         records = records_noted(session, execution_id=job_id, source_id=source_id)
     most = archive.settings.api.exports_max_records
+    # Sorting needs scratch space for all lines at once, and minutes: more than this is a command for an operator.
     if records > most:
         raise ExportTooLarge(records, most)
     scratch = archive.home / "cache"
@@ -196,6 +197,7 @@ def _stream(
 ) -> Response | Streamed:
     """Return the lines as a file; a compressed one is a gzip file, whatever the client would have unpacked itself."""
     name, media_type = (f"{name}.gz", "application/gzip") if compressed else (name, media_type)
+    # As a file, not as an encoding: a client that unpacks by itself would store something else than it names.
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     if request.method == "HEAD":
         return Response(headers=headers, media_type=media_type)

@@ -1,4 +1,4 @@
-"""The OpenAPI document and a page of it; neither exists in a strict environment (A24)."""
+"""The OpenAPI document and a page of it; neither exists in a strict environment."""
 
 from __future__ import annotations
 
@@ -139,6 +139,7 @@ def reference_page(document: Mapping[str, Any]) -> str:
 
 def _marked(text: str) -> str:
     """Return a sentence as markup: escaped, with what stands in backticks as code."""
+    # Escaped first: only the marks that we put in ourselves are markup.
     return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")
 
 

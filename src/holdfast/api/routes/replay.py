@@ -97,6 +97,7 @@ def takes_gzip(request: Request) -> bool:
 
 def target_behind(request: Request, prefix: str) -> str:
     """Return what stands behind a prefix in the request's target, undecoded and with its query."""
+    # Undecoded: `%2F` and `%3F` in an archived address mean something else than `/` and `?`.
     raw = request.scope.get("raw_path") or quote(request.scope["path"], safe=_PATH_SAFE).encode()
     path = raw.decode("latin-1").partition("?")[0].removeprefix(prefix)
     query = request.scope["query_string"].decode("latin-1")
@@ -112,6 +113,7 @@ def respond(answer: ReplayAnswer) -> Response:
             headers.append((b"content-length", str(len(answer.body)).encode()))
     else:
         response = StreamingResponse(answer.body, answer.status)
+    # Set whole: as a dict, headers that repeat would be lost.
     response.raw_headers = headers
     return response
 
@@ -140,7 +142,8 @@ def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
         headers["Content-Encoding"] = "gzip"
     first = next(pieces, b"")
     second = next(pieces, None)
-    if second is None:  # a thread that hands over one piece would cost more than the answer
+    # A thread that passes on one piece would cost more than the answer.
+    if second is None:
         return Response(first, media_type=media_type, headers=headers)
     return Streamed(chain((first, second), pieces), media_type, headers)
 
@@ -167,6 +170,7 @@ def web_options(request: Request) -> Response:
         headers["Access-Control-Allow-Origin"] = "*"
         headers["Access-Control-Allow-Methods"] = ", ".join(_METHODS)
         headers["Access-Control-Max-Age"] = "600"
+        # Only what is a list of names comes back in our own header.
         if _HEADER_NAMES.fullmatch(names):
             headers["Access-Control-Allow-Headers"] = names
     return Response(status_code=204, headers=headers)
@@ -206,6 +210,7 @@ def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
 
 def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: bytes) -> Response:
     asked = replay_request(request, archive, body)
+    # Archived pages are shown on the replay host alone; the application's host has cookies and the API.
     if not asked.origins.is_replay:
         return respond(redirect(307, asked.origins.memento(wanted.digits, wanted.modifier, wanted.url), []))
     if wanted.site_pass and not site_passes(archive.home).admits(wanted.site_pass, wanted.url):
@@ -216,6 +221,7 @@ def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: by
 def _readable(response: Response, wanted: WantedAddress | AddressListing | None, archive: Archive) -> Response:
     """Return an answer that a script of the same site may read: what is missing has a status, too."""
     if isinstance(wanted, WantedAddress) and site_passes(archive.home).admits(wanted.site_pass, wanted.url):
+        # Otherwise a script sees a network error where its site answered 404.
         response.headers[READABLE[0]] = READABLE[1]
     return response
 
@@ -329,6 +335,7 @@ async def cdx(
     gzip: str = Query("", description="`false` sends plain text to a client that takes gzip."),
 ) -> Response:
     """Answer from the index of captures. docs/cdx.md lists all parameters, also those that are not named here."""
+    # Not by the framework: parameters repeat, have two vocabularies, and are refused with one code.
     question = read_question(request.query_params.multi_items())
     texts = CdxServer(archive.database, clock=archive.clock).answer(question, origins_here(request, archive))
     packed = takes_gzip(request) and gzip.lower() not in ("false", "0", "no")

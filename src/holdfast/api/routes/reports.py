@@ -1,4 +1,7 @@
-"""`POST /api/reports`: readers tell of problems. The only public route that takes something in."""
+"""Problem reports: `POST /api/reports`, the form at `/report`, and how operators read and triage them.
+
+The only public routes that take something in.
+"""
 
 from __future__ import annotations
 
@@ -133,10 +136,12 @@ def report_form(
 async def _sent(request: Request) -> dict[str, str]:
     """Return the fields of a form; OriginRefused if a page of another origin sent it."""
     origin = request.headers.get("origin")
-    if origin is not None and not is_own_origin(origin, request.headers):  # `null` too: an archived page is sandboxed
+    # `null` too: an archived page is sandboxed.
+    if origin is not None and not is_own_origin(origin, request.headers):
         raise OriginRefused
     body = (await request.body()).decode("utf-8", "replace")
     try:
+        # Bounded: a form of a million fields would be parsed into a million pairs.
         fields = dict(parse_qsl(body, max_num_fields=_MAX_FIELDS))
     except ValueError:
         fields = {}
@@ -151,6 +156,7 @@ def send_form(archive: ArchiveDep, usage: UsageDep, fields: Annotated[dict[str, 
     except ValidationError as exc:
         return HTMLResponse(_form(fields, problem=_message(exc.errors()[0])), status_code=422)
     receipt = keep_report(archive, usage, form)
+    # A filled trap is thanked like any report: a program must not learn that it was caught.
     number = "" if receipt.report_id is None else f" It has the number {receipt.report_id}."
     back = f'<p><a href="{raw_path(form.snapshot_id)}">Back to the capture</a></p>' if form.snapshot_id else ""
     return HTMLResponse(page("Thank you", f"<h1>Thank you</h1><p>Your report was received.{number}</p>{back}"))

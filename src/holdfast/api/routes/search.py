@@ -1,4 +1,4 @@
-"""Search over HTTP (HA-054 to HA-061), and what makes up a score, for who runs the archive."""
+"""Search over HTTP, and what makes up a score, for operators of the archive."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 
 @router.get("/api/snapshot/{id}", responses=answers(404, 422, 503))
 def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> SnapshotDetail:
-    """Return one capture (HA-056)."""
+    """Return one capture."""
     found = snapshot(session, id)
     document = document_of(session, found)
     source = queries.source_codes(session, [found.source_id])[found.source_id]
@@ -170,13 +170,15 @@ def _page(session: Session, digest: str) -> PageInFull:
     except NotFound:
         number = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
         for row in fetched_by_hash(session, number):
+            # The database keeps 64 bits; the whole digest, where it was given, must fit, too.
             if len(digest) == 16 or url_hash(parse(row.url).normalised) == digest:
                 return PageInFull(page=row, words=(), links=())
         raise
 
 
 def _listed(session: SessionDep, search: str, question: SignalQuery) -> PageList:
-    if "\x00" in (question.domain or ""):  # no domain has one, and PostgreSQL takes none
+    # No domain has one, and PostgreSQL takes none.
+    if "\x00" in (question.domain or ""):
         return PageList(pages=[], total=0, limit=question.limit, offset=question.offset)
     if not search.strip():
         window = fetched_pages(session, domain=question.domain, limit=question.limit, offset=question.offset)

@@ -20,7 +20,7 @@ RowId = Annotated[int, Field(ge=0, le=MAX_ID)]
 """An id in a path, a query or a form. A larger number is refused here: a database driver would break on it."""
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
-# Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be told of.
+# Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be reported.
 _FIELDS = 100
 
 
@@ -48,7 +48,9 @@ def _problem(value: Any) -> tuple[list[str], str] | None:
     for each of its leaves as all names above it are long."""
     if isinstance(value, dict):
         for name, one in value.items():
+            # Names, too: a JSON column keeps them like values.
             if (found := _problem(name) or _problem(one)) is not None:
+                # What is wrong with it must not come back in the sentence that says so.
                 shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
                 found[0].append(f".{shown}")
                 return found
