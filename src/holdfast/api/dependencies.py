@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Semaphore
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from anyio import from_thread
 from fastapi import Depends, Query, Request
@@ -37,51 +37,25 @@ of 20 connections, so that no thread ever waits for one: one that did could keep
 on."""
 
 
-# These wait for nothing; `async` spares them the thread that plain dependencies are run on.
+def _held(name: str) -> Callable[[Request], Awaitable[Any]]:
+    """Return what gives a route something that the application holds for as long as it runs."""
+
+    # `async`, although it waits for nothing: a plain dependency is run on a thread.
+    async def found(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return found
 
 
-async def archive_of(request: Request) -> Archive:
-    """Return the archive that this application serves."""
-    archive: Archive = request.app.state.archive
-    return archive
-
-
-async def totals_of(request: Request) -> CountedTotals:
-    """Return the archive's totals."""
-    totals: CountedTotals = request.app.state.totals
-    return totals
-
-
-async def work_of(request: Request) -> Work:
-    """Return the figures of jobs and runs."""
-    work: Work = request.app.state.work
-    return work
-
-
-async def usage_of(request: Request) -> UsageTally:
-    """Return the tally of what is used."""
-    usage: UsageTally = request.app.state.usage
-    return usage
-
-
-async def metrics_of(request: Request) -> ServerMetrics:
-    """Return what this process counts of itself."""
-    metrics: ServerMetrics = request.app.state.metrics
-    return metrics
-
-
-async def search_of(request: Request) -> SearchService:
-    """Return the search of this process: one, with the columns that it keeps in memory."""
-    search: SearchService = request.app.state.search
-    return search
-
-
-ArchiveDep = Annotated[Archive, Depends(archive_of)]
-TotalsDep = Annotated[CountedTotals, Depends(totals_of)]
-WorkDep = Annotated[Work, Depends(work_of)]
-UsageDep = Annotated[UsageTally, Depends(usage_of)]
-MetricsDep = Annotated[ServerMetrics, Depends(metrics_of)]
-SearchDep = Annotated[SearchService, Depends(search_of)]
+ArchiveDep = Annotated[Archive, Depends(_held("archive"))]
+TotalsDep = Annotated[CountedTotals, Depends(_held("totals"))]
+WorkDep = Annotated[Work, Depends(_held("work"))]
+UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
+MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
+SearchDep = Annotated[SearchService, Depends(_held("search"))]
+"""One for the process, with the columns that it keeps in memory."""
+JobServiceDep = Annotated[JobService, Depends(_held("job_service"))]
+"""For reading only; what writes has one of the two at the end of this file."""
 
 
 async def open_session(request: Request, archive: ArchiveDep) -> AsyncIterator[Session]:
@@ -160,12 +134,6 @@ class WriteTurns(NamedTuple):
             from_thread.run_sync(self.turn.release)
 
 
-async def job_service_of(request: Request) -> JobService:
-    """Return the job service of this process, for reading only."""
-    job_service: JobService = request.app.state.job_service
-    return job_service
-
-
 def actor_of(request: Request) -> str:
     """Return who asks, and from where: `admin@203.0.113.7`."""
     return f"admin@{peer_of(request.scope) or 'unknown'}"
@@ -195,7 +163,6 @@ async def _wait_for(turn: asyncio.Semaphore) -> None:
         raise Unavailable("other changes are still being written; try again in a moment") from None
 
 
-JobServiceDep = Annotated[JobService, Depends(job_service_of)]
 AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
 """For one short change. A route that has it opens no session of its own."""
 WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]

@@ -1,6 +1,6 @@
 """What differs between two documents: sections, lines, words, and how much of it is noise. Pure; the same everywhere.
 
-1. Both texts become lines (`sections.read_text`), sections and lines are counted.
+1. Both texts become lines (`read_text`), sections and lines are counted.
 2. Lines are aligned; what differs is shown in hunks with three lines around it, at most 400 lines in all.
 3. Inside a hunk, lines that were rewritten are paired and compared word by word.
 """

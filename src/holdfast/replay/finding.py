@@ -283,7 +283,7 @@ def candidates(
 
     Addresses are matched as archives do (scheme, `www`, case and session ids aside), then as our normaliser does
     (tracking parameters aside). `within` leaves the captures of one execution. `sent` is what a request other than GET
-    carries, as `index.postquery` spells it: only captures of the same request answer it.
+    carries, as `index.capture.request_data` spells it: only captures of the same request answer it.
     """
     # PostgreSQL refuses NUL, and no driver encodes half a character: nothing of the kind was ever stored.
     if not (is_storable(url) and is_storable(sent)):

@@ -61,7 +61,7 @@ class ReplayRequest(NamedTuple):
     byte_range: str = ""
     if_range: str = ""
     sent: str = ""
-    """What a request other than GET carried, spelt as part of its key (`index.postquery`); empty for GET and HEAD."""
+    """What a request other than GET and HEAD carried, spelt as part of its key (`index.capture.request_data`)."""
     mode: str = ""
     destination: str = ""
     """Sec-Fetch-Mode and Sec-Fetch-Dest: what a browser wants it for; empty where it does not say."""

@@ -111,7 +111,7 @@ def recompute(database: Database, clock: Clock, *, check: Callable[[], None] = l
     """Compute all signals anew and write those that are others now; return how many pages have any.
 
     Readers see old and new ones mixed until it is done; the search index takes them over afterwards
-    (`drain.take_over_signals`). `check` is called between two pieces of work; what it raises ends the work.
+    (`outbox.take_over_signals`). `check` is called between two pieces of work; what it raises ends the work.
     """
     with database.read() as session:
         graph = graph_of(_checked(queries.links(session, chunk=_CHUNK), check))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast import failpoints
@@ -80,19 +80,18 @@ def columns() -> DataDictionary:
     )
 
 
-class _Wish(NamedTuple):
-    """How rows are wanted."""
+class _RowsWanted(NamedTuple):
+    """Which rows are wanted, and how."""
 
     form: Format
     compressed: bool
-    what: str
+    source: str | None
+    after_id: int | None
+    limit: int | None
+    days: tuple[datetime | None, datetime | None]
 
 
-@router.head("/api/exports/snapshots", include_in_schema=False, name="export_snapshots_head")
-@router.get("/api/exports/snapshots", responses=answers(404, 422, 503), response_class=StreamingResponse)
-async def export_snapshots(
-    request: Request,
-    archive: ArchiveDep,
+async def rows_wanted(
     form: Form = Format.JSONL,
     compressed: Compressed = False,
     source: SourceCode = None,
@@ -100,38 +99,36 @@ async def export_snapshots(
     limit: Limit = None,
     from_: Since = None,
     to: Until = None,
-) -> Response:
+) -> _RowsWanted:
+    """Return what the parameters of an export of rows come to; Invalid if its days are turned around."""
+    return _RowsWanted(form, compressed, source, after_id, limit, span(from_, to))
+
+
+RowsWanted = Annotated[_RowsWanted, Depends(rows_wanted)]
+
+
+@router.head("/api/exports/snapshots", include_in_schema=False, name="export_snapshots_head")
+@router.get("/api/exports/snapshots", responses=answers(404, 422, 503), response_class=StreamingResponse)
+async def export_snapshots(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
     """Return captures of pages by id; go on with `afterId` of the last row."""
     site = site_of(request, archive.settings)
 
     def work() -> Response | Streamed:
-        extent = _extent(archive, _reach(archive, source, span(from_, to)), after_id, limit)
-        rows = snapshot_rows(archive.database, extent, site=site)
-        return _answer(request, write_rows(rows, SNAPSHOT_COLUMNS, form), _Wish(form, compressed, "snapshots"))
+        rows = snapshot_rows(archive.database, _extent(archive, wanted), site=site)
+        return _answer(request, write_rows(rows, SNAPSHOT_COLUMNS, wanted.form), wanted, "snapshots")
 
     return await export(request, work)
 
 
 @router.head("/api/exports/changes", include_in_schema=False, name="export_changes_head")
 @router.get("/api/exports/changes", responses=answers(404, 422, 503), response_class=StreamingResponse)
-async def export_changes(
-    request: Request,
-    archive: ArchiveDep,
-    form: Form = Format.JSONL,
-    compressed: Compressed = False,
-    source: SourceCode = None,
-    after_id: AfterId = None,
-    limit: Limit = None,
-    from_: Since = None,
-    to: Until = None,
-) -> Response:
+async def export_changes(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
     """Return changes by id, of some days in the order of time; go on with `afterId` of the last row."""
     site = site_of(request, archive.settings)
 
     def work() -> Response | Streamed:
-        extent = _extent(archive, _reach(archive, source, span(from_, to)), after_id, limit)
-        rows = change_rows(archive.database, extent, site=site)
-        return _answer(request, write_rows(rows, CHANGE_COLUMNS, form), _Wish(form, compressed, "changes"))
+        rows = change_rows(archive.database, _extent(archive, wanted), site=site)
+        return _answer(request, write_rows(rows, CHANGE_COLUMNS, wanted.form), wanted, "changes")
 
     return await export(request, work)
 
@@ -173,23 +170,20 @@ def _index(
     return made._replace(is_holding=True) if isinstance(made, Streamed) else made
 
 
-def _reach(archive: Archive, source: str | None, days: tuple[datetime | None, datetime | None]) -> ExportReach:
+def _extent(archive: Archive, wanted: _RowsWanted) -> ExportExtent:
     _demand_enabled(archive)
-    with archive.database.read() as session:
-        return ExportReach(source_id_of(session, source), *days)
-
-
-def _extent(archive: Archive, reach: ExportReach, after_id: int | None, limit: int | None) -> ExportExtent:
     settings = archive.settings.api
-    if limit is not None and limit > settings.exports_max_limit:
+    with archive.database.read() as session:
+        reach = ExportReach(source_id_of(session, wanted.source), *wanted.days)
+    if wanted.limit is not None and wanted.limit > settings.exports_max_limit:
         raise Invalid(f"limit: at most {settings.exports_max_limit} rows at once; go on with afterId")
     default = min(settings.exports_default_limit, settings.exports_max_limit)
-    return ExportExtent(reach, -1 if after_id is None else after_id, limit or default)
+    return ExportExtent(reach, -1 if wanted.after_id is None else wanted.after_id, wanted.limit or default)
 
 
-def _answer(request: Request, lines: Iterable[bytes], wish: _Wish) -> Response | Streamed:
-    name = f"holdfast-{wish.what}.{wish.form.ending}"
-    return _stream(request, lines, wish.form.media_type, name, compressed=wish.compressed)
+def _answer(request: Request, lines: Iterable[bytes], wanted: _RowsWanted, what: str) -> Response | Streamed:
+    name = f"holdfast-{what}.{wanted.form.ending}"
+    return _stream(request, lines, wanted.form.media_type, name, compressed=wanted.compressed)
 
 
 def _stream(
