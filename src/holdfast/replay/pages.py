@@ -303,7 +303,7 @@ def _bar(shown: ShownCapture, links: list[tuple[str, str]], extra: str = "") -> 
 @cache
 def _source() -> str:
     """Return the program, up to its argument, without comments and indentation."""
-    # It goes into every page: comments and indentation are two thirds of it.
+    # It goes into every page: without comments and indentation 15,612 characters are 13,274.
     lines = (resources.files("holdfast.replay") / "shim.js").read_text("utf-8").splitlines()
     return "\n".join(bare for line in lines if (bare := line.strip()) and not bare.startswith("//"))
 

@@ -1,6 +1,6 @@
 """From a question to the rows that answer it, with the text's share of their score and how it was found.
 
-Stages for plain text, each only if the one before found nothing: words of the body; the same without small words such
+Stages for plain text, each only if the one before found nothing: words of the body; the same without stop words such
 as `where` and `dans`; each word as a substring of title, snippet or URL; the nearest words of the vocabulary.
 """
 
@@ -21,7 +21,7 @@ from holdfast.parse.text import fold
 from holdfast.search.columns import Columns, Floats, Rows
 from holdfast.search.counting import PUBLIC
 from holdfast.search.engine import IndexReader
-from holdfast.search.query import NO_WORDS, Both, Intent, Node, ParsedQuery, Term, Words, wanted_terms
+from holdfast.search.query import NO_WORDS, And, Intent, Node, ParsedQuery, Term, Words, wanted_terms
 from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
 from holdfast.search.readers import View
 from holdfast.search.substrings import Budget, Substrings
@@ -221,7 +221,7 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
         if match is not None:
             return match
         # A question in a sentence holds words that no page has to have.
-        words = words.telling()
+        words = words.without_stop_words()
         if words != question.words:
             match = _worded(reader, columns, words, reach)
             if match is not None:
@@ -236,7 +236,7 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
     match = _worded(reader, columns, meant, reach)
     if match is None:
         return parts
-    return replace(match, mode=MatchMode.FUZZY, did_you_mean=_tx(question, words, meant))
+    return replace(match, mode=MatchMode.FUZZY, did_you_mean=_as_meant(question, words, meant))
 
 
 def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> bool:
@@ -246,7 +246,7 @@ def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchRea
     return bool(reach.shows(columns.of_document.rows(documents)[0]).any())
 
 
-def _tx(question: ParsedQuery, words: Words, meant: Words) -> str:
+def _as_meant(question: ParsedQuery, words: Words, meant: Words) -> str:
     """Return the query as it was probably meant."""
     swaps = dict(zip(words.words, meant.words, strict=True))
     typed = fold(question.text)
@@ -260,7 +260,7 @@ def _substrings_of(question: ParsedQuery) -> Node:
     terms += [Term(" ".join(phrase)) for phrase in question.words.phrases]
     if not terms:
         return Term(fold(question.text))
-    return terms[0] if len(terms) == 1 else Both(tuple(terms))
+    return terms[0] if len(terms) == 1 else And(tuple(terms))
 
 
 def _boolean(reader: IndexReader, columns: Columns, tree: Node, mode: MatchMode, reach: SearchReach) -> Match:

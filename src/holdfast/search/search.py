@@ -30,7 +30,7 @@ from holdfast.search.highlight import Finder, Piece
 from holdfast.search.matching import Match, MatchMode, SearchReach, browsed, find
 from holdfast.search.outbox import demand_outbox
 from holdfast.search.queries import HitRow
-from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, understand
+from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
 from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
 from holdfast.search.substrings import CANDIDATES, SECONDS, Budget
@@ -170,7 +170,7 @@ class SearchService:
         started = self._clock.monotonic()
         _check(request)
         cache = self._cache_of(self._readers.view(wait=wait))
-        question = understand(request.q or "")
+        question = parse_query(request.q or "")
         with self._database.read() as session:
             # Before anything is counted: the index in this directory may be one that another has overtaken.
             self._demand_index(session)
@@ -218,7 +218,7 @@ class SearchService:
         with self._database.read() as session:
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
             for kind in ResultKind:
-                self._counted(session, cache, understand(""), SearchRequest(view=kind), sources)
+                self._counted(session, cache, parse_query(""), SearchRequest(view=kind), sources)
         # A sort of all rows, which the first filtered search would have to wait for otherwise.
         cache.owned()
         self._prepared = cache

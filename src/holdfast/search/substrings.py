@@ -19,7 +19,7 @@ from holdfast.clock import Clock
 from holdfast.errors import Unavailable
 from holdfast.search.columns import Columns, Floats, Numbering, Rows
 from holdfast.search.engine import IndexReader
-from holdfast.search.query import Both, Either, Field, Node, Term, Without, wanted_terms
+from holdfast.search.query import And, Field, Node, Not, Or, Term, wanted_terms
 
 CANDIDATES: Final = 200_000
 """Documents and addresses that the substrings of one search may read altogether: about 150 ms of them."""
@@ -108,7 +108,7 @@ def _marks(parts: Sequence[Rows], size: int) -> Keep:
     return marks
 
 
-def both(a: RowSet, b: RowSet, size: int) -> RowSet:
+def intersection(a: RowSet, b: RowSet, size: int) -> RowSet:
     """Return what stands in both sets, of so many rows altogether."""
     if a.complement and b.complement:
         return RowSet(_joined([a.rows, b.rows], size), True)
@@ -123,16 +123,16 @@ def both(a: RowSet, b: RowSet, size: int) -> RowSet:
     return RowSet(few.rows[_marks([many.rows], size)[few.rows]])
 
 
-def negated(a: RowSet) -> RowSet:
+def inverse(a: RowSet) -> RowSet:
     """Return all other rows."""
     return RowSet(a.rows, not a.complement)
 
 
-def either(a: RowSet, b: RowSet, size: int) -> RowSet:
+def union(a: RowSet, b: RowSet, size: int) -> RowSet:
     """Return what stands in one set or the other, of so many rows altogether."""
     if not a.complement and not b.complement:
         return RowSet(_joined([a.rows, b.rows], size))
-    return negated(both(negated(a), negated(b), size))
+    return inverse(intersection(inverse(a), inverse(b), size))
 
 
 class Substrings:
@@ -184,26 +184,26 @@ class Substrings:
         match node:
             case Term():
                 return self.rows(node)
-            case Without(part):
+            case Not(part):
                 found = self.evaluate(part)
                 # The complement of what is read in part would hold rows that the query excludes.
-                return negated(found) if found.exact else self._newest_holding(node)
-            case Both(parts):
-                return self._both(parts)
-            case Either(parts):
+                return inverse(found) if found.exact else self._newest_holding(node)
+            case And(parts):
+                return self._intersection(parts)
+            case Or(parts):
                 sets = [self.evaluate(part) for part in parts]
-                joined = reduce(lambda a, b: either(a, b, size), sets)
+                joined = reduce(lambda a, b: union(a, b, size), sets)
                 if all(one.exact for one in sets):
                     return joined
                 return RowSet(self._listed(joined)[-CHECKED:] if joined.complement else joined.rows, exact=False)
 
-    def _both(self, parts: Sequence[Node]) -> RowSet:
+    def _intersection(self, parts: Sequence[Node]) -> RowSet:
         """Join what is exact; what is not is checked on the rows that this leaves."""
         sets = [(part, self.evaluate(part)) for part in parts]
         # Exact sets first: what they leave is small enough to look at row by row.
         exact = [found for _, found in sets if found.exact]
         vague = [(part, found) for part, found in sets if not found.exact]
-        start = reduce(lambda a, b: both(a, b, len(self._columns)), exact) if exact else None
+        start = reduce(lambda a, b: intersection(a, b, len(self._columns)), exact) if exact else None
         if not vague:
             # A tree has parts, so one of the two lists is not empty.
             assert start is not None
@@ -216,7 +216,7 @@ class Substrings:
             read = [found.rows for _, found in vague if len(found.rows)]
             left, whole = min(read, key=len) if read else self._newest(), False
             if start is not None:
-                left = both(RowSet(left), start, len(self._columns)).rows
+                left = intersection(RowSet(left), start, len(self._columns)).rows
             left = left[-CHECKED:]
         for part, _ in vague:
             checked = self._affordable(part, left)
@@ -246,11 +246,11 @@ class Substrings:
         match node:
             case Term():
                 return reduce(np.logical_or, [self._holds_in(node.text, field, rows) for field in _fields(node)])
-            case Without(part):
+            case Not(part):
                 return ~self._holds(part, rows)
-            case Both(parts):
+            case And(parts):
                 return reduce(np.logical_and, [self._holds(part, rows) for part in parts])
-            case Either(parts):
+            case Or(parts):
                 return reduce(np.logical_or, [self._holds(part, rows) for part in parts])
 
     def _holds_in(self, text: str, field: Field, rows: Rows) -> Keep:
@@ -328,7 +328,7 @@ def _terms(node: Node) -> list[Term]:
     match node:
         case Term():
             return [node]
-        case Without(part):
+        case Not(part):
             return _terms(part)
-        case Both(parts) | Either(parts):
+        case And(parts) | Or(parts):
             return [term for part in parts for term in _terms(part)]

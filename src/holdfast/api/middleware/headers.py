@@ -43,9 +43,9 @@ class AppHeaders:
         self._app, self._hsts = app, hsts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and dress its answer."""
+        """Pass a request on, and add headers to its answer."""
 
-        async def dressed(message: Message) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
                 _defaults(headers, _APP)
@@ -60,7 +60,7 @@ class AppHeaders:
                     headers["Strict-Transport-Security"] = _HSTS
             await send(message)
 
-        await self._app(scope, receive, dressed)
+        await self._app(scope, receive, with_headers)
 
 
 class ReplayHeaders:
@@ -70,12 +70,15 @@ class ReplayHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on without its credentials, and dress its answer."""
+        """Pass a request on without its credentials, and add headers to its answer."""
         # A sibling domain may have set a cookie for this one, too: an archived page must never see what it holds.
         refused = (b"cookie", b"authorization", b"x-admin-token")
-        bare = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name not in refused]}
+        without_credentials = {
+            **scope,
+            "headers": [(name, value) for name, value in scope["headers"] if name not in refused],
+        }
 
-        async def dressed(message: Message) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
                 _defaults(headers, _REPLAY)
@@ -86,7 +89,7 @@ class ReplayHeaders:
                         del headers[name]
             await send(message)
 
-        await self._app(bare, receive, dressed)
+        await self._app(without_credentials, receive, with_headers)
 
 
 def _defaults(headers: MutableHeaders, wanted: dict[str, str]) -> None:
