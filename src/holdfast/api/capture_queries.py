@@ -45,10 +45,8 @@ class Captured(NamedTuple):
 
 
 def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> list[Captured]:
-    """Return the captures of pages by a job, its newest run first, each run in the order of its files.
-
-    One seek a run, and only what a page passes over is read: both orders are those of an index.
-    """
+    """Return the captures of pages by a job, its newest run first, each run in the order of its files."""
+    # Both orders are those of an index: one seek a run, and only what a page passes over is read.
     rows = session.execute(
         select(Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Document.language, Document.title)
         .select_from(Execution)
@@ -63,10 +61,9 @@ def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> li
 
 
 def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
-    """Return the executions whose indexed files came last, newest file first, at most `limit` of them.
-
-    A snapshot's id begins with its file's, and an index has them by source: one seek a file, however many there are.
-    """
+    """Return the executions whose indexed files came last, newest file first, at most `limit` of them."""
+    # A snapshot's id begins with its file's, and an index has them by source: one seek a file, however many captures
+    # it holds.
     found: dict[int, None] = {}
     top: int | None = None
     for _ in range(MAX_FILES // _FILES_AT_ONCE):
@@ -155,7 +152,8 @@ class CaptureExtent(NamedTuple):
 
 
 def extent_of_execution(session: Session, execution_id: int) -> CaptureExtent | None:
-    """Return what an execution holds, None if nothing may be shown. Reads all its captures: only if they are few."""
+    """Return what an execution holds, None if nothing may be shown."""
+    # All its captures are read: a route asks this only where the notes on its files say that they are few.
     count, first, last = session.execute(
         select(func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at)).where(
             Snapshot.execution_id == execution_id, Snapshot.is_page, *visible()

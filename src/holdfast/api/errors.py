@@ -240,6 +240,7 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def status_of(error: errors.HoldfastError, path: str) -> int:
     """Return the HTTP status of an error on this path."""
+    # The nearest ancestor that has a row: a new error of a room needs none as long as its kind says enough.
     found = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     return 400 if found in (422, 409) and path.startswith(_OLD_PREFIXES) else found
 

@@ -171,7 +171,8 @@ class CountedTotals(Counting[ArchiveTotals]):
 
 
 def _state(session: Session, clock: Clock) -> object:
-    """Return what changes whenever the totals may have; workers fall silent without a row that says so."""
+    """Return what changes whenever the totals may have."""
+    # The workers, too: one that was killed falls silent, and no row changes.
     return queries.state_of_archive(session), tuple(owner.id for owner in queries.active_workers(session, clock))
 
 

@@ -59,10 +59,8 @@ class Upkeep:
             self._ending.wait(self.rest_s(clock.monotonic() - began, more=more))
 
     def rest_s(self, took_s: float, *, more: bool) -> float:
-        """Return how long to rest behind a step that took so long.
-
-        Requests share this process and its interpreter: while work waits, at least half of the time is theirs.
-        """
+        """Return how long to rest behind a step that took so long."""
+        # Requests share this process and its interpreter: while work waits, at least half of the time is theirs.
         return took_s if more else self._rest_s
 
     def step(self) -> bool:

@@ -40,10 +40,7 @@ async def require_admin(request: Request, archive: ArchiveDep) -> None:
 
 
 def is_admin(settings: Settings, scope: Scope) -> bool:
-    """Return whether a request shows the admin token, or comes from this machine where none is needed.
-
-    Where no token is set, one that is shown is wrong: its sender takes this server for another.
-    """
+    """Return whether a request shows the admin token, or comes from this machine where none is needed."""
     headers = Headers(scope=scope)
     shown = _shown_token(headers)
     if settings.api.admin_token is None:
@@ -109,10 +106,8 @@ _PROXY_ENDINGS = ("client-ip", "connecting-ip", "real-ip", "user-ip", "proxyuser
 
 
 def came_through_proxy(headers: Headers) -> bool:
-    """Return whether a header says that a proxy, a load balancer, a CDN or a tunnel handed a request on.
-
-    Each product has a header of its own; browsers and tools on this machine send none of them.
-    """
+    """Return whether a header says that a proxy, a load balancer, a CDN or a tunnel passed a request on."""
+    # Each product has a header of its own; browsers and tools on this machine send none of them.
     return any(
         name in _PROXY_HEADERS or name.startswith(_PROXY_PREFIXES) or name.endswith(_PROXY_ENDINGS) for name in headers
     )

@@ -204,6 +204,7 @@ def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[Pa
     removed, added = "", ""
     for number, run in enumerate(runs):
         text = "".join(a[run.a_start : run.a_end])
+        # A lone blank between two changed words would cut one change into two.
         if run.same and not (text.isspace() and 0 < number < len(runs) - 1):
             parts += _pending(removed, added)
             parts.append(Part(PartKind.SAME, text))
@@ -228,10 +229,8 @@ def _pending(removed: str, added: str) -> list[Part]:
 
 
 def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Return which lines of a rewritten block are versions of each other, in order and at most once each.
-
-    The pairing with the greatest likeness wins; a block too large for that is paired line by line from its start.
-    """
+    """Return which lines of a rewritten block are versions of each other, in order and at most once each."""
+    # The pairing with the greatest likeness wins; a block too large for that is paired line by line from its start.
     # Likeness of every line with every other: 10,000 changed lines would take minutes.
     if len(old) * len(new) > _MAX_PAIRINGS:
         pairs = [(at, at) for at in range(min(len(old), len(new), _MAX_PAIRINGS))]

@@ -208,10 +208,8 @@ class NewestCrawl(NamedTuple):
 
 
 def latest_crawls(session: Session, source_id: int | None, *, limit: int) -> list[NewestCrawl]:
-    """Return the latest crawl of a source, or of each source that has changes: the newest ones, newest first.
-
-    From one source to the next: for a source that has no changes a planner may walk them all. Three seeks each.
-    """
+    """Return the latest crawl of a source, or of each source that has changes: the newest ones, newest first."""
+    # Only sources that have changes are asked about: for one that has none a planner may walk all changes there are.
     if source_id is not None:
         crawls = _CRAWLS_OF_SOURCE.where(Change.source_id == source_id)
         return [NewestCrawl._make(row) for row in session.execute(crawls.limit(1))]
@@ -288,10 +286,8 @@ def _of_one(session: Session, scope: ChangeScope, listed: int) -> _Newest:
 
 
 def _of_latest(session: Session, scope: ChangeScope, listed: int) -> _Newest:
-    """Return the newest changes of the latest crawls: one stream each, merged as far as a page needs.
-
-    Only so many crawls are looked into; where the next one could say something, the list ends, and is not all.
-    """
+    """Return the newest changes of the latest crawls: one stream each, merged as far as a page needs."""
+    # Only so many crawls are looked into; where the next one could have a newer change, the list ends, and is not all.
     crawls = latest_crawls(session, scope.source_id, limit=_MAX_CRAWLS + 1)
     beyond = crawls[_MAX_CRAWLS].at if len(crawls) > _MAX_CRAWLS else None
     # About what each crawl contributes: one that brings more is read on, one that brings less costs little.
@@ -355,11 +351,9 @@ _NARROWED = {
 
 @cache
 def _slice(by: str, unchanged: bool, is_sqlite: bool, given: frozenset[str]) -> Select[*tuple[Any, ...]]:
-    """Return the question for a slice; only it is read, and only once.
-
-    Written out for the sake of a hint: without statistics SQLite takes the index that holds the unchanged ones too, and
-    walks through all of them. `+ 0` keeps the index of sources away from a question about an execution.
-    """
+    """Return the question for a slice; only it is read, and only once."""
+    # Written out for the sake of a hint: without statistics SQLite takes the index that holds the unchanged ones too,
+    # and walks through all of them. `+ 0` keeps the index of sources away from a question about an execution.
     owner = {"execution": ["to_execution_id = :owner"], "source": ["source_id = :owner"], "moment": []}[by]
     index = f"ix_changes_{by}" if unchanged else f"ix_changes_{by}_told"
     clauses = [*owner, *([] if unchanged else ["type <> 'unchanged'"])]

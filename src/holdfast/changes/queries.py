@@ -75,6 +75,7 @@ def pending(
     """Return the next captures of pages that were not compared yet, or all with `again`, by id."""
     query = _CAPTURES.where(Snapshot.source_id == source_id, Snapshot.is_page, Snapshot.id > after)
     if not again:
+        # The partial index holds only what waits: a few rows of millions.
         query = query.where(_WAITING)
     if since is not None:
         query = query.where(Snapshot.captured_at >= since)

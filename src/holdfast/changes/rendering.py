@@ -66,6 +66,7 @@ def diff_html(hunks: Iterable[Hunk]) -> str:
     """Return the diff as a unified view in HTML, empty for no hunks; changed words stand in `del` and `ins`."""
     rows: list[str] = []
     for hunk in hunks:
+        # Escaped here, line by line: this string is put into a page as it is.
         rows.append(_row("hunk", escape(hunk_head(hunk))))
         rows += [_row(_CLASSES[line.kind], _MARKS[line.kind] + _html_parts(line)) for line in hunk.lines]
     return "\n".join(rows)

@@ -98,10 +98,8 @@ def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> l
 
 
 def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> dict[tuple[int, int], SiteCapture]:
-    """Return the last capture of each of these pages in each execution, by execution and page.
-
-    Of a page's history only the stretch is read in which the execution's captures lie.
-    """
+    """Return the last capture of each of these pages in each execution, by execution and page."""
+    # Of a page's history only the stretch is read in which the execution's captures lie.
     rows: list[SiteCapture] = []
     for holding in holdings.values():
         found = session.execute(

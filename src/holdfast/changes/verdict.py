@@ -59,7 +59,8 @@ class ComparedCapture(NamedTuple):
 
     @property
     def answer(self) -> AnswerKind:
-        """The answer in one word; what has no status (a resource) is there, and a 304 says that the page is."""
+        """The answer in one word."""
+        # What has no status (a resource record) is there; a 304 says that the page is.
         if self.broke_off and (self.status is None or self.status < 300):
             return AnswerKind.FAILED
         if self.status is None or 200 <= self.status < 300 or self.status == 304:
@@ -86,10 +87,8 @@ class ChangeVerdict(NamedTuple):
 
 
 def judge(now: ComparedCapture, before: ComparedCapture | None, answered: ComparedCapture | None) -> ChangeVerdict:
-    """Return what happened, given the capture just before and the last one before that was answered.
-
-    A page that failed in between is held against what it was before the failure, so that an outage is not a rewrite.
-    """
+    """Return what happened, given the capture just before and the last one before that was answered."""
+    # A page that failed in between is compared with what it was before the failure, so that an outage is no rewrite.
     match now.answer:
         case AnswerKind.FAILED:
             broken = f"the body broke off ({now.truncated})" if now.broke_off else f"the server answered {now.status}"

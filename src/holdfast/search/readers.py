@@ -145,7 +145,8 @@ class ReaderCache:
     def _renew_beside(self, mark: tuple[str, int, int]) -> None:
         try:
             self._renew(mark, self._prepare)
-        except Exception as exc:  # the old view goes on serving; the next question tries again
+        # The old view goes on serving; the next question tries again.
+        except Exception as exc:
             self._built_at = self._clock.monotonic()
             _log.warning("search.view_failed", error=str(exc))
         finally:

@@ -260,7 +260,8 @@ def cleared_by(ids: npt.NDArray[np.int64], ranges: Ranges) -> npt.NDArray[np.boo
 
 def join_ranges(ranges: Ranges) -> Ranges:
     """Return the ranges sorted, those that touch made one."""
-    if not len(ranges):  # a withdrawal speaks for no range of its own
+    # A withdrawal speaks for no range of its own.
+    if not len(ranges):
         return ranges
     ordered = ranges[np.argsort(ranges[:, 0], kind="stable")]
     ends = np.maximum.accumulate(ordered[:, 1])

@@ -34,10 +34,7 @@ CLOSED_POLICY = "sandbox; default-src 'none'"
 
 
 class AppHeaders:
-    """Adds the headers that guard the application's own answers.
-
-    An answer with a policy of its own (the raw view, which is sandboxed) keeps it, and may be framed.
-    """
+    """Adds the headers that guard the application's own answers."""
 
     def __init__(self, app: ASGIApp, *, hsts: bool) -> None:
         self._app, self._hsts = app, hsts
@@ -49,6 +46,7 @@ class AppHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
                 _defaults(headers, _APP)
+                # An answer with a policy of its own (the raw view, which is sandboxed) keeps it, and may be framed.
                 if "content-security-policy" not in headers:
                     html = headers.get("content-type", "").startswith("text/html")
                     headers["Content-Security-Policy"] = PAGE_POLICY if html else DATA_POLICY
@@ -195,7 +193,8 @@ class HeadRequests:
             await self._get({**scope, "method": "GET"}, receive, send)
 
     async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Ask with GET until the headers are there: a body that streams is not made, for it would be thrown away."""
+        """Ask with GET until the headers are there."""
+        # Then the work is cancelled: the body of an export would be made for minutes and thrown away.
         with CancelScope() as asking:
 
             async def headers_only(message: Message) -> None:

@@ -104,15 +104,14 @@ class RefuseAll:
 
 
 async def _drop_body(scope: Scope, receive: Receive) -> bool:
-    """Read and drop what is left of a body, and return whether more would come.
-
-    A client that is still sending reads no answer, and a connection that is closed on it is reset: most clients would
-    never see why they were refused. One that asked first (Expect) waits for the answer and sends nothing.
-    """
+    """Read and drop what is left of a body, and return whether more would come."""
+    # A client that is still sending reads no answer, and a connection that is closed on it is reset: most clients would
+    # never see why they were refused.
     headers = Headers(scope=scope)
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
     if not scope.get(UNREAD, has_body):
         return False
+    # One that asked first waits for the answer and sends nothing.
     if "expect" in headers and UNREAD not in scope:
         return True
     dropped, more = 0, True

@@ -98,6 +98,7 @@ def search_debug(archive: ArchiveDep, searching: SearchDep, asked: Asked) -> Sea
     request = replace(asked, explain=True)
     answer = searching.ask(request)
     dialect = archive.database.engine.dialect.name
+    # Checked against the schema on the way out: the command line prints the same object without one.
     return SearchDebug.model_validate(
         debug_object(answer, request, partial(browse_url, archive.settings), dialect=dialect)
     )

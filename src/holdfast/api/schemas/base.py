@@ -44,8 +44,9 @@ def check_values(value: Any) -> None:
 
 
 def _problem(value: Any) -> tuple[list[str], str] | None:
-    """Return what is wrong, and its place from the inside out: spelled for every value, a deep one would cost as much
-    for each of its leaves as all names above it are long."""
+    """Return what is wrong, and its place from the inside out."""
+    # The place is spelled only once something is found: spelled for every value, a deep one would cost as much for each
+    # of its leaves as all names above it are long.
     if isinstance(value, dict):
         for name, one in value.items():
             # Names, too: a JSON column keeps them like values.
