@@ -49,7 +49,7 @@ class ComputeWish:
     backfill: bool = False
     """Also what was compared before."""
     dry_run: bool = False
-    """Count what would be said, and write nothing."""
+    """Count the changes, and write nothing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -181,7 +181,7 @@ class _Run:
             self.result.types[verdict.type.value] += 1
 
 
-# A capture, what to say of it, and the capture of the batch for whose sake it is said.
+# A capture, the verdict on it, and the capture of the batch that made it necessary.
 _Plan = tuple[ComparedCapture, ChangeVerdict, int]
 
 

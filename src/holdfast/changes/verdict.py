@@ -76,7 +76,7 @@ class ComparedCapture(NamedTuple):
 
 
 class ChangeVerdict(NamedTuple):
-    """What to say of a capture."""
+    """What happened at a capture."""
 
     type: ChangeType
     before: ComparedCapture | None

@@ -265,7 +265,7 @@ _MAGIC = (
 
 
 class ReplayBody(NamedTuple):
-    """What is sent, and what is said about it."""
+    """What is sent, and the headers that describe it."""
 
     content: bytes | Iterator[bytes]
     content_type: str
@@ -335,7 +335,7 @@ class _Cut:
 
 
 def stated_length(stored: StoredRecord) -> int | None:
-    """Return how long a body is as its server said; None if it did not, or said so of chunks."""
+    """Return the Content-Length that the server stated; None if it stated none, or sent chunks."""
     head = stored.body_head
     if head is None or head.get("transfer-encoding") is not None:
         return None
@@ -449,7 +449,7 @@ def _small_or_stream(first: bytes, rest: Iterator[bytes]) -> bytes | Iterator[by
 
 
 def _type_of(stored: StoredRecord, declared: str, start: bytes, modifier: Modifier) -> str:
-    """Return the type to send: always one, because browsers are told not to guess."""
+    """Return the type to send: always one, because nosniff forbids browsers to guess."""
     # With nosniff, which every answer has, browsers run no script of a type that is not one.
     if modifier is Modifier.SCRIPT and declared in ("", "text/plain", "application/octet-stream"):
         return "text/javascript"

@@ -310,7 +310,7 @@ class _View:
         return f"{self.snapshot.id}-{REWRITER_VERSION}-{self.modifier}{self.wanted.digits}-{digest}"
 
     def _size(self, content: bytes | Iterator[bytes]) -> int | None:
-        """Return how long a body is: counted, or for one that streams as its server said."""
+        """Return how long a body is: counted, or for one that streams as its server stated."""
         if isinstance(content, bytes):
             return len(content)
         if isinstance(content, HeldBody):

@@ -43,19 +43,19 @@ _IDENTITY = "search-index-id"
 
 
 def is_gone(home: str, machine: str, identity: str) -> bool | None:
-    """Return whether an index is no longer where it was; None if that cannot be told from here.
+    """Return whether an index is no longer where it was; None if that cannot be known from here.
 
     Neither the name of a machine nor a path proves anything: two containers may share both. A path means the same
     only where the same kernel shows the same file systems; elsewhere only the silence of the index tells.
     """
-    # The same word in the same place: it is there, whichever machine we are.
+    # The same id in the same place: it is there, whichever machine we are.
     if _read_identity(Path(home)) == identity:
         return False
     return True if machine == this_machine() else None
 
 
 def this_machine() -> str:
-    """Return a word for what this process sees: this boot of the kernel, and its view of the file systems."""
+    """Return an id of what this process sees: this boot of the kernel, and its view of the file systems."""
     try:
         view = str(Path("/proc/self/ns/mnt").readlink())
     except OSError:
@@ -73,13 +73,13 @@ def _read_identity(home: Path) -> str | None:
 
 
 def _new_identity(home: Path) -> str:
-    """Return a new word, or the one that another process has just made."""
+    """Return a new id, or the one that another process has just made."""
     home.mkdir(parents=True, exist_ok=True)
     fresh = home / f".{_IDENTITY}.{uuid4().hex}"
     write_safely(fresh, uuid4().hex.encode())
     try:
         with suppress(FileExistsError):
-            # A link fails if the name is taken: of two processes that start together, one makes the word and both use
+            # A link fails if the name is taken: of two processes that start together, one makes the id and both use
             # it.
             os.link(fresh, home / _IDENTITY)
     finally:
@@ -96,7 +96,7 @@ class IndexDirectory:
         self._identity: str | None = None
 
     def identity(self) -> str:
-        """Return the word by which the database knows this data directory's index; made once, and kept by rebuilds."""
+        """Return the id by which the database knows this data directory's index; made once, and kept by rebuilds."""
         if self._identity is None:
             self._identity = _read_identity(self._home) or _new_identity(self._home)
         return self._identity

@@ -1,4 +1,4 @@
-"""The only file that speaks to tantivy: schema, analysers, a writer, a reader that hands out numbers, never objects.
+"""The only file that speaks to tantivy: schema, analysers, a writer, a reader that gives numbers, never objects.
 
 Two kinds of entries share one index: a document (its text once, in the field of its language, and trigrams of title and
 snippet) and an address (trigrams of the URL). It refuses a second writer.
@@ -214,7 +214,7 @@ class IndexReader:
         return int(self._searcher.num_docs)
 
     def words(self, words: Sequence[str], phrases: Sequence[Sequence[str]], *, limit: int) -> MatchedKeys:
-        """Return documents in which every word and every phrase stands, scored; titles and nearness count more."""
+        """Return documents in which every word and every phrase occurs, scored; titles and nearness count more."""
         queries = [q for language in LANGUAGES if (q := _in_language(language, words, phrases)) is not None]
         return self._ask(_any(queries), limit)
 
@@ -256,7 +256,7 @@ class IndexReader:
         return replace(found, count=max(found.count, least))
 
     def frequency(self, word: str) -> int:
-        """Return in how many documents a word stands, folded and unstemmed; one look-up in the dictionary."""
+        """Return in how many documents a word occurs, folded and unstemmed; one look-up in the dictionary."""
         return int(self._searcher.doc_freq("words", word))
 
     def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
@@ -265,7 +265,7 @@ class IndexReader:
         return found
 
     def with_word(self, word: str, *, limit: int) -> Ids:
-        """Return documents in which a word of the vocabulary stands, as it is."""
+        """Return documents in which a word of the vocabulary occurs, as it is."""
         return self._ask(_constant(_term("words", word)), limit).keys
 
     def _ask(self, query: Any, limit: int) -> MatchedKeys:

@@ -26,7 +26,7 @@ from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHR
 from holdfast.search.readers import View
 from holdfast.search.substrings import Budget, Substrings
 
-# Letters of a word that is bettered; a longer one is no mistyped word.
+# Letters of a word that is corrected; a longer one is no mistyped word.
 _LONGEST: Final = 32
 # First letters of which at most one may be wrong where two edits are looked for.
 _ALIKE: Final = 4
@@ -38,14 +38,14 @@ _READ: Final = 20_000
 _TRIED: Final = 20
 
 Shown = Callable[[str], bool]
-"""Says whether a word stands in anything that may be shown: what was withdrawn must not show by way of a suggestion."""
+"""Says whether a word occurs in anything that may be shown: what was withdrawn must not show by way of a suggestion."""
 
 
 class Vocabulary(Protocol):
     """The words of the archive, folded and unstemmed."""
 
     def frequency(self, word: str) -> int:
-        """Return in how many documents a word stands."""
+        """Return in how many documents a word occurs."""
         ...
 
     def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
@@ -173,7 +173,7 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
     return replace(match, **more)  # type: ignore[arg-type]
 
 
-# Documents that are looked at to see whether a word stands in anything that may be shown.
+# Documents that are looked at to see whether a word occurs in anything that may be shown.
 _WITNESSES: Final = 1_000
 
 
@@ -240,7 +240,7 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
 
 
 def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> bool:
-    """Return whether a word stands in a document of which a capture may be seen."""
+    """Return whether a word occurs in a document of which a capture may be seen."""
     reach.budget.check()
     documents = columns.documents.known(reader.with_word(word, limit=_WITNESSES))
     return bool(reach.shows(columns.of_document.rows(documents)[0]).any())

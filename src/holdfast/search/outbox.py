@@ -39,9 +39,9 @@ _STRUCK_AT_ONCE: Final = 5_000
 _COMMIT_EVERY: Final = 4_000
 _COMMIT_REBUILD: Final = 4_000
 _WITHDRAWAL: Final = "withdrawal"
-# How often an index that is at work says so.
+# How often an index that is at work renews its heartbeat.
 _BEAT: Final = timedelta(minutes=10)
-# An index that cannot be seen from here is given up once it has left changes waiting for so long without a word.
+# An index that cannot be seen from here is given up once it has left changes waiting for so long without a heartbeat.
 _SILENT: Final = timedelta(hours=1)
 
 _log = log.get(room="search")

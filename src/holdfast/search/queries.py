@@ -115,10 +115,10 @@ class OutboxOwner(NamedTuple):
     """The index that takes in the changes of this database."""
 
     identity: str
-    """The word that stands in its data directory."""
+    """The random id in its data directory."""
     home: str
     host: str
-    """What its machine was called: to be told, nothing goes by it."""
+    """What its machine was called: only for messages."""
     machine: str
     """What its process saw of which kernel."""
 

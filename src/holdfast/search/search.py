@@ -334,7 +334,7 @@ class SearchService:
             hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), sources)
             if request.view is ResultKind.PAGES:
                 hidden = cache.hidden_in(int(columns.group[shown.rows[place]]))
-                # The count of a group includes what is withdrawn; how much there is of it must not be told.
+                # The count of a group includes what is withdrawn; how much there is of it must not show.
                 hit = replace(hit, captures=max(1, (row.group_snapshots or 1) - hidden))
             if request.explain:
                 best = int(shown.best[place])

@@ -472,7 +472,7 @@ def _fields(asked: _Asked, output: Output) -> tuple[str, ...]:
 
 
 def resume_key(position: IndexPosition) -> str:
-    """Return a place in the index as the word that a client hands back."""
+    """Return a place in the index as the key with which a client goes on."""
     packed = json.dumps([position.url_key, to_micros(position.captured_at), position.id], separators=(",", ":"))
     return base64.urlsafe_b64encode(packed.encode()).decode().rstrip("=")
 
