@@ -154,11 +154,7 @@ def _cdxj_head(found: TimeMap, origins: ReplayOrigins) -> Iterable[tuple[str, st
 
 MAP_PAGE = 5_000
 """Captures on one page of a TimeMap."""
-
-
 _PAGE = re.compile(r"([0-9]{1,18})\.([0-9]{1,19})")
-
-
 _MAP = re.compile(r"([a-z]{1,8})/(?:([0-9]{1,18}\.[0-9]{1,19})/)?(.+)", re.DOTALL)
 
 

@@ -23,16 +23,10 @@ from holdfast.search.query import And, Field, Node, Not, Or, Term, wanted_terms
 
 CANDIDATES: Final = 200_000
 """Documents and addresses that the substrings of one search may read altogether: about 150 ms of them."""
-
-
 CHECKED: Final = 50_000
 """Captures whose title, snippet and address are looked at one by one for one term, where an index cannot decide."""
-
-
 CHECKS: Final = 600_000
 """Texts that one search may look at so altogether: about half a second of them."""
-
-
 SECONDS: Final = 10.0
 """No search that fits the work takes a tenth of it on an idle machine; beyond, the machine has too much to do."""
 
