@@ -30,12 +30,12 @@ def api_page() -> str:
 
 
 def _described(operation: Operation) -> str:
-    lines = [f"### {operation.verb} `{operation.path}`\n", f"{operation.told} ({operation.role})\n"]
+    lines = [f"### {operation.verb} `{operation.path}`\n", f"{operation.description} ({operation.role})\n"]
     if operation.parameters:
         lines.append("| name | where | type | meaning |\n|---|---|---|---|")
         for given in operation.parameters:
             name = f"`{given.name}`{' (required)' if given.is_required else ''}"
-            lines.append(f"| {name} | {given.place} | {given.kind} | {given.told} |")
+            lines.append(f"| {name} | {given.place} | {given.kind} | {given.description} |")
         lines.append("")
     if operation.answer:
         lines.append(f"Answers with {', '.join(f'`{name}`' for name in operation.answer)}.\n")

@@ -54,5 +54,7 @@ def from_micros(micros: int) -> datetime:
 
 
 def digits14(moment: datetime) -> str:
-    """Return the 14 digits that replay addresses and file names use."""
-    return moment.astimezone(UTC).strftime("%Y%m%d%H%M%S")
+    """Return the 14 digits that replay addresses, CDX lines and file names use."""
+    at = moment.astimezone(UTC)
+    # Not strftime: glibc writes the years before 1000 without their leading zeros.
+    return f"{at.year:04}{at.month:02}{at.day:02}{at.hour:02}{at.minute:02}{at.second:02}"

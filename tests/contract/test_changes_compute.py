@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event, func, select
 
-from holdfast.changes import listing_queries as listing
+from holdfast.changes import listing
 from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.changes.listing import ChangeScope
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures

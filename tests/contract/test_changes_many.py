@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import event, insert
 
-from holdfast.changes.listing import ChangeScope
-from holdfast.changes.listing_queries import page_of_events
+from holdfast.changes.listing import ChangeScope, page_of_events
 from holdfast.db.engine import Database
 from holdfast.db.models import Change, Source
 from holdfast.exports.queries import ExportReach

@@ -13,8 +13,7 @@ import zstandard
 from sqlalchemy import Connection, event, insert, text
 from sqlalchemy.orm import Session
 
-from holdfast.changes import listing_queries as listing
-from holdfast.changes import queries
+from holdfast.changes import listing, queries
 from holdfast.changes import site_comparison as site
 from holdfast.changes.compare import VERSION
 from holdfast.changes.listing import ChangeScope

@@ -17,13 +17,13 @@ from holdfast.errors import NotFound
 from holdfast.replay.cdx.question import BadCdxParameter, read_question
 from holdfast.replay.cdx.server import CdxServer
 from holdfast.replay.finding import candidates
-from holdfast.replay.origins import place_of
+from holdfast.replay.origins import origins_of
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
 from tests.client import APP, REPLAY, asking
 from tests.clock import FakeClock
 
-HERE = place_of("http", "localhost:8060", replay_origin=None)
+HERE = origins_of("http", "localhost:8060", replay_origin=None)
 ROOT = "http://example.org/"
 SHOTS = (
     *(Shot(url=ROOT, body=f"<p>{day // 2}</p>", moment=days_later(day), execution=1) for day in range(6)),

@@ -15,20 +15,21 @@ from sqlalchemy.orm import Session
 from holdfast.clock import from_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, Source, WarcFile
-from holdfast.replay import browse, finding
+from holdfast.index.queries import snapshot
+from holdfast.replay import finding, memento, pages
 from holdfast.replay.address import AddressListing
 from holdfast.replay.cdx import queries as cdx
-from holdfast.replay.cdx.queries import KeyRange, Spot
+from holdfast.replay.cdx.queries import IndexPosition, KeyRange
 from holdfast.replay.finding import candidates
-from holdfast.replay.origins import place_of
+from holdfast.replay.origins import origins_of
 
 NOW = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
-HERE = place_of("http", "localhost:8060", replay_origin=None)
+HERE = origins_of("http", "localhost:8060", replay_origin=None)
 PAGES, CAPTURES = 400, 25
 EVER = (from_micros(0), datetime(9999, 1, 1, tzinfo=UTC))
 ONE = KeyRange("org,example)/p7", "org,example)/p7")
 MANY = KeyRange("org,example)", "org,example*")
-MIDDLE = Spot("org,example)/p300", NOW + timedelta(hours=3), 1)
+MIDDLE = IndexPosition("org,example)/p300", NOW + timedelta(hours=3), 1)
 
 
 @pytest.fixture
@@ -63,13 +64,18 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "candidates": lambda s: candidates(s, "http://example.org/p7", "2024"),
     "neighbours": lambda s: finding.neighbours(s, "org,example)/p7", NOW + timedelta(hours=5), 9),
     "ends": lambda s: finding.ends(s, "org,example)/p7"),
-    "time map": lambda s: browse.time_map(s, "http://example.org/p7", "link", "1709294400000000.5", size=5),
-    "calendar": lambda s: browse.listing(s, AddressListing("2024", "http://example.org/p7", False), HERE),
+    "time map": lambda s: memento.time_map(s, "http://example.org/p7", "link", "1709294400000000.5", size=5),
+    "calendar": lambda s: pages.listing(s, AddressListing("2024", "http://example.org/p7", False), HERE),
     "addresses": lambda s: finding.addresses(s, "org,example)/p", "org,example)/q", limit=20),
-    "one": lambda s: finding.shown(s, 9),
+    "one": lambda s: snapshot(s, 9),
     "cdx one": lambda s: cdx.batch(s, ONE, behind=None, reverse=False, period=EVER, limit=20),
     "cdx one behind": lambda s: cdx.batch(
-        s, ONE, behind=Spot("org,example)/p7", NOW + timedelta(hours=4), 3), reverse=False, period=EVER, limit=20
+        s,
+        ONE,
+        behind=IndexPosition("org,example)/p7", NOW + timedelta(hours=4), 3),
+        reverse=False,
+        period=EVER,
+        limit=20,
     ),
     "cdx one reverse": lambda s: cdx.batch(s, ONE, behind=None, reverse=True, period=EVER, limit=20),
     "cdx many": lambda s: cdx.batch(s, MANY, behind=None, reverse=False, period=EVER, limit=20),
@@ -148,7 +154,7 @@ def test_every_day_of_a_busy_year_leads_to_a_capture(database: Database) -> None
         session.execute(insert(Snapshot), rows)
 
     with database.read() as session:
-        calendar = browse.listing(session, AddressListing("", "http://example.org/busy", False), HERE).decode()
+        calendar = pages.listing(session, AddressListing("", "http://example.org/busy", False), HERE).decode()
 
     last = NOW + timedelta(hours=1_099)
     months = calendar.partition("<details>")[0]

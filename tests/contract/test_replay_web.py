@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import select
 
 from holdfast.db.models import Snapshot, WarcFile, Withdrawal
-from holdfast.replay import browse, memento
-from holdfast.replay.origins import place_of
+from holdfast.replay import memento
+from holdfast.replay.origins import origins_of
 from holdfast.urls import page_key
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
@@ -178,10 +178,10 @@ def test_time_maps_list_every_capture_in_three_forms(reader: Reader) -> None:
 
 def test_a_time_map_has_pages_that_follow_each_other(reader: Reader) -> None:
     with reader.archive.database.read() as session:
-        first = browse.time_map(session, HOME, "link", "", size=3)
+        first = memento.time_map(session, HOME, "link", "", size=3)
         assert first.following is not None
-        second = browse.time_map(session, HOME, "link", first.following, size=3)
-    told = "".join(memento.render(first, place_of("http", "localhost:8060", replay_origin=None)))
+        second = memento.time_map(session, HOME, "link", first.following, size=3)
+    told = "".join(memento.render(first, origins_of("http", "localhost:8060", replay_origin=None)))
 
     assert [f"{one.captured_at:%d}" for one in (*first.captures, *second.captures)] == ["01", "11", "21", "31"]
     assert second.following is None

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from asyncio import Semaphore
+from contextlib import ExitStack
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast import __version__
+from holdfast import __version__, config
 from holdfast.api import errors
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, Work
 from holdfast.api.heavy import HeavyWork
-from holdfast.api.lifespan import life_of
+from holdfast.api.lifespan import lifespan_of
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
@@ -26,11 +27,11 @@ from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.search.search import SearchService
-from holdfast.wiring.archive import Archive
+from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.jobs import JobService
 
+# What any route may answer, beside what it says itself.
 _ANYWHERE = (400, 414, 422, 429, 500, 503)
-"""What any route may answer, beside what it says itself."""
 
 _SCHEMES = {
     "adminBearer": {"type": "http", "scheme": "bearer", "description": "HOLDFAST_API_ADMIN_TOKEN."},
@@ -56,6 +57,7 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
         title=title,
         version=__version__,
         summary="An archive of websites: search, replay and compare captures.",
+        # Off: they would be open in production, too, and load scripts from elsewhere. `routes.reference` serves both.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -75,7 +77,7 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
 
 
 def _name_roles(router: APIRouter) -> None:
-    """Let the OpenAPI document say whom each route is for."""
+    """Let the OpenAPI document name the role of each route."""
     for route in router.routes:
         assert isinstance(route, APIRoute)
         role = roles_of(route)[0]
@@ -90,6 +92,7 @@ def _operation_id(route: APIRoute) -> str:
 def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:
     """Return the replay host's routes; RuntimeError if one of them declares no role."""
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
+    # Those of the other host: the limits are of the process and its pool of connections.
     app.state.sessions, app.state.heavy = sessions, heavy
     return app
 
@@ -98,19 +101,23 @@ def create_app(archive: Archive) -> RequestIds:
     """Return the whole ASGI application for an open archive: the readers' host and the replay host."""
     settings, inner = archive.settings.api, create_inner_app(archive)
     replay_inner = create_replay_app(archive, sessions=inner.state.sessions, heavy=inner.state.heavy)
+    # One count for both hosts: a client does not get twice the limit by using both.
     rates = Rates(archive.clock)
 
     def refuse(error: HoldfastError) -> ASGIApp:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
+    # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
     app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
     app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
+    # Any type of body: it is only looked up, as part of the key of a captured request.
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
     hosts = Hosts(archive.settings)
-    entrance = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
-    counted = RequestsAtOnce(entrance, refuse=refuse, per_address=settings.connections_per_address)
+    routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
+    counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
+    # Outermost, so that a refusal has an id and a line in the log, too.
     return RequestIds(counted, archive.clock, inner.state)
 
 
@@ -119,10 +126,30 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), Work(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, (totals, work), usage, search))
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive, (totals, work), usage, search))
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     return app
+
+
+def application() -> ASGIApp:
+    """Return the application for the settings in force, as the server starts it: it closes the archive at its end.
+
+    Unavailable or Invalid if the archive cannot be opened.
+    """
+    stack = ExitStack()
+    archive = stack.enter_context(open_archive(config.load()))
+    app = create_app(archive)
+
+    async def closing(scope: Scope, receive: Receive, send: Send) -> None:
+        async def seen(message: Message) -> None:
+            if message["type"] in ("lifespan.shutdown.complete", "lifespan.shutdown.failed"):
+                stack.close()
+            await send(message)
+
+        await app(scope, receive, seen if scope["type"] == "lifespan" else send)
+
+    return closing

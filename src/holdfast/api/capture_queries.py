@@ -45,10 +45,8 @@ class Captured(NamedTuple):
 
 
 def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> list[Captured]:
-    """Return the captures of pages by a job, its newest run first, each run in the order of its files.
-
-    One seek a run, and only what a page passes over is read: both orders are those of an index.
-    """
+    """Return the captures of pages by a job, its newest run first, each run in the order of its files."""
+    # Both orders are those of an index: one seek a run, and only what a page passes over is read.
     rows = session.execute(
         select(Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Document.language, Document.title)
         .select_from(Execution)
@@ -63,10 +61,9 @@ def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> li
 
 
 def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
-    """Return the executions whose indexed files came last, newest file first, at most `limit` of them.
-
-    A snapshot's id begins with its file's, and an index has them by source: one seek a file, however many there are.
-    """
+    """Return the executions whose indexed files came last, newest file first, at most `limit` of them."""
+    # A snapshot's id begins with its file's, and an index has them by source: one seek a file, however many captures
+    # it holds.
     found: dict[int, None] = {}
     top: int | None = None
     for _ in range(MAX_FILES // _FILES_AT_ONCE):
@@ -74,6 +71,7 @@ def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
         rows = session.execute(select(WarcFile.id, WarcFile.execution_id).where(WarcFile.id.in_(files)))
         owners = {row[0]: row[1] for row in rows}
         for file in files:
+            # A dict keeps the order: executions by their newest file.
             found.setdefault(owners[file])
             if len(found) == limit:
                 return list(found)
@@ -91,6 +89,7 @@ def _files_below(session: Session, source_id: int, top: int | None) -> list[int]
         literal(1).label("place"),
     ).cte("walk", recursive=True)
     before = aliased(Snapshot)
+    # A snapshot's id begins with its file's: below this number lies the file before.
     lower = walk.c.newest - walk.c.newest % ORDINALS
     following = select(func.max(before.id)).where(before.source_id == source_id, before.id < lower).scalar_subquery()
     walk = walk.union_all(
@@ -107,12 +106,13 @@ class CrawlSummary(NamedTuple):
     records: int
     pages: int
     first: datetime | None
-    """When its first capture began; None if nobody noted it of one of its files."""
+    """When its first capture began; None if it is not noted of one of its files."""
     last: datetime | None
 
 
 def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]:
     """Return what was noted of the indexed files of these executions; one without any is left out."""
+    # Files of older versions have no moments noted: of a crawl with one of them nothing is known for sure.
     noted = func.count(WarcFile.last_at) == func.count()
     rows = session.execute(
         select(
@@ -152,7 +152,8 @@ class CaptureExtent(NamedTuple):
 
 
 def extent_of_execution(session: Session, execution_id: int) -> CaptureExtent | None:
-    """Return what an execution holds, None if nothing may be shown. Reads all its captures: only if they are few."""
+    """Return what an execution holds, None if nothing may be shown."""
+    # All its captures are read: a route asks this only where the notes on its files say that they are few.
     count, first, last = session.execute(
         select(func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at)).where(
             Snapshot.execution_id == execution_id, Snapshot.is_page, *visible()
@@ -168,8 +169,8 @@ def ends_of_execution(session: Session, execution_id: int) -> list[datetime]:
     return [moment for moment in found if moment is not None]
 
 
+# Pages are counted up to here: an operator pages through a list and does not wait for the count of millions.
 _COUNTED = 100_000
-"""Pages are counted up to here: an operator pages through a list and does not wait for the count of millions."""
 
 
 class PageWindow(NamedTuple):
@@ -192,6 +193,7 @@ def fetched_pages(session: Session, *, domain: str | None, limit: int, offset: i
         return PageWindow([], 0)
     wanted = _fetched(number)
     ids = list(session.scalars(select(Page.id).where(*wanted).order_by(Page.id.desc()).limit(limit).offset(offset)))
+    # A count of millions would take longer than the page it belongs to.
     some = select(Page.id).where(*wanted).limit(_COUNTED).subquery()
     return PageWindow(_rows(session, ids), session.scalar(select(func.count()).select_from(some)) or 0)
 
@@ -201,6 +203,7 @@ def fetched_by_hash(session: Session, url_hash: int) -> list[SignalPageRow]:
     ids = session.scalars(
         select(Page.id)
         .select_from(Domain)
+        # The unique key of pages begins with the domain: without it every page would be read.
         .join(Page, (Page.domain_id == Domain.id) & (Page.url_hash == url_hash))
         .where(*_fetched(None))
     )
@@ -251,6 +254,7 @@ def _rows(session: Session, ids: Sequence[int]) -> list[SignalPageRow]:
             links_count=getattr(kept, "links_count", None) or 0,
             fetched_at=page.fetched_at or page.created_at,
         )
+    # The clauses above go by hash: a spelling that no capture has yet is hidden by its key alone.
     keys = {one: page_key(row.url) for one, row in found.items()}
     hidden = withdrawn_among(session, keys=set(keys.values()))
     return [found[one] for one in ids if one in found and keys[one] not in hidden]

@@ -1,26 +1,33 @@
-"""What a route may ask for. A session lives until its function returns, never while a response is streamed."""
+"""What a route may ask for: sessions, services, the turn to write.
+
+A session lives until its function returns, never while a response is streamed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import Semaphore
-from collections.abc import AsyncIterator
-from datetime import date, datetime
-from typing import Annotated
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import date
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Annotated, Any, NamedTuple
 
+from anyio import from_thread
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import contextmanager_in_threadpool
 from sqlalchemy.orm import Session
+from starlette.types import Scope
 
 from holdfast.api.figures import CountedTotals, Work
-from holdfast.clock import digits14
 from holdfast.config import Settings
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Unavailable
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
-from holdfast.replay.address import replay_path
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import source_by_code
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.jobs import JobService
 
 SESSIONS = 5
 """Sessions of requests that are open at once."""
@@ -30,56 +37,31 @@ of 20 connections, so that no thread ever waits for one: one that did could keep
 on."""
 
 
-# These wait for nothing; `async` spares them the trip to a thread that plain dependencies take.
+def _held(name: str) -> Callable[[Request], Awaitable[Any]]:
+    """Return what gives a route something that the application holds for as long as it runs."""
+
+    # `async`, although it waits for nothing: a plain dependency is run on a thread.
+    async def found(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return found
 
 
-async def archive_of(request: Request) -> Archive:
-    """Return the archive that this application serves."""
-    archive: Archive = request.app.state.archive
-    return archive
-
-
-async def totals_of(request: Request) -> CountedTotals:
-    """Return the archive's totals."""
-    totals: CountedTotals = request.app.state.totals
-    return totals
-
-
-async def work_of(request: Request) -> Work:
-    """Return the figures of jobs and runs."""
-    work: Work = request.app.state.work
-    return work
-
-
-async def usage_of(request: Request) -> UsageTally:
-    """Return the tally of what is used."""
-    usage: UsageTally = request.app.state.usage
-    return usage
-
-
-async def metrics_of(request: Request) -> ServerMetrics:
-    """Return what this process counts of itself."""
-    metrics: ServerMetrics = request.app.state.metrics
-    return metrics
-
-
-async def search_of(request: Request) -> SearchService:
-    """Return the search of this process: one, with the columns that it keeps in memory."""
-    search: SearchService = request.app.state.search
-    return search
-
-
-ArchiveDep = Annotated[Archive, Depends(archive_of)]
-TotalsDep = Annotated[CountedTotals, Depends(totals_of)]
-WorkDep = Annotated[Work, Depends(work_of)]
-UsageDep = Annotated[UsageTally, Depends(usage_of)]
-MetricsDep = Annotated[ServerMetrics, Depends(metrics_of)]
-SearchDep = Annotated[SearchService, Depends(search_of)]
+ArchiveDep = Annotated[Archive, Depends(_held("archive"))]
+TotalsDep = Annotated[CountedTotals, Depends(_held("totals"))]
+WorkDep = Annotated[Work, Depends(_held("work"))]
+UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
+MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
+SearchDep = Annotated[SearchService, Depends(_held("search"))]
+"""One for the process, with the columns that it keeps in memory."""
+JobServiceDep = Annotated[JobService, Depends(_held("job_service"))]
+"""For reading only; what writes has one of the two at the end of this file."""
 
 
 async def open_session(request: Request, archive: ArchiveDep) -> AsyncIterator[Session]:
     """Open a session for reading, ended before the first byte is sent; Unavailable if the database is away."""
     permits: Semaphore = request.app.state.sessions
+    # The permit first: a request that waits here holds neither a thread nor a connection.
     async with permits, contextmanager_in_threadpool(archive.database.read()) as session:
         yield session
 
@@ -102,18 +84,90 @@ def source_id_of(session: Session, code: str | None) -> int | None:
     """Return the source that is meant, None if none is named; NotFound if there is none of this code."""
     if not code:
         return None
+    # PostgreSQL refuses a NUL in a parameter, with an error and not with an empty result.
     found = source_by_code(session, code) if "\x00" not in code else None
     if found is None:
         raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
     return found.id
 
 
-def raw_url(snapshot_id: int) -> str:
-    """Return the path of a capture's raw view."""
-    return f"/api/snapshots/raw/{snapshot_id}"
+def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
+    """Return who asks; None if that is no address."""
+    peer = scope.get("client")
+    try:
+        # A trusted proxy may pass on what a client made up in X-Forwarded-For.
+        return ip_address(str(peer[0])) if peer else None
+    except ValueError:
+        return None
 
 
-def browse_url(settings: Settings, *, url: str, captured_at: datetime, snapshot_id: int) -> str:
-    """Return where a capture is replayed, on the replay host; the fragment names the capture for our own pages."""
-    path = replay_path(digits14(captured_at), "", url.partition("#")[0])
-    return f"{settings.replay_origin}{path}#ha_snapshot={snapshot_id}"
+# How long a change waits for its turn. It waits on the event loop, where that costs no thread: readers go on.
+_WAIT_S = 10.0
+
+
+class AdminWrite(NamedTuple):
+    """The job service, for as long as one request is served: no other request writes meanwhile."""
+
+    job_service: JobService
+    actor: str
+
+    def write(self) -> AbstractContextManager[Session]:
+        """Open a short transaction; what is audited in it is in the name of who asked."""
+        return self.job_service.write(self.actor)
+
+
+class WriteTurns(NamedTuple):
+    """The job service for work of many short transactions: each has a turn of its own, so that others come between."""
+
+    job_service: JobService
+    actor: str
+    turn: asyncio.Semaphore
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """Wait for a turn and open a short transaction; only on the thread of a route."""
+        from_thread.run(_wait_for, self.turn)
+        try:
+            with self.job_service.write(self.actor) as session:
+                yield session
+        finally:
+            from_thread.run_sync(self.turn.release)
+
+
+def actor_of(request: Request) -> str:
+    """Return who asks, and from where: `admin@203.0.113.7`."""
+    return f"admin@{peer_of(request.scope) or 'unknown'}"
+
+
+async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
+    """Wait for the turn to write, and hold it while the route runs; Unavailable if that takes too long."""
+    turn: asyncio.Semaphore = request.app.state.turn
+    await _wait_for(turn)
+    try:
+        yield AdminWrite(request.app.state.job_service, actor_of(request))
+    finally:
+        turn.release()
+
+
+async def open_turns(request: Request) -> WriteTurns:
+    """Give the job service for as many turns as are needed."""
+    return WriteTurns(request.app.state.job_service, actor_of(request), request.app.state.turn)
+
+
+async def _wait_for(turn: asyncio.Semaphore) -> None:
+    # SQLite has one writer, and its own waiting would hold one of the few threads that routes run on.
+    try:
+        async with asyncio.timeout(_WAIT_S):
+            await turn.acquire()
+    except TimeoutError:
+        raise Unavailable("other changes are still being written; try again in a moment") from None
+
+
+AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
+"""For one short change. A route that has it opens no session of its own."""
+WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]
+"""For a change that is made in portions."""
+# The names that the routes of jobs and sources still use.
+DeskDep = JobServiceDep
+HandDep = AdminWriteDep
+TurnsDep = WriteTurnsDep

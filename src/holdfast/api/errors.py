@@ -1,4 +1,4 @@
-"""From an error to the one body that all routes answer with; never a stack trace, never what the server said to us."""
+"""From an error to the one body that all routes answer with; never a stack trace, never what a driver says."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class AdminTokenWrong(NotPermitted):
 
 
 class AdminTokenMissing(HoldfastError):
-    """A strict environment runs without an admin token: nobody can be let in."""
+    """A strict environment runs without an admin token: no request can be let in."""
 
     code = "admin_token_missing"
     summary = "Admin token not configured for this environment"
@@ -156,6 +156,7 @@ class SchemaMismatch(Unavailable):
     code = "schema_mismatch"
 
     def __init__(self, found: str | None, wanted: str) -> None:
+        # Names of schemas sort by their number.
         older = found is None or found < wanted
         step = (
             "stop it and run: holdfast api (it migrates first)" if older else "upgrade holdfast and run: holdfast api"
@@ -186,8 +187,8 @@ STATUS: dict[type[errors.HoldfastError], int] = {
 }
 """The nearest ancestor decides; a room whose error needs another status adds a row."""
 
+# Routes in the vocabulary of an older job server, whose clients expect 400 for bad input and for illegal transitions.
 _OLD_PREFIXES = ("/api/v1/", "/api/v2/")
-"""Document 003's routes, which say 400 for bad input and for illegal transitions."""
 
 CODES_BY_STATUS = {
     400: "bad_request",
@@ -239,6 +240,7 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def status_of(error: errors.HoldfastError, path: str) -> int:
     """Return the HTTP status of an error on this path."""
+    # The nearest ancestor that has a row: a new error of a room needs none as long as its kind says enough.
     found = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     return 400 if found in (422, 409) and path.startswith(_OLD_PREFIXES) else found
 
@@ -259,6 +261,7 @@ def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> J
     if isinstance(error, TooManyRequests | ServerBusy):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, errors.Unavailable):
+        # Databases and indexes that are away come back in seconds; clients that read it wait instead of hammering.
         headers["Retry-After"] = "5"
     return JSONResponse(body_of(error, request_id), status_of(error, path), headers)
 
@@ -276,32 +279,34 @@ def _ours(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, errors.HoldfastError)
     is_database = isinstance(exc.__cause__, SQLAlchemyError) or isinstance(exc, DatabaseMoved)
     if isinstance(exc, errors.Unavailable) and is_database:
+        # A column that is gone looks like a broken database: the schema says whether it only is another version.
         exc = _mismatch(request) or exc
+    # Before the sentence is replaced: the log keeps what the driver said.
     if status_of(exc, request.url.path) >= 500:
         _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
     if is_database and not isinstance(exc, SchemaMismatch):
         # What a driver says names the server's host, port and files.
-        exc = _told_as(exc, _MOVED if isinstance(exc, DatabaseMoved) else _SILENT)
+        exc = _reworded(exc, _MOVED if isinstance(exc, DatabaseMoved) else _SILENT)
     return response_to(_without_paths(exc), path=request.url.path, request_id=_id(request))
 
 
-def _told_as(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
+def _reworded(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
     """Return an error of the same status and code that says something else."""
-    told = next(kind for kind in type(error).__mro__ if kind in STATUS)(sentence)
-    told.code = error.code
-    return told
+    reworded = next(kind for kind in type(error).__mro__ if kind in STATUS)(sentence)
+    reworded.code = error.code
+    return reworded
 
 
+# The folders of an absolute path of this machine; the name of the file at its end may be shown.
 _PATH = re.compile(
     r"(?<![\w/.:<])/(?!(?:api|web|cdx|docs|report|health|metrics|openapi)\b)(?:[^/\s;,'\")]*/)+(?=[^/\s])"
 )
-"""The folders of an absolute path of this machine; the name of the file at its end may be told."""
 
 
 def _without_paths(error: errors.HoldfastError) -> errors.HoldfastError:
     sentence = str(error)
     shown = _PATH.sub("…/", sentence)
-    return error if shown == sentence else _told_as(error, shown)
+    return error if shown == sentence else _reworded(error, shown)
 
 
 def _database(request: Request, exc: Exception) -> JSONResponse:
@@ -309,14 +314,16 @@ def _database(request: Request, exc: Exception) -> JSONResponse:
         return _ours(request, errors.Unavailable("all connections to the database are in use; try again in a moment"))
     found = _mismatch(request)
     if found is None:
-        raise exc  # a fault of ours: logged and answered as any other
+        # A fault of ours: logged and answered as any other.
+        raise exc
     return _ours(request, found)
 
 
 def _mismatch(request: Request) -> SchemaMismatch | None:
-    """Return what to say if the database is not the one that this code was written for (F30)."""
+    """Return what to say if the database is not the one that this code was written for."""
     database = request.app.state.archive.database
-    if not database.is_in_place():  # asking for the schema would make a new, empty file
+    # Asking for the schema would make a new, empty file.
+    if not database.is_in_place():
         return None
     try:
         found = schema_of(database.url)
@@ -338,13 +345,15 @@ async def _broken(request: Request, _exc: Exception) -> JSONResponse:
 
 def _invalid(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, RequestValidationError)
-    told = [_told(error, exc.body) for error in exc.errors()[:5]]
-    return response_to(errors.Invalid("; ".join(told)), path=request.url.path, request_id=_id(request))
+    # A body of 50,000 wrong values has as many errors; five are read.
+    reworded = [_problem(error, exc.body) for error in exc.errors()[:5]]
+    return response_to(errors.Invalid("; ".join(reworded)), path=request.url.path, request_id=_id(request))
 
 
-def _told(error: dict[str, Any], body: object) -> str:
+def _problem(error: dict[str, Any], body: object) -> str:
     """Return what is wrong in a sentence, with the field, or with the line and column of what is no JSON."""
     if error["type"] == "json_invalid" and isinstance(body, str):
+        # The library names a character; a person looks for a line.
         before = body[: int(error["loc"][-1])]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         reason = str(error.get("ctx", {}).get("error", "it ends too early"))
@@ -360,7 +369,8 @@ def _told(error: dict[str, Any], body: object) -> str:
 def _http(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, HTTPException)
     sentence = str(exc.detail)
-    if exc.status_code == 400 and exc.__cause__ is not None:  # the framework's word for JSON that Python cannot hold
+    # What the framework answers to JSON that Python cannot hold, such as numbers of a million digits.
+    if exc.status_code == 400 and exc.__cause__ is not None:
         return response_to(
             errors.Invalid("the body cannot be read as JSON"), path=request.url.path, request_id=_id(request)
         )

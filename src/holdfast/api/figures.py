@@ -22,15 +22,15 @@ from holdfast.jobs.views.listing import admin_counts, cleanup_counts, settled_pa
 _log = log.get()
 AT_ONCE_S = 0.05
 """A count that took longer last time is made beside the requests."""
+# Such a count waits ten times what the last one took, so that it never costs more than a tenth of a core; asking
+# whether it is needed does the same.
 _REST = 10.0
-"""Such a count waits ten times what the last one took, so that it never costs more than a tenth of a core; asking
-whether it is needed does the same."""
 _BEARABLE_S = 1.0
+# A count of up to a second is waited for if the last one is a hundred times as old as it took: who looks in once an
+# hour does not get what was true an hour ago.
 _OLD = 100.0
-"""A count of up to a second is waited for if the last one is a hundred times as old as it took: who looks in once an
-hour is not told what was true an hour ago."""
+# Asking is long from this share of a long count on: 10 ms, or about 100,000 WARC files.
 _ASKING = 0.2
-"""Asking is long from this share of a long count on: 10 ms, or about 100,000 WARC files."""
 T = TypeVar("T")
 
 
@@ -48,6 +48,7 @@ class Counting(Generic[T]):
     ) -> None:
         self._database, self._clock, self._at_once_s = database, clock, at_once_s
         self._ask, self._make = state, count
+        # One count at a time: ten requests at once must not each read the whole archive.
         self._counting = Lock()
         self._thread: Thread | None = None
         self._state: object = None
@@ -57,6 +58,7 @@ class Counting(Generic[T]):
     def read(self, session: Session) -> T:
         """Return the count: up to date, or of a moment ago while one that takes long is made anew."""
         found = self._found
+        # Even asking whether a count is needed takes long with a hundred thousand files.
         if found is not None and self._is_resting():
             return found
         state = self._asked(session)
@@ -65,6 +67,7 @@ class Counting(Generic[T]):
             with self._counting, self._database.read() as own:
                 return self._count(own)
         rested = self._clock.monotonic() - self._counted_at >= _REST * self._cost_s
+        # Without waiting: a count that is being made will do for this request, too.
         if state != self._state and rested and self._counting.acquire(blocking=False):
             self._thread = Thread(target=self._recount, name="count beside", daemon=True)
             self._thread.start()
@@ -97,11 +100,12 @@ class Counting(Generic[T]):
         return state
 
     def _recount(self) -> None:
-        """Count anew with a session of its own; whoever calls holds the lock."""
+        """Count anew with a session of its own; the caller holds the lock, and it is released here."""
         try:
             with self._database.read() as session:
                 self._count(session)
         except (HoldfastError, SQLAlchemyError) as exc:
+            # The old count goes on being shown; a thread that died here would leave it so for ever.
             _log.warning("totals.kept", message=str(exc).splitlines()[0])
         finally:
             self._counting.release()
@@ -117,8 +121,8 @@ class Counting(Generic[T]):
         return found
 
 
+# A source for trying things out; it is left out of what readers are shown.
 _UNLISTED = "test"
-"""A source that everybody may use to try things, and nobody is shown (1.6 of the facts)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +130,7 @@ class ArchiveTotals:
     """What the archive holds, and what its crawls did."""
 
     sources: tuple[queries.SourceTotal, ...]
-    faces: dict[int, queries.Faces]
+    faces: dict[int, queries.RepresentativeCaptures]
     """By source."""
     crawls: queries.CrawlTotals
     documents: int
@@ -167,16 +171,20 @@ class CountedTotals(Counting[ArchiveTotals]):
 
 
 def _state(session: Session, clock: Clock) -> object:
-    """Return what changes whenever the totals may have; workers fall silent without a row that says so."""
+    """Return what changes whenever the totals may have."""
+    # The workers, too: one that was killed falls silent, and no row changes.
     return queries.state_of_archive(session), tuple(owner.id for owner in queries.active_workers(session, clock))
 
 
 def _count(session: Session, clock: Clock) -> ArchiveTotals:
     take_time(session)
     sources = tuple(queries.source_totals(session))
+    # For all sources at once: source by source it would read the groups as often as there are sources.
     topmost = queries.topmost_by_language(session)
     faces = {
-        one.source_id: queries.faces_of(session, one.source_id, one.base_url, topmost.get(one.source_id, {}))
+        one.source_id: queries.representative_captures(
+            session, one.source_id, one.base_url, topmost.get(one.source_id, {})
+        )
         for one in sources
     }
     return ArchiveTotals(
@@ -196,7 +204,7 @@ class WorkFigures:
     """Jobs by status and clean-up, pages by source, and what lies on the disk."""
 
     jobs: dict[str, int]
-    """In document 000's words."""
+    """By status, in the words of `/api/admin/jobs`."""
     cleanups: dict[str, int]
     crawled: Mapping[str, int]
     failed: Mapping[str, int]

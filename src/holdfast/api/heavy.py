@@ -10,11 +10,12 @@ at its next portion (`holdfast.cancellation`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from threading import Event
-from typing import NamedTuple, TypeVar
+from typing import AnyStr, NamedTuple, TypeVar
 
 from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
@@ -27,15 +28,15 @@ from holdfast.api.errors import ServerBusy
 from holdfast.cancellation import WorkAbandoned
 
 HEAVY_THREADS = 3
-"""Steps of such work at once: with more, they would take the interpreter from everybody else."""
+"""Steps of such work at once: with more, they would take the interpreter from all other requests."""
 EXPORT_THREADS = 2
 """Exports and packages that are begun at once; their pieces are then read on the threads of all heavy work."""
+# Requests that may wait for their first step; more are refused at once.
 _WAITING = 8
-"""Requests that may wait for their first step; more are refused at once."""
 _WAIT_S = 5.0
+# Streamed answers at once that hold a folder, open files and memory until they are read: a slow reader takes none of
+# the threads, but all of these.
 _HOLDING = 8
-"""Streamed answers at once that hold a folder, open files and memory until they are read: a slow reader takes none of
-the threads, but all of these."""
 _T = TypeVar("_T")
 
 
@@ -62,18 +63,20 @@ class HeavyWork:
     ) -> Response:
         """Return what the work answers with; ServerBusy if no thread is free soon, WorkAbandoned if the client leaves.
 
-        The first piece of a streamed answer is made before anything is sent, so that what fails there is told. Both
-        take a turn of exports if it is one.
+        The first piece of a streamed answer is made before anything is sent, so that what fails there has a status.
+        Both take a turn of exports if it is one.
         """
         turns = self._exports if is_export else self._steps
         async with _watched(receive) as left:
             made = await turns.run(work, left)
             if isinstance(made, Response):
                 return made
+            # Slow readers keep these open for as long as they like: they must not fill memory and disk.
             if made.is_holding and self._holding >= _HOLDING:
                 raise ServerBusy
             self._holding += made.is_holding
             try:
+                # Once a status is sent it cannot be taken back: what fails in the first step still becomes an error.
                 first = await turns.run(lambda: next(made.pieces, b""), left)
             except BaseException:
                 await self._close(made)
@@ -91,10 +94,12 @@ class HeavyWork:
 
     async def _pieces(self, first: bytes, pieces: Iterator[bytes], left: Event) -> AsyncGenerator[bytes]:
         limiter = self._steps.limiter()
-        with suppress(WorkAbandoned):  # there is no one to tell
+        # The client left: there is no connection to answer on.
+        with suppress(WorkAbandoned):
             piece: bytes | None = first
             while piece is not None:
                 yield piece
+                # A thread for one piece at a time: between two a slow reader holds none.
                 piece = await run_sync(_step, lambda: next(pieces, None), left, limiter=limiter)
 
 
@@ -114,6 +119,7 @@ class _Turns:
 
     async def run(self, work: Callable[[], _T], left: Event) -> _T:
         """Run a step that a client waits for without having an answer yet; ServerBusy if no turn comes soon."""
+        # More would only wait in vain: each step takes seconds, and a client gives up.
         if self._waiting >= _WAITING:
             raise ServerBusy
         limiter = self.limiter()
@@ -180,6 +186,29 @@ class _WatchedStream(StreamingResponse):
         """Wait until the client leaves, and say so."""
         await super().listen_for_disconnect(receive)
         self._left.set()
+
+
+def gathered(pieces: Iterable[AnyStr], *, size: int) -> Iterator[AnyStr]:
+    """Yield pieces joined to at least this size: a message for each line would cost more than the line."""
+    held: list[AnyStr] = []
+    length = 0
+    for piece in pieces:
+        held.append(piece)
+        length += len(piece)
+        if length >= size:
+            yield held[0][:0].join(held)
+            held, length = [], 0
+    if held:
+        yield held[0][:0].join(held)
+
+
+def gzipped(pieces: Iterable[bytes], *, level: int) -> Iterator[bytes]:
+    """Yield a stream as one gzip file, a piece as soon as the packer gives one."""
+    packer = zlib.compressobj(level, zlib.DEFLATED, zlib.MAX_WBITS + 16)  # + 16: with the head and tail of a gzip file
+    for piece in pieces:
+        if packed := packer.compress(piece):
+            yield packed
+    yield packer.flush()
 
 
 async def heavily(request: Request, work: Callable[[], Response | Streamed]) -> Response:

@@ -27,8 +27,8 @@ from holdfast.wiring.archive import Archive
 _REST_S = 2.0
 _DRAIN_S = 5.0
 _EVENTS = 200
+# Between two looks whether the link signals are due.
 _LOOK_S = 60.0
-"""Between two looks whether the link signals are due."""
 _FEW_PAGES = 50_000
 _log = log.get()
 
@@ -46,7 +46,7 @@ class Upkeep:
         self._thread.start()
 
     def close(self) -> None:
-        """End after the step in hand; does nothing if it never began."""
+        """End after the step that runs; does nothing if none ever began."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -59,10 +59,8 @@ class Upkeep:
             self._ending.wait(self.rest_s(clock.monotonic() - began, more=more))
 
     def rest_s(self, took_s: float, *, more: bool) -> float:
-        """Return how long to rest behind a step that took so long.
-
-        Requests share this process and its interpreter: while work waits, at least half of the time is theirs.
-        """
+        """Return how long to rest behind a step that took so long."""
+        # Requests share this process and its interpreter: while work waits, at least half of the time is theirs.
         return took_s if more else self._rest_s
 
     def step(self) -> bool:
@@ -106,7 +104,7 @@ class Upkeep:
             _log.warning("upkeep.failed", step=what, message=str(exc).partition("\n")[0])
             return False
         except Exception:
-            # The thread that ends here is missed by no request: everything would silently grow old.
+            # If the thread ended here, no request would notice, and everything would silently grow old.
             _log.exception("upkeep.failed", step=what)
             return False
 
@@ -116,14 +114,16 @@ STATEMENT_S = 10.0
 """Longest time of a statement that a request waits for."""
 
 
-def life_of(
+def lifespan_of(
     archive: Archive, counts: tuple[CountedTotals, Work], usage: UsageTally, search: SearchService
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     """Return the lifespan of the application that serves this archive."""
 
     @asynccontextmanager
-    async def life(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        # Forty by default: that many threads would wait for the pool of connections and starve each other.
         current_default_thread_limiter().total_tokens = THREADS
+        # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
         limit_statements(archive.database.engine, seconds=STATEMENT_S)
         await run_sync(_warm, archive, counts, search)
         upkeep = Upkeep(archive)
@@ -134,13 +134,14 @@ def life_of(
             try:
                 yield
             finally:
+                # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
                 await run_sync(upkeep.close)
                 for count in counts:
                     await run_sync(count.close)
                 await run_sync(usage.flush)
 
-    return life
+    return lifespan
 
 
 def _warm(archive: Archive, counts: tuple[CountedTotals, Work], search: SearchService) -> None:

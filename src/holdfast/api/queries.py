@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
@@ -28,17 +28,17 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.index.queries import CaptureRange, is_ok
+from holdfast.index.queries import is_ok
 from holdfast.urls import surt
 from holdfast.withdrawals.queries import hidden_groups
 from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, visible
 
-_FACES = 5
+_REPRESENTATIVES = 5
 _GROUPS_AT_ONCE = 500
+# Ids of one statement: databases bind a bounded number of them.
 _PART = 1_000
-"""Ids of one statement: databases bind a bounded number of them."""
+# Groups with withdrawn captures that are counted anew; beyond, withdrawn ones are in the totals.
 _MAX_TOUCHED = 10_000
-"""Groups with withdrawn captures that are counted anew; beyond, withdrawn ones are in the totals."""
 
 
 _FIGURES = (
@@ -51,8 +51,8 @@ _FIGURES = (
     func.count(ExecutionCount.owner_id),
     func.max(ExecutionCount.updated_at),
 )
+# One statement for all, put together once: that costs more than what it reads.
 _STATE = select(*(select(figure).scalar_subquery() for figure in _FIGURES))
-"""One statement for all, put together once: that costs more than what it reads."""
 
 
 def state_of_archive(session: Session) -> tuple[object, ...]:
@@ -76,6 +76,7 @@ class SourceTotal(NamedTuple):
 
 def source_totals(session: Session) -> list[SourceTotal]:
     """Return the totals of every source that has captures to show, by code. Reads every group: never for a request."""
+    # Groups keep their counts with the withdrawn in them: only those that have any are counted by their captures.
     touched = hidden_groups(session, most=_MAX_TOUCHED)
     kept: dict[int, _Kept] = {}
     whole = (
@@ -138,8 +139,8 @@ def document_total(session: Session) -> int:
     return session.scalar(select(func.count()).select_from(Document)) or 0
 
 
-class Faces(NamedTuple):
-    """The captures that may stand for a source, best first; whoever shows one asks first whether it is withdrawn."""
+class RepresentativeCaptures(NamedTuple):
+    """The captures that may represent a source, best first; a route leaves out what is withdrawn by now."""
 
     newest: tuple[int, ...]
     entry: tuple[int, ...]
@@ -152,6 +153,7 @@ def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]
 
     Reads every group: never for a request.
     """
+    # Slashes in the address: the first page of a site has the fewest.
     depth = func.length(PageGroup.url) - func.length(func.replace(PageGroup.url, "/", ""))
     order = (depth, func.length(PageGroup.url), PageGroup.url, PageGroup.id)
     place = func.row_number().over(partition_by=(PageGroup.source_id, Document.language), order_by=order)
@@ -171,34 +173,36 @@ def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]
     )
     found: dict[tuple[int, str], list[tuple[int, int, str, int]]] = defaultdict(list)
     for source_id, language, snapshot_id, url, slashes, _ in session.execute(
-        select(ranked).where(ranked.c.place <= _FACES)
+        select(ranked).where(ranked.c.place <= _REPRESENTATIVES)
     ):
         found[source_id, language.partition("-")[0].lower()].append((slashes, len(url), url, snapshot_id))
     by_source: dict[int, dict[str, tuple[int, ...]]] = defaultdict(dict)
     for (source_id, language), pages in found.items():
-        by_source[source_id][language] = tuple(snapshot_id for *_, snapshot_id in sorted(pages)[:_FACES])
+        by_source[source_id][language] = tuple(snapshot_id for *_, snapshot_id in sorted(pages)[:_REPRESENTATIVES])
     return by_source
 
 
-def faces_of(session: Session, source_id: int, base_url: str | None, languages: Mapping[str, tuple[int, ...]]) -> Faces:
+def representative_captures(
+    session: Session, source_id: int, base_url: str | None, languages: Mapping[str, tuple[int, ...]]
+) -> RepresentativeCaptures:
     """Return the newest captures of a source and of its first page: a few of each."""
     newest = session.scalars(
         select(PageGroup.latest_id)
         .where(PageGroup.source_id == source_id)
         .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
-        .limit(_FACES)
+        .limit(_REPRESENTATIVES)
     )
     entry = (
         session.scalars(
             select(Snapshot.id)
             .where(Snapshot.url_key == surt(base_url), is_ok(), *visible())
             .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
-            .limit(_FACES)
+            .limit(_REPRESENTATIVES)
         )
         if base_url
         else ()
     )
-    return Faces(tuple(newest), tuple(entry), dict(languages))
+    return RepresentativeCaptures(tuple(newest), tuple(entry), dict(languages))
 
 
 class CrawlTotals(NamedTuple):
@@ -239,6 +243,7 @@ def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
         failed=int(queues[2]),
         leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None))) or 0,
         domains=session.scalar(select(func.count()).select_from(Domain)) or 0,
+        # Ids are never used again: the highest is how many there were, without counting them.
         links=session.scalar(select(func.max(Page.id))) or 0,
         workers=active_workers(session, clock),
         top=[(name, int(count)) for name, count in top],
@@ -309,8 +314,8 @@ def counts_by_source(session: Session) -> list[tuple[str, dict[str, Any]]]:
     return [(row[0], row[1]) for row in rows]
 
 
+# Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not.
 _WORKER_KINDS = ("worker", "runner")
-"""Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not."""
 
 
 def active_workers(session: Session, clock: Clock) -> list[Owner]:
@@ -319,30 +324,11 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
     return list(
         session.scalars(
             select(Owner)
+            # A worker that was killed never says that it ended: its heartbeat stops.
             .where(Owner.ended_at.is_(None), Owner.kind.in_(_WORKER_KINDS), Owner.heartbeat_at >= fresh)
             .order_by(Owner.id)
         )
     )
-
-
-def near_in_groups(
-    session: Session, hashes: Sequence[int], moment: datetime, within: CaptureRange | None
-) -> Snapshot | None:
-    """Return the good capture nearest to a moment among pages of these groups, which differ in their query alone."""
-    found: list[Snapshot] = []
-    # Group by group, so that each question ends at its first row: of several at once all captures would be sorted.
-    for group in session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))).all():
-        wanted = [Snapshot.group_id == group, *visible(), is_ok(), *(within.clauses() if within else ())]
-        earlier = select(Snapshot).where(*wanted, Snapshot.captured_at <= moment)
-        later = select(Snapshot).where(*wanted, Snapshot.captured_at > moment)
-        found += session.scalars(earlier.order_by(Snapshot.captured_at.desc(), Snapshot.id.desc()).limit(1))
-        found += session.scalars(later.order_by(Snapshot.captured_at, Snapshot.id).limit(1))
-
-    def distance(one: Snapshot) -> tuple[timedelta, bool, int]:
-        is_later = one.captured_at > moment
-        return abs(one.captured_at - moment), is_later, one.id if is_later else -one.id
-
-    return min(found, key=distance, default=None)
 
 
 def snapshots_by_id(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:

@@ -20,18 +20,19 @@ from holdfast.wiring.server import is_loopback, outside_hint
 
 
 class Role(StrEnum):
-    """Whom a route is for."""
+    """Who may call a route."""
 
     PUBLIC = "public"
     ADMIN = "admin"
 
 
 async def allow_everyone() -> None:
-    """Let anybody in: the route shows what is public anyway."""
+    """Let every request in: the route shows what is public anyway."""
 
 
 async def require_admin(request: Request, archive: ArchiveDep) -> None:
     """Let in who shows the admin token, or who sits at a machine that needs none; NotPermitted otherwise."""
+    # A strict environment closes what it cannot guard, also for its own machine.
     if archive.settings.api.admin_token is None and archive.settings.api.strict:
         raise AdminTokenMissing
     if not is_admin(archive.settings, request.scope):
@@ -39,13 +40,11 @@ async def require_admin(request: Request, archive: ArchiveDep) -> None:
 
 
 def is_admin(settings: Settings, scope: Scope) -> bool:
-    """Return whether a request shows the admin token, or comes from this machine where none is needed.
-
-    Where no token is set, one that is shown is wrong: its sender takes this server for another.
-    """
+    """Return whether a request shows the admin token, or comes from this machine where none is needed."""
     headers = Headers(scope=scope)
     shown = _shown_token(headers)
     if settings.api.admin_token is None:
+        # A token that is shown here was meant for another server: letting it in would hide that mistake.
         return not shown and _is_owner(settings, scope, headers)
     # Digests of equal length, so that neither the length nor the first wrong character can be timed.
     return hmac.compare_digest(_digest(shown), _digest(settings.api.admin_token.get_secret_value()))
@@ -107,10 +106,8 @@ _PROXY_ENDINGS = ("client-ip", "connecting-ip", "real-ip", "user-ip", "proxyuser
 
 
 def came_through_proxy(headers: Headers) -> bool:
-    """Return whether a header says that a proxy, a load balancer, a CDN or a tunnel handed a request on.
-
-    Each product has a header of its own; browsers and tools on this machine send none of them.
-    """
+    """Return whether a header says that a proxy, a load balancer, a CDN or a tunnel passed a request on."""
+    # Each product has a header of its own; browsers and tools on this machine send none of them.
     return any(
         name in _PROXY_HEADERS or name.startswith(_PROXY_PREFIXES) or name.endswith(_PROXY_ENDINGS) for name in headers
     )
@@ -120,12 +117,16 @@ def _is_owner(settings: Settings, scope: Scope, headers: Headers) -> bool:
     """Return whether a request without a token is by a user of this machine, and nothing says that a proxy sent it."""
     peer = scope.get("client")
     host = headers.get("host", "")
+    # An IPv6 address has colons of its own, and no port behind its bracket.
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     return (
         not settings.api.strict
+        # As soon as a setting says that others reach this server, being local proves nothing: a proxy is local, too.
         and outside_hint(settings) is None
         and peer is not None
         and is_loopback(str(peer[0]))
+        # The Host, too: a page that a browser loaded from elsewhere may point its own name at 127.0.0.1 (DNS
+        # rebinding).
         and is_loopback(name)
         # Proxies that say nothing about themselves still speak HTTP/1.0 (nginx as it comes), and no browser does.
         and scope.get("http_version", "1.1") != "1.0"
@@ -138,7 +139,7 @@ def _digest(secret: str) -> bytes:
 
 
 PUBLIC = Depends(allow_everyone)
-"""Put into `dependencies=[…]` of a router or a route that anybody may call."""
+"""Put into `dependencies=[…]` of a router or a route that is open to all."""
 
 ADMIN = Depends(require_admin)
 """Put into `dependencies=[…]` of a router or a route that needs the admin token."""

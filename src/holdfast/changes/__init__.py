@@ -1,1 +1,1 @@
-"""What happened to a page between two captures: compare (pure), compute (rows), and what readers are told."""
+"""What happened to a page between two captures: compare (pure), compute (rows), and lists for readers."""

@@ -33,6 +33,7 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable], *, max_cells: int = MAX_
 
     Beyond `max_cells` items that occur once in both serve as landmarks, and what has none is one whole difference.
     """
+    # Most of two versions is the same at both ends: the table is filled for the middle only.
     head = common_head(a, b)
     tail = common_tail(a, b, head)
     pieces = [AlignedRun(True, 0, head, 0, head)]
@@ -107,6 +108,7 @@ def _landmarks(a: Sequence[Hashable], b: Sequence[Hashable], gap: AlignedRun) ->
     for number, (_, place) in enumerate(pairs):
         length = bisect_left(tops, place)
         before.append(ends[length - 1] if length else -1)
+        # Patience sorting: the longest rising chain in n log n.
         tops[length : length + 1] = [place]
         ends[length : length + 1] = [number]
     chain, at = [], ends[-1] if ends else -1
@@ -140,18 +142,18 @@ def _merged(pieces: list[AlignedRun]) -> Iterator[AlignedRun]:
         yield held
 
 
+# 2,000 by 2,000 words, 1.5 ms; a longer line keeps what both ends share.
 _MAX_CELLS = 4_000_000
-"""2,000 by 2,000 words, 1.5 ms; a longer line keeps what both ends share."""
+# Lines longer than this together are not cut into words: only what their two ends share is the same.
 _MAX_CHARS = 200_000
-"""Lines longer than this together are not cut into words: only what their two ends share is the same."""
 MAX_COMPARED_CHARS = 500_000
 """Characters of one comparison that are cut into words altogether; the rest keeps what its ends share."""
+# Lines of a rewritten block that are held against each other: 40 by 40.
 _MAX_PAIRINGS = 1_600
-"""Lines of a rewritten block that are held against each other: 40 by 40."""
 _COMPARED_CHARS = 400
+# Likeness in percent above which a new line is an old one rewritten; at 45 a sentence with half its words replaced is,
+# and two sentences that share only their function words are not.
 _ALIKE = 45.0
-"""Likeness in percent above which a new line is an old one rewritten; at 45 a sentence with half its words replaced is,
-and two sentences that share only their function words are not."""
 
 # Scripts without blanks between words are compared by character; all others by word, blank and mark.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -202,6 +204,7 @@ def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[Pa
     removed, added = "", ""
     for number, run in enumerate(runs):
         text = "".join(a[run.a_start : run.a_end])
+        # A lone blank between two changed words would cut one change into two.
         if run.same and not (text.isspace() and 0 < number < len(runs) - 1):
             parts += _pending(removed, added)
             parts.append(Part(PartKind.SAME, text))
@@ -226,10 +229,9 @@ def _pending(removed: str, added: str) -> list[Part]:
 
 
 def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Return which lines of a rewritten block are versions of each other, in order and at most once each.
-
-    The pairing with the greatest likeness wins; a block too large for that is paired line by line from its start.
-    """
+    """Return which lines of a rewritten block are versions of each other, in order and at most once each."""
+    # The pairing with the greatest likeness wins; a block too large for that is paired line by line from its start.
+    # Likeness of every line with every other: 10,000 changed lines would take minutes.
     if len(old) * len(new) > _MAX_PAIRINGS:
         pairs = [(at, at) for at in range(min(len(old), len(new), _MAX_PAIRINGS))]
         return [pair for pair in pairs if _likeness(old[pair[0]], new[pair[1]]) > 0]

@@ -1,6 +1,6 @@
 """What differs between two documents: sections, lines, words, and how much of it is noise. Pure; the same everywhere.
 
-1. Both texts become lines (`sections.read_text`), sections and lines are counted.
+1. Both texts become lines (`read_text`), sections and lines are counted.
 2. Lines are aligned; what differs is shown in hunks with three lines around it, at most 400 lines in all.
 3. Inside a hunk, lines that were rewritten are paired and compared word by word.
 """
@@ -70,6 +70,7 @@ def _heading_lines(reading: ComparableText) -> list[int]:
     """Return the lines that are headings: the last ones of their text, for a table of contents stands before them."""
     left = Counter(reading.headings)
     starts = []
+    # From the end: a table of contents repeats every heading before the text.
     for at in range(len(reading.lines) - 1, -1, -1):
         if left.get(reading.lines[at], 0) > 0:
             left[reading.lines[at]] -= 1
@@ -172,6 +173,7 @@ def compare(a: ComparableText, b: ComparableText) -> TextComparison:
     hunks, is_cut = _shown(a.lines, b.lines, runs)
     return TextComparison(
         sections=counts,
+        # A page that was rewritten whole has thousands of sections; they are stored with the diff.
         touched=touched[:100],
         added_lines=added,
         removed_lines=removed,
@@ -212,6 +214,7 @@ def _groups(runs: list[AlignedRun]) -> Iterator[list[AlignedRun]]:
         if not run.same:
             group.append(run)
             continue
+        # Nearer than that, the lines around two differences would meet: they are one hunk.
         long = run.a_end - run.a_start > 2 * CONTEXT_LINES
         if group and not long:
             group.append(run)
@@ -264,6 +267,7 @@ def _fitted(line: DiffLine) -> tuple[DiffLine, bool]:
     left, parts = MAX_SHOWN_CHARS, []
     for part in line.parts:
         text = part.text
+        # What is the same is shortened first: what changed is why a reader looks.
         if part.kind == PartKind.SAME and len(text) > 2 * _KEPT_CHARS + len(ELLIPSIS):
             text = text[:_KEPT_CHARS] + ELLIPSIS + text[-_KEPT_CHARS:]
         if len(text) > left:

@@ -1,12 +1,11 @@
-"""Turns captures that nobody has compared into changes, a small batch at a time; may be stopped and run twice at once.
+"""Turns captures that are not compared yet into changes, a small batch at a time; may be stopped and run twice at once.
 
 1. Read a batch of captures and judge each against the one before it (`verdict`).
 2. Compare the texts that are not in the cache yet, outside any transaction.
 3. In short transactions judge again, for captures may have arrived meanwhile, and write what still holds.
 
 A capture that arrives late also changes what follows it: the next ones are judged anew, up to the first that answered.
-What one transaction judges is bounded with them: it holds SQLite's only writer, and on PostgreSQL those who hide or
-show a page wait for it. What was committed is not judged again by the run after a kill.
+What was committed is not judged again by the run after a kill.
 """
 
 from __future__ import annotations
@@ -26,13 +25,15 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.index.queries import mark_compared
 
+# Captures of one transaction: 64 take 38 ms on SQLite, 76 at most on a busy machine; no other process writes meanwhile.
 _BATCH = 64
-"""Captures of one transaction: 64 take 38 ms on SQLite, 76 at most on a busy machine; nobody else writes meanwhile."""
+# How often a source is gone through again for captures whose neighbours changed while they were compared.
 _PASSES = 3
-"""How often a source is gone through again for captures whose neighbours changed while they were compared."""
 _FOLLOWERS = 50
+# Later captures that one transaction looks at, and as many more as follow the last capture that it takes.
+# Bounded, because such a transaction holds SQLite's only writer, and on PostgreSQL commands that hide or show a page
+# wait for it.
 _STEPS = 128
-"""Later captures that one transaction looks at, and as many more as follow the last capture that it takes."""
 Pair = tuple[int, int]
 
 
@@ -48,7 +49,7 @@ class ComputeWish:
     backfill: bool = False
     """Also what was compared before."""
     dry_run: bool = False
-    """Count what would be said, and write nothing."""
+    """Count the changes, and write nothing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +82,7 @@ def compute_pending(
         for number in range(_PASSES):
             run.result.left = 0
             run.source(source_id)
+            # A backfill takes everything up again with every pass: one more is enough for what was left over.
             if not run.result.left or run.is_over or (run.wish.backfill and number):
                 break
     return run.result
@@ -91,7 +93,7 @@ class _Run:
 
     def __init__(self, database: Database, clock: Clock, wish: ComputeWish, on_progress: OnProgress | None) -> None:
         self.wish, self.result = wish, Computed()
-        self._database, self._clock, self._told = database, clock, on_progress
+        self._database, self._clock, self._on_progress = database, clock, on_progress
         days = wish.since_days
         self._since: datetime | None = None if days is None else clock.now() - timedelta(days=days)
 
@@ -111,20 +113,21 @@ class _Run:
                 )
                 plans = _plans(session, batch).plans
                 wanted = _wanted(plans)
+                # Two bodies that follow each other are compared once, whatever page or year they are of.
                 missing = wanted - queries.diff_ids(session, wanted).keys()
             if not batch:
                 return
             last = batch[-1].id
             if self.wish.dry_run:
                 self._count(plans)
-                self._tell(len(batch))
+                self._report_progress(len(batch))
             else:
                 self._write(batch, {pair: self._compared(pair) for pair in sorted(missing)})
 
-    def _tell(self, looked_at: int) -> None:
+    def _report_progress(self, looked_at: int) -> None:
         self.result.looked_at += looked_at
-        if self._told is not None:
-            self._told(self.result)
+        if self._on_progress is not None:
+            self._on_progress(self.result)
 
     def _compared(self, pair: Pair) -> TextComparison:
         with self._database.read() as session:
@@ -133,11 +136,11 @@ class _Run:
         return compare(read_text(*texts[0]), read_text(*texts[1]))
 
     def _write(self, batch: list[ComparedCapture], fresh: dict[Pair, TextComparison]) -> None:
-        """Write a batch, in as many transactions as it takes; what is told of each may end the run there."""
+        """Write a batch, in as many transactions as it takes; `on_progress` may raise, and end the run there."""
         ids = {capture.id for capture in batch}
         while ids:
             unread = self._write_slice(ids, fresh)
-            self._tell(len(ids) - len(unread))
+            self._report_progress(len(ids) - len(unread))
             ids, fresh = unread, {}
 
     def _write_slice(self, ids: set[int], fresh: dict[Pair, TextComparison]) -> set[int]:
@@ -147,17 +150,26 @@ class _Run:
         """
         now = self._clock.now()
         with self._database.write() as session:
+            # First of all: two runs that judge neighbours at once would each write a verdict that the other has
+            # overtaken.
             queries.take_turn(session)
             queries.insert_diffs(session, fresh, now)
+            # Read again: a capture may have arrived, or been withdrawn, since the texts were compared.
             plans, unread = _plans(session, list(queries.captures(session, ids).values()), _STEPS)
             diffs = queries.diff_ids(session, _wanted(plans))
             ready = [plan for plan in plans if plan[1].documents is None or plan[1].documents in diffs]
             queries.write_changes(
                 session,
-                ((capture, said, diffs[said.documents] if said.documents else None) for capture, said, _ in ready),
+                (
+                    (capture, verdict, diffs[verdict.documents] if verdict.documents else None)
+                    for capture, verdict, _ in ready
+                ),
                 now,
             )
-            left = {owner for _, said, owner in plans if said.documents is not None and said.documents not in diffs}
+            left = {
+                owner for _, verdict, owner in plans if verdict.documents is not None and verdict.documents not in diffs
+            }
+            # In the same transaction as the changes: a death leaves both or neither.
             mark_compared(session, sorted(ids - left - unread))
         self.result.left += len(left)
         self._count(ready)
@@ -169,8 +181,8 @@ class _Run:
             self.result.types[verdict.type.value] += 1
 
 
+# A capture, the verdict on it, and the capture of the batch that made it necessary.
 _Plan = tuple[ComparedCapture, ChangeVerdict, int]
-"""A capture, what to say of it, and the capture of the batch for whose sake it is said."""
 
 
 class _Plans(NamedTuple):
@@ -220,6 +232,7 @@ def _followers(session: Session, near: dict[int, ComparedCapture], after: int | 
         if after not in near:
             near |= queries.captures(session, [after])
         found.append(after)
+        # Whatever comes behind an answered capture is held against that one, not against what arrived before it.
         if near[after].is_answered:
             break
         after = queries.neighbours(session, [after])[after].after

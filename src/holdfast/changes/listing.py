@@ -1,16 +1,28 @@
-"""The values of change lists, and the sentence that sums a change up. Pure."""
+"""Lists of changes for readers: their values, the sentence that sums one up, the feed, and the questions to the table.
+
+Nothing withdrawn is among them, on either side; no question reads all of the table.
+"""
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from email.utils import format_datetime
+from functools import cache
 from html import escape
-from typing import NamedTuple
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, and_, column, func, select, text
+from sqlalchemy.orm import Session
 
 from holdfast.changes.verdict import ChangeType
+from holdfast.clock import to_micros
+from holdfast.db.models import Change, Diff, Document, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid
+from holdfast.withdrawals.visibility import visible, visible_change
 
 
 class ChangeScope(NamedTuple):
@@ -115,8 +127,8 @@ def summary(event: ListedChange) -> str:
         (event.removed_sections, "removed"),
     )
     lines = _counted("line", (event.added_lines, "added"), (event.removed_lines, "removed"))
-    told = sections or lines or "Updated; the text is the same"
-    return f"{told} (high noise)" if event.high_noise else told
+    summed_up = sections or lines or "Updated; the text is the same"
+    return f"{summed_up} (high noise)" if event.high_noise else summed_up
 
 
 def _counted(noun: str, *counts: tuple[int | None, str]) -> str:
@@ -177,4 +189,260 @@ def _item(event: ListedChange, site: str) -> str:
 
 
 def _element(name: str, text: str) -> str:
+    # XML 1.0 has no way at all to write these characters; one of them makes the whole feed unreadable.
     return f"<{name}>{escape(_UNSAYABLE.sub('', text))}</{name}>"
+
+
+MAX_LISTED = 10_000
+"""Changes that are counted and paged through, newest first; as many as search counts."""
+_LEAST_EACH = 20
+_MAX_CRAWLS = 200
+
+
+class NewestCrawl(NamedTuple):
+    """The crawl that brought the newest change of a source."""
+
+    at: datetime
+    """When that was."""
+    execution_id: int
+
+
+def latest_crawls(session: Session, source_id: int | None, *, limit: int) -> list[NewestCrawl]:
+    """Return the latest crawl of a source, or of each source that has changes: the newest ones, newest first."""
+    # Only sources that have changes are asked about: for one that has none a planner may walk all changes there are.
+    if source_id is not None:
+        crawls = _CRAWLS_OF_SOURCE.where(Change.source_id == source_id)
+        return [NewestCrawl._make(row) for row in session.execute(crawls.limit(1))]
+    return [NewestCrawl._make(row) for row in session.execute(_CRAWLS.limit(limit))]
+
+
+_CRAWLS_OF_SOURCE = select(Change.to_captured_at, Change.to_execution_id).order_by(
+    Change.to_captured_at.desc(), Change.id.desc()
+)
+
+
+def _crawls() -> Select[*tuple[Any, ...]]:
+    # From one source to the next by seeks: GROUP BY would read the table, which has a row a capture.
+    known = select(func.min(Change.source_id).label("id")).cte("known", recursive=True)
+    following = select(func.min(Change.source_id)).where(Change.source_id > known.c.id).scalar_subquery()
+    known = known.union_all(select(following).where(known.c.id.is_not(None)))
+    newest = (
+        select(column_)
+        .where(Change.source_id == known.c.id)
+        .order_by(Change.to_captured_at.desc(), Change.id.desc())
+        .limit(1)
+        .scalar_subquery()
+        for column_ in (Change.to_captured_at, Change.to_execution_id)
+    )
+    moment, execution = newest
+    return (
+        select(moment.label("at"), execution.label("execution_id"))
+        .where(known.c.id.is_not(None))
+        .order_by(text("at DESC"), text("execution_id DESC"))
+    )
+
+
+_CRAWLS = _crawls()
+
+
+def page_of_events(
+    session: Session, scope: ChangeScope, *, offset: int, limit: int, listed: int = MAX_LISTED
+) -> ChangePage:
+    """Return a page of events, newest first, and how many there are; not exact where more were in scope than `listed`.
+
+    Paging ends there too: what is older is reached with an earlier `until`.
+    """
+    found = (_of_latest if scope.latest else _of_one)(session, scope, listed)
+    places = [row.id for row in found.rows if row.is_shown]
+    return ChangePage(
+        events=tuple(events_of(session, places[offset : offset + limit])), total=len(places), is_exact=found.is_all
+    )
+
+
+class _Place(NamedTuple):
+    """Where a change stands in the order of a list."""
+
+    at: datetime
+    id: int
+    is_shown: bool
+
+
+class _Newest(NamedTuple):
+    rows: list[_Place]
+    """Newest first."""
+    is_all: bool
+
+
+def _of_one(session: Session, scope: ChangeScope, listed: int) -> _Newest:
+    """Return the newest changes of an execution, of a source, or of all: one stretch of one index."""
+    if scope.execution_id is not None:
+        part = _Slice("execution", scope.execution_id, listed + 1)
+    elif scope.source_id is not None:
+        part = _Slice("source", scope.source_id, listed + 1)
+    else:
+        part = _Slice("moment", None, listed + 1)
+    rows = _read(session, scope, part)
+    return _Newest(rows[:listed], len(rows) <= listed)
+
+
+def _of_latest(session: Session, scope: ChangeScope, listed: int) -> _Newest:
+    """Return the newest changes of the latest crawls: one stream each, merged as far as a page needs."""
+    # Only so many crawls are looked into; where the next one could have a newer change, the list ends, and is not all.
+    crawls = latest_crawls(session, scope.source_id, limit=_MAX_CRAWLS + 1)
+    beyond = crawls[_MAX_CRAWLS].at if len(crawls) > _MAX_CRAWLS else None
+    # About what each crawl contributes: one that brings more is read on, one that brings less costs little.
+    batch = max(_LEAST_EACH, listed // max(1, len(crawls)) + 1)
+    streams = [_stream(session, scope, crawl, batch) for crawl in crawls[:_MAX_CRAWLS]]
+    merged = (row for row in heapq.merge(*streams, reverse=True) if row.id != _AHEAD)
+    # Behind that moment a crawl that was not looked into could have the next change.
+    rows = list(islice(takewhile(lambda row: beyond is None or row.at > beyond, merged), listed + 1))
+    return _Newest(rows[:listed], beyond is None and len(rows) <= listed)
+
+
+class _Slice(NamedTuple):
+    """The newest changes of one owner, in the order of time."""
+
+    by: str
+    """execution, source, or moment: the changes of all."""
+    owner: int | None
+    most: int
+
+
+_AHEAD = (1 << 63) - 1
+
+
+def _stream(session: Session, scope: ChangeScope, crawl: NewestCrawl, batch: int) -> Iterator[_Place]:
+    """Yield the changes of a crawl, newest first, read a batch at a time, and nothing before its turn has come."""
+    # A place ahead of all its changes: the merge reads the crawl only when its turn has come.
+    yield _Place(crawl.at, _AHEAD, False)
+    part = _Slice("execution", crawl.execution_id, batch)
+    rows = _read(session, scope, part)
+    yield from rows
+    while len(rows) == batch:
+        rows = _read(session, scope, part, behind=rows[-1])
+        yield from rows
+
+
+def _read(session: Session, scope: ChangeScope, part: _Slice, *, behind: _Place | None = None) -> list[_Place]:
+    """Return where the changes of a slice stand, newest first, and whether they may be shown."""
+    given: dict[str, object] = {"most": part.most}
+    if part.owner is not None:
+        given["owner"] = part.owner
+    if scope.since is not None:
+        given["since"] = to_micros(scope.since)
+    if scope.until is not None:
+        given["until"] = to_micros(scope.until)
+    if part.by == "execution" and scope.source_id is not None:
+        given["source"] = scope.source_id
+    if behind is not None:
+        given |= {"at": to_micros(behind.at), "id": behind.id}
+    question = _slice(part.by, scope.unchanged, session.get_bind().dialect.name == "sqlite", frozenset(given))
+    rows = session.execute(question, given)
+    return sorted((_Place(row[0], row[1], bool(row[2])) for row in rows), reverse=True)
+
+
+_NARROWED = {
+    "since": "to_captured_at >= :since",
+    "until": "to_captured_at < :until",
+    "source": "source_id + 0 = :source",
+    "at": "(to_captured_at, id) < (:at, :id)",
+}
+
+
+@cache
+def _slice(by: str, unchanged: bool, is_sqlite: bool, given: frozenset[str]) -> Select[*tuple[Any, ...]]:
+    """Return the question for a slice; only it is read, and only once."""
+    # Written out for the sake of a hint: without statistics SQLite takes the index that holds the unchanged ones too,
+    # and walks through all of them. `+ 0` keeps the index of sources away from a question about an execution.
+    owner = {"execution": ["to_execution_id = :owner"], "source": ["source_id = :owner"], "moment": []}[by]
+    index = f"ix_changes_{by}" if unchanged else f"ix_changes_{by}_told"
+    clauses = [*owner, *([] if unchanged else ["type <> 'unchanged'"])]
+    clauses += [clause for name, clause in _NARROWED.items() if name in given]
+    statement = text(
+        "SELECT id, from_snapshot_id, to_snapshot_id, to_captured_at FROM changes"  # noqa: S608 - all ours
+        f"{f' INDEXED BY {index}' if is_sqlite else ''} WHERE {' AND '.join(clauses) or 'true'}"
+        " ORDER BY to_captured_at DESC, id DESC LIMIT :most"
+    )
+    kept = (Change.id, Change.from_snapshot_id, Change.to_snapshot_id, Change.to_captured_at)
+    change = statement.columns(*(column(one.key, one.type) for one in kept)).subquery("change")
+    return select(change.c.to_captured_at, change.c.id, and_(*visible_change(change.c)))
+
+
+def _events() -> Select[*tuple[Any, ...]]:
+    return (
+        select(
+            Change.id,
+            Change.type,
+            Source.code,
+            Source.name,
+            PageGroup.url,
+            Change.from_snapshot_id,
+            Change.to_snapshot_id,
+            Change.from_captured_at,
+            Change.to_captured_at,
+            Change.from_execution_id,
+            Change.to_execution_id,
+            Diff.id,
+            Diff.added_sections,
+            Diff.removed_sections,
+            Diff.changed_sections,
+            Diff.added_lines,
+            Diff.removed_lines,
+            Diff.ratio,
+            Diff.high_noise,
+            Diff.truncated,
+            Diff.body.is_not(None),
+            Diff.version,
+            Change.error,
+            Change.computed_at,
+        )
+        .select_from(Change)
+        .join(Source, Source.id == Change.source_id)
+        .outerjoin(PageGroup, PageGroup.id == Change.group_id)
+        .outerjoin(Diff, Diff.id == Change.diff_id)
+    )
+
+
+def event_at(session: Session, to_snapshot_id: int) -> ListedChange | None:
+    """Return what happened at this capture, if that is known and may be shown."""
+    row = session.execute(
+        _events().where(Change.to_snapshot_id == to_snapshot_id, *visible_change(Change))
+    ).one_or_none()
+    return None if row is None else ListedChange._make(row)
+
+
+def events_of(session: Session, ids: Sequence[int]) -> list[ListedChange]:
+    """Return these changes in this order, less what may not be shown; ask for some hundred."""
+    rows = session.execute(_events().where(Change.id.in_(ids), *visible_change(Change)))
+    found = {row[0]: ListedChange._make(row) for row in rows}
+    return [found[change_id] for change_id in ids if change_id in found]
+
+
+def timeline(session: Session, group_id: int, *, limit: int) -> list[TimelineEntry]:
+    """Return the newest captures of a group that may be shown, oldest first."""
+    rows = session.execute(
+        select(
+            Snapshot.id,
+            Snapshot.url_hash,
+            Snapshot.url,
+            Snapshot.captured_at,
+            Snapshot.execution_id,
+            Document.title,
+            Snapshot.status,
+        )
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(Snapshot.group_id == group_id, *visible())
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(limit)
+    )
+    return [TimelineEntry._make(row) for row in rows][::-1]
+
+
+def group_url(session: Session, group_id: int | None) -> str | None:
+    """Return the address of a group."""
+    return None if group_id is None else session.scalar(select(PageGroup.url).where(PageGroup.id == group_id))
+
+
+def source(session: Session, source_id: int) -> Source:
+    """Return a source."""
+    return session.get_one(Source, source_id)

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from holdfast.changes import listing_queries as listing
-from holdfast.changes import queries
+from holdfast.changes import listing, queries
 from holdfast.changes.compare import VERSION, WHOLE_VERSION, ComparableText, Hunk, compare, read_text
 from holdfast.changes.listing import ListedChange
 from holdfast.changes.rendering import unpack
@@ -35,6 +34,7 @@ from holdfast.warc.reader import DamagedWarc
 def read_whole(database: Database, home: Path, found: Snapshot) -> ComparableText | None:
     """Return the lines that a capture shows; None if its record cannot be read any more. Parses outside any session."""
     try:
+        # The session ends before the parser begins: that may take seconds.
         with database.read() as session, open_stored(session, home, found) as stored:
             body = stored.content(MAX_PARSED_BYTES)
             charset = stored.head.charset if stored.head is not None else None
@@ -49,6 +49,7 @@ def _parsed(body: bytes, charset: str | None, url: str) -> ParsedDocument:
         return parse_document(
             body, kind=DocumentKind.HTML.value, media_type="text/html", charset=charset, url=url, whole=True
         )
+    # A page that hangs or crashes a parser takes the child with it, not the server.
     with ParseChild() as child:
         return child.read(
             body, kind=DocumentKind.HTML.value, media_type="text/html", charset=charset, url=url, whole=True
@@ -112,6 +113,7 @@ def compare_captures(database: Database, home: Path, clock: Clock, wanted: Wante
         earlier = _earlier(session, later, known, wanted.earlier)
         now, before = _capture(session, later), None if earlier is None else _capture(session, earlier)
         pair = None if before is None else comparable(before, now)
+        # The same text under two bodies: there is nothing to compare.
         if pair is not None and pair[0] == pair[1]:
             pair = None
     found, mode = None, wanted.mode
@@ -151,7 +153,9 @@ def _diff(database: Database, home: Path, clock: Clock, two: _Two, mode: TextMod
         return found, mode
     a, b = _wholes(database, home, two) if mode is TextMode.FULL else _mains(database, two)
     if a is None or b is None:
+        # The records are read for the full text only; the main text is in the database and still there.
         return _diff(database, home, clock, two, TextMode.MAIN)
+    # Not stored: there are as many pairs as captures squared, and a reader must not wait for the writer.
     return Diff(id=0, **queries.diff_values(two.documents, compare(a, b), clock.now(), version)), mode
 
 

@@ -28,8 +28,8 @@ from holdfast.types import BROKEN_OFF
 from holdfast.withdrawals.queries import take_changes_turn
 from holdfast.withdrawals.visibility import visible
 
+# Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`.
 _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
-"""Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`."""
 
 
 def take_turn(session: Session) -> None:
@@ -55,8 +55,8 @@ _CAPTURES = select(
     _SHOWN.label("counts"),
     Snapshot.compared,
 ).outerjoin(Document, Document.id == Snapshot.document_id)
+# Statements are built once: SQLAlchemy takes longer to put one together than SQLite takes to answer it.
 _BY_ID = _CAPTURES.where(Snapshot.id.in_(bindparam("ids", expanding=True))).order_by(Snapshot.id)
-"""Statements are built once: SQLAlchemy takes longer to put one together than SQLite takes to answer it."""
 
 
 def _capture(row: Row[*tuple[Any, ...]]) -> ComparedCapture:
@@ -75,6 +75,7 @@ def pending(
     """Return the next captures of pages that were not compared yet, or all with `again`, by id."""
     query = _CAPTURES.where(Snapshot.source_id == source_id, Snapshot.is_page, Snapshot.id > after)
     if not again:
+        # The partial index holds only what waits: a few rows of millions.
         query = query.where(_WAITING)
     if since is not None:
         query = query.where(Snapshot.captured_at >= since)
@@ -116,6 +117,7 @@ def _nearest(*clauses: ColumnElement[bool], newest: bool) -> ScalarSelect[int]:
 
 
 _EARLIER = (
+    # Said twice, as a bound and exactly: from an `or` alone no planner takes the index.
     Snapshot.captured_at <= _Here.captured_at,
     or_(Snapshot.captured_at < _Here.captured_at, Snapshot.id < _Here.id),
 )
@@ -154,6 +156,7 @@ def diff_ids(session: Session, pairs: Collection[tuple[int, int]]) -> dict[tuple
         return {}
     earlier, later = sorted({pair[0] for pair in pairs}), sorted({pair[1] for pair in pairs})
     rows = session.execute(_DIFFS, {"earlier": earlier, "later": later})
+    # The two lists are asked for independently: pairs that were not meant come along.
     return {(row[0], row[1]): row[2] for row in rows if (row[0], row[1]) in pairs}
 
 
@@ -193,16 +196,16 @@ def diff_values(pair: tuple[int, int], found: TextComparison, now: datetime, ver
 def insert_diffs(
     session: Session, found: Mapping[tuple[int, int], TextComparison], now: datetime, version: int = VERSION
 ) -> None:
-    """Keep diffs by their pair of documents; what somebody else has put there meanwhile stays."""
+    """Keep diffs by their pair of documents; what another run has put there meanwhile stays."""
     values = [diff_values(pair, one, now, version) for pair, one in found.items()]
     if values:
         session.connection().execute(insert_into(session, Diff).on_conflict_do_nothing(), values)
 
 
 def write_changes(
-    session: Session, said: Iterable[tuple[ComparedCapture, ChangeVerdict, int | None]], moment: datetime
+    session: Session, verdicts: Iterable[tuple[ComparedCapture, ChangeVerdict, int | None]], moment: datetime
 ) -> None:
-    """Say what happened to pages: at which capture, what, and with which diff; what was said before is replaced."""
+    """Write what happened to pages: at which capture, what, and with which diff; an earlier verdict is replaced."""
     values = [
         {
             "source_id": now.source_id,
@@ -219,12 +222,13 @@ def write_changes(
             "error": verdict.error,
             "computed_at": moment,
         }
-        for now, verdict, diff_id in said
+        for now, verdict, diff_id in verdicts
         for earlier in [verdict.before]
     ]
     if not values:
         return
     insert = insert_into(session, Change)
     changed = {name: insert.excluded[name] for name in values[0] if name != "to_snapshot_id"}
+    # One change a capture: a run that was killed, or that runs beside another, repeats itself harmlessly.
     statement = insert.on_conflict_do_update(index_elements=["to_snapshot_id"], set_=changed)
     session.connection().execute(statement, values)

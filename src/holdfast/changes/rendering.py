@@ -39,6 +39,7 @@ def pack(hunks: Sequence[Hunk], touched: Sequence[str]) -> bytes | None:
             for hunk in hunks
         ],
     }
+    # Half a character, which a page may hold, is no UTF-8: it is replaced below.
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return zstandard.compress(text.encode("utf-8", "replace"), _LEVEL)
 
@@ -47,6 +48,7 @@ def unpack(body: bytes | None) -> tuple[tuple[Hunk, ...], tuple[str, ...]]:
     """Return the hunks and section titles of a stored diff."""
     if body is None:
         return (), ()
+    # The size is bounded although the row is ours: a database may come from elsewhere.
     content = json.loads(zstandard.decompress(body, max_output_size=MAX_STORED_BYTES))
     kinds = {mark: kind for kind, mark in _MARKS.items()}
     hunks = tuple(
@@ -64,6 +66,7 @@ def diff_html(hunks: Iterable[Hunk]) -> str:
     """Return the diff as a unified view in HTML, empty for no hunks; changed words stand in `del` and `ins`."""
     rows: list[str] = []
     for hunk in hunks:
+        # Escaped here, line by line: this string is put into a page as it is.
         rows.append(_row("hunk", escape(hunk_head(hunk))))
         rows += [_row(_CLASSES[line.kind], _MARKS[line.kind] + _html_parts(line)) for line in hunk.lines]
     return "\n".join(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
@@ -19,8 +19,8 @@ from holdfast.index.queries import CaptureRange, holding_of
 from holdfast.types import BROKEN_OFF
 from holdfast.withdrawals.visibility import visible
 
+# Captures of one document that are looked at to find out whether a page moved.
 _MAX_TWINS = 50
-"""Captures of one document that are looked at to find out whether a page moved."""
 
 
 class SiteCapture(NamedTuple):
@@ -49,7 +49,7 @@ class SiteCapture(NamedTuple):
 
     @property
     def has_failed(self) -> bool:
-        """Whether nothing can be said: the server failed or forbade it, or the body broke off."""
+        """Whether the capture proves nothing: the server failed or forbade it, or the body broke off."""
         refused = self.status is not None and self.status >= 400 and self.status not in (404, 410)
         return self.broke_off or refused
 
@@ -98,10 +98,8 @@ def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> l
 
 
 def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> dict[tuple[int, int], SiteCapture]:
-    """Return the last capture of each of these pages in each execution, by execution and page.
-
-    Of a page's history only the stretch is read in which the execution's captures lie.
-    """
+    """Return the last capture of each of these pages in each execution, by execution and page."""
+    # Of a page's history only the stretch is read in which the execution's captures lie.
     rows: list[SiteCapture] = []
     for holding in holdings.values():
         found = session.execute(
@@ -110,6 +108,7 @@ def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> di
         rows += map(SiteCapture._make, found)
     last: dict[tuple[int, int], SiteCapture] = {}
     for held in sorted(rows, key=lambda held: (held.captured_at, held.id)):
+        # Later captures overwrite earlier ones: the last of an execution speaks for the page.
         last[held.execution_id, held.url_hash] = held
     return last
 
@@ -157,11 +156,12 @@ class SiteKind(StrEnum):
     """It was there, and could not be captured again."""
 
 
-class SiteEntry(NamedTuple):
-    """One page."""
+class PageDifference(NamedTuple):
+    """What became of one page from an earlier set of pages to a later: of two executions, or of two editions."""
 
-    kind: SiteKind
-    url: str
+    kind: str
+    """A `SiteKind`. Editions know `withdrawn` beside them, and then no address is given."""
+    url: str | None = None
     """Where it is; where it was, if it is gone."""
     from_url: str | None = None
     """Where it was, if it moved."""
@@ -190,12 +190,12 @@ class Cursor(NamedTuple):
 class SiteSlice(NamedTuple):
     """A stretch of the walk."""
 
-    entries: tuple[SiteEntry, ...]
+    entries: tuple[PageDifference, ...]
     following: Cursor | None
     """Where to go on; None at the end."""
 
 
-def walk_site(database: Database, earlier: int, later: int) -> Iterator[SiteEntry]:
+def walk_site(database: Database, earlier: int, later: int) -> Iterator[PageDifference]:
     """Yield what became of every page; NotFound, SourcesDiffer or Invalid if the two cannot be compared."""
     cursor: Cursor | None = Cursor()
     while cursor is not None:
@@ -222,6 +222,7 @@ def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, li
     both = of_pages(session, holdings, {held.url_hash for held in rows}) if rows else {}
     walk = _Walk(session, (earlier, later), holdings, both)
     entries = [entry for held in rows if (entry := (walk.later if cursor.is_later else walk.earlier)(held))]
+    # A full slice may be followed by more; the pages that only the earlier execution has come last.
     if len(rows) == limit:
         return SiteSlice(tuple(entries), Cursor(cursor.is_later, rows[-1].id))
     return SiteSlice(tuple(entries), Cursor(is_later=False) if cursor.is_later else None)
@@ -241,7 +242,7 @@ class _Walk:
         self._a, self._b = executions
         self._moves: dict[int, list[tuple[SiteCapture, SiteCapture]]] = {}
 
-    def later(self, held: SiteCapture) -> SiteEntry | None:
+    def later(self, held: SiteCapture) -> PageDifference | None:
         """Say what became of a page that the later execution has; None if another capture speaks for it."""
         before, now = self._both.get((self._a, held.url_hash)), self._both[self._b, held.url_hash]
         if now.id != held.id:
@@ -250,24 +251,28 @@ class _Walk:
         if not now.is_ok:
             if before is None or not was_there:
                 return None
+            # An outage is not a removal: what could not be captured may still be there.
             if now.has_failed:
-                return SiteEntry(SiteKind.ERROR, now.url, None, before.id, now.id)
-            return None if self._moved_away(before) else SiteEntry(SiteKind.GONE, before.url, None, before.id, now.id)
+                return PageDifference(SiteKind.ERROR, now.url, None, before.id, now.id)
+            return (
+                None if self._moved_away(before) else PageDifference(SiteKind.GONE, before.url, None, before.id, now.id)
+            )
         if before is None or not was_there:
             origin = next((a for a, b in self._moves_of(now) if b.url_hash == now.url_hash), None)
             if origin is None:
-                return SiteEntry(SiteKind.NEW, now.url, None, None, now.id)
-            return SiteEntry(SiteKind.MOVED, now.url, origin.url, origin.id, now.id)
+                return PageDifference(SiteKind.NEW, now.url, None, None, now.id)
+            return PageDifference(SiteKind.MOVED, now.url, origin.url, origin.id, now.id)
+        # Two bodies that are both missing are not known to be the same.
         same = before.body_hash is not None and before.body_hash == now.body_hash
-        return SiteEntry(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
+        return PageDifference(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
 
-    def earlier(self, held: SiteCapture) -> SiteEntry | None:
-        """Say that a page which only the earlier execution has is gone; None if it moved, or was told of before."""
+    def earlier(self, held: SiteCapture) -> PageDifference | None:
+        """Say that a page which only the earlier execution has is gone; None if it moved, or was listed before."""
         if (self._b, held.url_hash) in self._both or self._both[self._a, held.url_hash].id != held.id:
             return None
         if not held.is_ok or self._moved_away(held):
             return None
-        return SiteEntry(SiteKind.GONE, held.url, None, held.id, None)
+        return PageDifference(SiteKind.GONE, held.url, None, held.id, None)
 
     def _moved_away(self, before: SiteCapture) -> bool:
         return any(a.url_hash == before.url_hash for a, _ in self._moves_of(before))
@@ -290,11 +295,12 @@ class _Walk:
             alone = [held for held in pages if not ((other := both.get((there, held.url_hash))) and other.is_ok)]
             return sorted((held for held in alone if held.document_id == document_id), key=lambda held: held.id)
 
+        # Paired in order: of a body at many addresses it cannot be known which became which.
         return list(zip(only_in(self._a, self._b), only_in(self._b, self._a), strict=False))
 
 
-def count(entries: Iterator[SiteEntry], counts: Counter[str]) -> Iterator[SiteEntry]:
-    """Pass entries on, and count them by kind."""
-    for entry in entries:
-        counts[entry.kind.value] += 1
-        yield entry
+def count_kinds(differences: Iterable[PageDifference], counts: Counter[str]) -> Iterator[PageDifference]:
+    """Pass differences on, and count them by kind."""
+    for difference in differences:
+        counts[difference.kind] += 1
+        yield difference

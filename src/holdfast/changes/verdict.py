@@ -1,4 +1,4 @@
-"""What happened to a page between two of its captures, told from their rows alone. Pure; no text is read here."""
+"""What happened to a page between two of its captures, judged by their rows alone. Pure; no text is read here."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class ComparedCapture(NamedTuple):
 
     @property
     def answer(self) -> AnswerKind:
-        """The answer in one word; what has no status (a resource) is there, and a 304 says that the page is."""
+        """The answer in one word."""
+        # What has no status (a resource record) is there; a 304 says that the page is.
         if self.broke_off and (self.status is None or self.status < 300):
             return AnswerKind.FAILED
         if self.status is None or 200 <= self.status < 300 or self.status == 304:
@@ -75,7 +76,7 @@ class ComparedCapture(NamedTuple):
 
 
 class ChangeVerdict(NamedTuple):
-    """What to say of a capture."""
+    """What happened at a capture."""
 
     type: ChangeType
     before: ComparedCapture | None
@@ -86,22 +87,22 @@ class ChangeVerdict(NamedTuple):
 
 
 def judge(now: ComparedCapture, before: ComparedCapture | None, answered: ComparedCapture | None) -> ChangeVerdict:
-    """Return what happened, given the capture just before and the last one before that was answered.
-
-    A page that failed in between is held against what it was before the failure, so that an outage is not a rewrite.
-    """
+    """Return what happened, given the capture just before and the last one before that was answered."""
+    # A page that failed in between is compared with what it was before the failure, so that an outage is no rewrite.
     match now.answer:
         case AnswerKind.FAILED:
             broken = f"the body broke off ({now.truncated})" if now.broke_off else f"the server answered {now.status}"
             return ChangeVerdict(ChangeType.ERROR, before, broken)
         case AnswerKind.GONE if before is not None and before.answer == AnswerKind.GONE:
             return ChangeVerdict(ChangeType.UNCHANGED, before)
+        # Never there, so nothing went: a broken link that was crawled for the first time.
         case AnswerKind.GONE if answered is None:
             return ChangeVerdict(ChangeType.ERROR, before, f"the server answered {now.status}, and never had the page")
         case AnswerKind.GONE:
             return ChangeVerdict(ChangeType.GONE, answered)
     if answered is None:
         return ChangeVerdict(ChangeType.NEW_PAGE, None)
+    # A redirect has no text to compare; where it leads is what may change.
     if now.answer == AnswerKind.MOVED or answered.answer == AnswerKind.MOVED:
         same = now.answer == answered.answer and now.redirect_to == answered.redirect_to
         return ChangeVerdict(ChangeType.UNCHANGED if same else ChangeType.UPDATED, answered)

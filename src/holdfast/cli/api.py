@@ -19,7 +19,7 @@ from holdfast.cli.parameters import Home
 from holdfast.config import Settings
 from holdfast.wiring.server import ConnectionLimits, listen, strict_http
 
-_APPLICATION = "holdfast.api.serve:application"
+_APPLICATION = "holdfast.api.app:application"
 _HEAD_BYTES = 32 * 1024
 """Request line and headers together."""
 _DRAIN_S = 10

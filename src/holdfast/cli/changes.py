@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.changes import listing_queries as listing
+from holdfast.changes import listing
 from holdfast.changes.compute import Computed, ComputeWish, compute_pending
 from holdfast.changes.listing import ChangeScope, ListedChange
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_object, diff_text
-from holdfast.changes.site_comparison import SiteEntry, SiteKind, walk_site
+from holdfast.changes.site_comparison import PageDifference, SiteKind, count_kinds, walk_site
 from holdfast.cli.formatting import counted, lines, text
 from holdfast.cli.parameters import AsJson, Home
 from holdfast.coordination.runfile import step_back
@@ -196,10 +196,9 @@ def site(
     """
     counts: Counter[str] = Counter({kind.value: 0 for kind in SiteKind})
     with open_archive(config.load(home=home)) as archive:
-        for entry in walk_site(archive.database, earlier, later):
-            counts[entry.kind.value] += 1
-            if unchanged or entry.kind is not SiteKind.UNCHANGED:
-                print(jsonlib.dumps(_site_object(entry), ensure_ascii=False) if json else text(_site_line(entry)))
+        for entry in count_kinds(walk_site(archive.database, earlier, later), counts):
+            if unchanged or entry.kind != SiteKind.UNCHANGED:
+                print(jsonlib.dumps(entry._asdict(), ensure_ascii=False) if json else text(_site_line(entry)))
     sys.stdout.flush()
     if json:
         print(jsonlib.dumps({"counts": dict(counts)}))
@@ -207,12 +206,8 @@ def site(
         print(", ".join(f"{count:,} {kind}" for kind, count in counts.items()))
 
 
-def _site_line(entry: SiteEntry) -> str:
-    return f"{entry.kind.value:<9}  {entry.url}" + (f"  (was {entry.from_url})" if entry.from_url else "")
-
-
-def _site_object(entry: SiteEntry) -> dict[str, Any]:
-    return {**entry._asdict(), "kind": entry.kind.value}
+def _site_line(entry: PageDifference) -> str:
+    return f"{entry.kind:<9}  {entry.url}" + (f"  (was {entry.from_url})" if entry.from_url else "")
 
 
 def _object(event: ListedChange) -> dict[str, Any]:

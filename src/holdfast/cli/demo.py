@@ -21,6 +21,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.demo.server import DemoSite
 from holdfast.demo.tour import DemoTour, read_captures
 from holdfast.frontier.queries import account
+from holdfast.replay.address import replay_path
 from holdfast.warc.verify import verify_file
 from holdfast.wiring import Runtime, open_ground
 from holdfast.wiring.archive import open_archive
@@ -99,7 +100,7 @@ def _invite(address: str, reading: DemoTour, front_page: str) -> None:
     print("\nTo look at, in a browser:")
     if reading.replay_path:
         print(f"  the site     {replay}{reading.replay_path}")
-    print(f"  its history  {replay}/web/*/{front_page}")
+    print(f"  its history  {replay}{replay_path('*', '', front_page)}")
     print(f"  all routes   {address}/docs")
     print("\nFor programs (JSON):")
     print(f"  search       {address}/api/search?q=tide")

@@ -21,6 +21,7 @@ from holdfast.frontier import Account, OpenAttempt, Summary
 from holdfast.frontier.queries import account, summary
 from holdfast.jobs.endings import shortfall_text
 from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.outside_text import guarded
 from holdfast.urls import parse_seed
 from holdfast.wiring import open_ground
 
@@ -82,7 +83,7 @@ def _write_csv(rows: Iterable[Account]) -> None:
 
 def _cell(value: Any) -> Any:
     """Return a value that no spreadsheet takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
+    return guarded(value) if isinstance(value, str) else value
 
 
 def as_object(found: Summary) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json as jsonlib
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,13 +14,10 @@ import typer
 from holdfast import config
 from holdfast.cli.formatting import counted
 from holdfast.cli.parameters import AsJson, Home, configure_log
-from holdfast.clock import digits14
-from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
 from holdfast.db.sqlite_file import DatabaseReadOnly
-from holdfast.replay.address import replay_path
+from holdfast.replay.origins import browse_url
 from holdfast.search import queries
-from holdfast.search.answers import Browse, answer_object
 from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
 from holdfast.search.outbox import drain
@@ -27,7 +25,15 @@ from holdfast.search.outbox import drain as drain_outbox
 from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.ranking import Ranking
 from holdfast.search.readers import ReaderCache
-from holdfast.search.search import Hit, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
+from holdfast.search.search import (
+    Hit,
+    ResultKind,
+    SearchAnswer,
+    SearchRequest,
+    SearchService,
+    Sort,
+    answer_object,
+)
 from holdfast.wiring.archive import Archive, open_archive
 
 _DRAIN_S = 5.0
@@ -80,7 +86,7 @@ def search(
         _take_in(archive)
         answer = SearchService(archive.database, archive.home, archive.clock).ask(request, wait=True)
     if json:
-        print(jsonlib.dumps(answer_object(answer, request, browse(settings)), ensure_ascii=False))
+        print(jsonlib.dumps(answer_object(answer, request, partial(browse_url, settings)), ensure_ascii=False))
     else:
         _print(answer, request)
 
@@ -96,14 +102,6 @@ def _take_in(archive: Archive) -> None:
         return
     if not done.finished:
         print("holdfast: changes wait for the search index; run: holdfast search-index drain", file=sys.stderr)
-
-
-def browse(settings: Settings) -> Browse:
-    """Return what gives a capture's address on the replay host."""
-    return lambda row: (
-        f"{settings.replay_origin}{replay_path(digits14(row.captured_at), '', row.url.partition('#')[0])}"
-        f"#ha_snapshot={row.id}"
-    )
 
 
 def _print(answer: SearchAnswer, request: SearchRequest) -> None:

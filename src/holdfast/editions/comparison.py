@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from holdfast.changes.site_comparison import SiteCapture, SiteKind
+from holdfast.changes.site_comparison import PageDifference, SiteCapture, SiteKind, count_kinds
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.editions import edition_files, queries
@@ -39,18 +39,6 @@ class KeptPage(NamedTuple):
     """Whether everything of it was."""
     is_meant: bool = True
     """Whether it has a row in the ledger, or is where one of those leads; not so robots.txt, or what pages embed."""
-
-
-class Difference(NamedTuple):
-    """What became of one page from the earlier edition to the later."""
-
-    kind: str
-    """One of `SiteKind`, or withdrawn: then no address is told."""
-    url: str | None = None
-    from_url: str | None = None
-    """Where it was, if it moved."""
-    from_snapshot_id: int | None = None
-    to_snapshot_id: int | None = None
 
 
 def pages_of(database: Database, home: Path, volume: EditionView, scratch: Path) -> Iterator[KeptPage]:
@@ -134,10 +122,10 @@ def _kept(place: tuple[bytes, bytes], found: list[list[Any] | None]) -> KeptPage
     return KeptPage(place, held, number, is_meant=is_meant)
 
 
-def compare(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: Path) -> Iterator[Difference]:
+def compare(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: Path) -> Iterator[PageDifference]:
     """Yield what became of every page, in the order of the addresses; what moved stands where it is now."""
     yield from (
-        Difference._make(json.loads(line.rsplit(b"\x00", 1)[1]))
+        PageDifference._make(json.loads(line.rsplit(b"\x00", 1)[1]))
         for line in sorted_lines(_differences(before, now, scratch), scratch)
     )
 
@@ -198,8 +186,8 @@ class _Pairing:
 
 
 def _moved(there: bytes, here: bytes) -> bytes:
-    left = Difference._make(json.loads(there.rsplit(b"\x00", 1)[1]))
-    came = Difference._make(json.loads(here.rsplit(b"\x00", 1)[1]))
+    left = PageDifference._make(json.loads(there.rsplit(b"\x00", 1)[1]))
+    came = PageDifference._make(json.loads(here.rsplit(b"\x00", 1)[1]))
     moved = came._replace(kind=SiteKind.MOVED.value, from_url=left.url, from_snapshot_id=left.from_snapshot_id)
     return b"%b\x00%b\n" % (here.rsplit(b"\x00", 1)[0], json.dumps(moved).encode())
 
@@ -251,17 +239,10 @@ def _line(kind: str, before: KeptPage | None, now: KeptPage | None) -> bytes:
     shown = now if now is not None and now.held is not None and now.held.is_ok else before or now
     assert shown is not None
     url = None if kind == WITHDRAWN or shown.held is None else shown.held.url
-    told = Difference(str(kind), url, None, before.id if before else None, now.id if now else None)
+    told = PageDifference(str(kind), url, None, before.id if before else None, now.id if now else None)
     # What is withdrawn stands at the end: its place must not tell its address.
     key, page = (b"~", b"") if kind == WITHDRAWN else shown.place
     return b"%d\x00%b\x00%b\x00%b\n" % (kind == WITHDRAWN, key, page, json.dumps(told).encode())
-
-
-def counted(differences: Iterable[Difference], counts: Counter[str]) -> Iterator[Difference]:
-    """Pass differences on, and count them by kind."""
-    for difference in differences:
-        counts[difference.kind] += 1
-        yield difference
 
 
 KINDS = ("new", "gone", "changed", "unchanged", "moved", "error", WITHDRAWN)
@@ -297,7 +278,7 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
         now = pages_of(database, home, later, made.scratch)
         counts: Counter[str] = Counter()
         examples: dict[str, list[str]] = {}
-        found = _sampled(counted(compare(before, now, made.scratch), counts), examples)
+        found = _sampled(count_kinds(compare(before, now, made.scratch), counts), examples)
         lines, table = _write_pages(made, stem, found)
         content = _content(earlier, later, counts, (lines, table))
         content |= {"generated_at": clock.now().isoformat().replace("+00:00", "Z"), "examples": examples}
@@ -307,7 +288,7 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
     return WrittenComparison(content, folder, stem)
 
 
-def _sampled(differences: Iterable[Difference], examples: dict[str, list[str]]) -> Iterable[Difference]:
+def _sampled(differences: Iterable[PageDifference], examples: dict[str, list[str]]) -> Iterable[PageDifference]:
     for difference in differences:
         if difference.url is not None and difference.kind != "unchanged":
             some = examples.setdefault(difference.kind, [])
@@ -316,9 +297,9 @@ def _sampled(differences: Iterable[Difference], examples: dict[str, list[str]]) 
         yield difference
 
 
-def _write_pages(made: EditionDraft, stem: str, differences: Iterable[Difference]) -> tuple[Written, Written]:
+def _write_pages(made: EditionDraft, stem: str, differences: Iterable[PageDifference]) -> tuple[Written, Written]:
     with made.sheet(f"{stem}.jsonl") as lines, made.sheet(f"{stem}.csv") as table:
-        table.write(csv_line(Difference._fields))
+        table.write(csv_line(PageDifference._fields))
         for difference in differences:
             told = {name: value for name, value in difference._asdict().items() if value is not None}
             lines.line(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n")

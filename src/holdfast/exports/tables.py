@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast import cancellation
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
-from holdfast.changes.listing import ListedChange, compare_path
-from holdfast.changes.listing_queries import events_of
+from holdfast.changes.listing import ListedChange, compare_path, events_of
 from holdfast.db.engine import Database
 from holdfast.exports import queries
 from holdfast.exports.queries import ExportReach, SnapshotRow

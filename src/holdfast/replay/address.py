@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 
 from holdfast.errors import Invalid
 
+# The bound of references in pages, too (`links.MAX_CHARS`).
 _MAX_URL_CHARS = 8192
 _FIRST = re.compile(r"([0-9]{1,14})([a-z]{2}_)?")
 _YEAR = re.compile(r"([0-9]{0,14})\*")
@@ -20,8 +21,8 @@ _AFTER = "?after="
 _SCHEME = re.compile(r"([a-z][a-z0-9+.\-]{0,31}):(?=/)", re.IGNORECASE)
 _ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]{0,31}:", re.IGNORECASE)
 _PORT = re.compile(r"[a-z0-9.\-]{1,253}:[0-9]", re.IGNORECASE)
+# What may stand in an address inside a header or a link: everything but blanks, quotes, brackets, controls.
 _KEPT = "!#$%&'()*+,/:;=?@[]~-._"
-"""What may stand in an address inside a header or a link: everything but blanks, quotes, brackets, controls."""
 _ODD = re.compile(rf"[^A-Za-z0-9{re.escape(_KEPT)}]")
 
 
@@ -62,7 +63,7 @@ class BadReplayAddress(Invalid):
 
 
 class WantedAddress(NamedTuple):
-    """One capture that somebody asks for."""
+    """One capture as a request names it."""
 
     digits: str
     """1 to 14 of them; empty asks a TimeGate."""
@@ -89,6 +90,7 @@ def read_path(path: str) -> WantedAddress | AddressListing:
     The path is taken undecoded, so that the escapes of the archived address stay as they are.
     """
     first, slash, rest = path.partition("/")
+    # Some clients escape the star of a calendar, and the path is taken undecoded.
     plain = first.replace("%2A", "*").replace("%2a", "*")
     if slash and (year := _YEAR.fullmatch(plain)):
         return _listing(year[1], rest)
@@ -97,11 +99,13 @@ def read_path(path: str) -> WantedAddress | AddressListing:
         site_pass = allowed[1]
         first, slash, rest = rest.partition("/")
         if not _FIRST.fullmatch(first):
+            # Only scripts of our own pages write such an address, and they always name the moment.
             raise BadReplayAddress("there is no timestamp behind the pass of a site")
     if match := _FIRST.fullmatch(first):
         if not slash or not rest:
             raise BadReplayAddress("there is no address behind the timestamp")
         known = match[2] or ""
+        # Other archives have modifiers that we do not know; all of them ask for something embedded.
         modifier = _MODIFIERS.get(known, Modifier.OBJECT)
         return WantedAddress(match[1], modifier, archived_url(rest), site_pass)
     return WantedAddress("", Modifier.PAGE, archived_url(path))
@@ -110,10 +114,12 @@ def read_path(path: str) -> WantedAddress | AddressListing:
 def _listing(digits: str, rest: str) -> AddressListing:
     """Return what is to be listed: one address, or with a star at its end all that begin like it."""
     before, mark, after = rest.rpartition(_AFTER)
+    # An archived address may hold `?after=` itself: it is ours only behind a star, as our own links write it.
     prefix, after = (before, after) if mark and "&" not in after and _without_star(before) else (rest, "")
     bare = _without_star(prefix)
     if bare is None:
         return AddressListing(digits, archived_url(rest), False)
+    # A NUL is in no key, and PostgreSQL refuses to compare with one.
     return AddressListing(digits, archived_url(bare), True, unquote(after).replace("\0", ""))
 
 
@@ -130,14 +136,17 @@ def archived_url(text: str) -> str:
     `http:/host`, which a proxy that merges slashes leaves over, is mended; without a scheme it is http.
     """
     url = text.strip()
+    # Clients that treat the address as one path segment escape its colon and slashes.
     if url[:12].lower().startswith(("http%3a", "https%3a")):
         url = re.sub("%3a", ":", url, count=1, flags=re.IGNORECASE).replace("%2F", "/").replace("%2f", "/")
     if not url or len(url) > _MAX_URL_CHARS:
         raise BadReplayAddress("there is no address" if not url else f"an address has {_MAX_URL_CHARS} characters")
     if match := _SCHEME.match(url):
+        # nginx merges `//` in a path unless it is told not to (`merge_slashes off`).
         return f"{match[1].lower()}://{url[match.end() :].lstrip('/')}"
     if url.startswith("//"):
         return f"http:{url}"
+    # `host:8080/x` looks like a scheme, too: a number behind the colon makes it a port.
     if _ANY_SCHEME.match(url) and not _PORT.match(url):
         return url
     return f"http://{url}"
@@ -146,6 +155,11 @@ def archived_url(text: str) -> str:
 def replay_path(digits: str, modifier: str, url: str, *, site_pass: str = "") -> str:
     """Return the path under which a capture is replayed; the address stands in it as it is, made safe for a header."""
     return f"/web/{'~' + site_pass + '/' if site_pass else ''}{digits}{modifier}/{safe(url)}"
+
+
+def raw_path(snapshot_id: int) -> str:
+    """Return the path of a capture's raw view, on either host."""
+    return f"/api/snapshots/raw/{snapshot_id}"
 
 
 def safe(url: str) -> str:
@@ -213,6 +227,7 @@ def _padded(digits: str, *, last: bool) -> datetime:
     """Return a moment with what is missing filled in. A month 13 or a day 99 means the nearest there is."""
     if not _DIGITS.fullmatch(digits):
         raise BadTimestamp(digits)
+    # Padded down for the begin of a period and up for its end, as the CDX servers of others do.
     filled = digits + ("99999999999999" if last else "00000000000000")[len(digits) :]
     year = _within(int(filled[:4]), 1, 9999)
     month = _within(int(filled[4:6]), 1, 12)
@@ -233,11 +248,13 @@ def parse_http_date(text: str) -> datetime:
     day, month, year, hour, minute, second = match.groups()
     try:
         return datetime(
+            # `datetime` begins with the year 1.
             max(int(year), 1),
             _MONTHS.index(month) + 1,
             int(day),
             int(hour),
             int(minute),
+            # A leap second (`23:59:60`) is a moment that `datetime` does not know.
             min(int(second), 59),
             tzinfo=UTC,
         )
@@ -246,7 +263,8 @@ def parse_http_date(text: str) -> datetime:
 
 
 def http_date(moment: datetime) -> str:
-    """Return a moment as HTTP headers write it, whatever the machine's locale."""
+    """Return a moment as HTTP headers write it."""
+    # Not strftime: it would write the names of days and months in the machine's locale.
     at = moment.astimezone(UTC)
     return (
         f"{_DAYS[at.weekday()]}, {at.day:02} {_MONTHS[at.month - 1]} {at.year:04}"
@@ -258,9 +276,3 @@ def day_in_words(moment: datetime) -> str:
     """Return the day of a moment as people read it, whatever the machine's locale: 1 March 2024."""
     at = moment.astimezone(UTC)
     return f"{at.day} {MONTHS[at.month - 1]} {at.year:04}"
-
-
-def timestamp(moment: datetime) -> str:
-    """Return the 14 digits of a moment, four of them for the year even before 1000."""
-    at = moment.astimezone(UTC)
-    return f"{at.year:04}{at.month:02}{at.day:02}{at.hour:02}{at.minute:02}{at.second:02}"

@@ -1,4 +1,7 @@
-"""The body of a replayed capture: rewritten, decoded, or passed on as stored. Bombs stop at the decoder's caps."""
+"""The body of a replayed capture: rewritten in its own charset, decoded, or passed on as stored.
+
+Bombs stop at the decoder's caps.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,131 @@ from typing import NamedTuple
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
 from holdfast.index.records import StoredRecord
-from holdfast.parse.charset import BodyForm, looks_like_html, sniff
+from holdfast.parse.charset import BodyForm, decode, decode_text, looks_like_html, sniff
+from holdfast.parse.page import looks_pathological
+from holdfast.parse.text import tree_of
 from holdfast.replay.address import Modifier
-from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet, unrewritten_page
+from holdfast.replay.css import rewrite_css
 from holdfast.replay.headers import clean
-from holdfast.replay.links import Deadline, Links, TooSlow
+from holdfast.replay.links import RETIRED_PREFIX, Deadline, Links, TooSlow, is_elsewhere
+from holdfast.replay.markup import Bar, Markup, refresh_target
+from holdfast.replay.pages import framed
+
+# In these a byte of markup may be part of another character: they are decoded, and served as UTF-8.
+_WIDE = frozenset({"utf-16le", "utf-16be", "iso-2022-jp", "us-ascii"})
+
+
+class Rewritten(NamedTuple):
+    """A body to serve, and the charset to announce with it."""
+
+    body: bytes
+    charset: str
+
+
+class _View(NamedTuple):
+    """A body as text to cut: its own characters, or one for each byte of a charset that markup is safe in."""
+
+    text: str
+    charset: str
+    is_bytes: bool
+
+    def real(self, piece: str) -> str:
+        """Return what a piece of the text says."""
+        return decode_text(piece.encode("latin-1"), self.charset)[0] if self.is_bytes else piece
+
+    def packed(self, text: str) -> Rewritten:
+        """Return a changed text as bytes."""
+        if self.is_bytes:
+            return Rewritten(text.encode("latin-1"), self.charset)
+        return Rewritten(text.encode("utf-8", "replace"), "utf-8")
+
+
+def _view(body: bytes, declared: str | None) -> _View:
+    content, charset, _ = decode(body, declared)
+    if charset in _WIDE:
+        # `us-ascii` stands for the encodings that browsers refuse, too.
+        return _View(content if isinstance(content, str) else content.decode("utf-8", "replace"), charset, False)
+    # One character for each byte, so that what is not rewritten comes out byte for byte, whatever the charset is.
+    return _View(body.decode("latin-1"), charset, True)
+
+
+class Additions(NamedTuple):
+    """What a page gets from us."""
+
+    bar: Bar | None = None
+    shim: str = ""
+    is_xml: bool = False
+    """Whether browsers read it as XML, where no tag may be left out."""
+    framed_at: str = ""
+    """Where the page is without the bar: a frameset is shown below the bar in a frame of its own."""
+
+
+NOTHING = Additions()
+
+
+def rewrite_page(
+    body: bytes, declared: str | None, links: Links, deadline: Deadline, add: Additions = NOTHING
+) -> Rewritten:
+    """Return a page whose references lead into the archive; `declared` is its header's charset. TooSlow if it drags."""
+    view = _view(body, declared)
+    markup = Markup(links, deadline, decode=view.real, is_xml=add.is_xml, shim=add.shim)
+    text = markup.rewrite(view.text, add.bar)
+    if markup.has_frames and add.bar is not None and add.framed_at:
+        text = framed(markup.title, add.bar, add.framed_at)
+    # Last, on the finished text: a refresh needs no script, so the sandbox of browsers without an allow-list does not
+    # stop it.
+    elif _may_refresh(text) and _refreshes_elsewhere(text, links):
+        text = _without_refresh(text)
+    return view.packed(text)
+
+
+_MAX_PARSED = 1024 * 1024
+_EQUIV = re.compile(r"http-equiv", re.IGNORECASE)
+_REFRESHES = re.compile(r"refresh", re.IGNORECASE)
+
+
+def _may_refresh(text: str) -> bool:
+    return _EQUIV.search(text) is not None and _REFRESHES.search(text) is not None
+
+
+def _refreshes_elsewhere(text: str, links: Links) -> bool:
+    """Return whether a browser would find a refresh in this page that leads out of the archive.
+
+    The rewriter goes by tags, and a hostile page may nest drawings, raw text and tables so that a tag shows up for a
+    browser where the rewriter saw none. A whole parser sees what a browser sees; what is dangerous to parse is guilty.
+    """
+    # A tree of a large or hostile page takes seconds and memory; without its refreshes the page is still shown.
+    if len(text) > _MAX_PARSED or looks_pathological(text.encode("latin-1", "replace")) is not None:
+        return True
+    for meta in tree_of(text).css("meta[http-equiv]"):
+        if (meta.attributes.get("http-equiv") or "").strip().lower() == "refresh":
+            target = refresh_target(meta.attributes.get("content") or "")
+            is_inside = target.startswith((f"{links.prefix}/web/", "#")) or is_elsewhere(target)
+            if target and not is_inside:
+                return True
+    return False
+
+
+def _without_refresh(text: str) -> str:
+    """Return a page in which no tag refreshes anything, wherever a browser finds one."""
+    return _EQUIV.sub(f"{RETIRED_PREFIX}http-equiv", text)
+
+
+def unrewritten_page(body: bytes, declared: str | None) -> Rewritten:
+    """Return a page that could not be rewritten, as it was but for its refreshes, which need no script to lead out."""
+    view = _view(body, declared)
+    return view.packed(_without_refresh(view.text) if _may_refresh(view.text) else view.text)
+
+
+def rewrite_sheet(body: bytes, declared: str | None, links: Links, deadline: Deadline) -> Rewritten:
+    """Return a style sheet whose references lead into the archive. TooSlow if it takes too long."""
+    view = _view(body, declared)
+
+    def resolve(reference: str, modifier: str) -> str | None:
+        return links.to(reference if reference.isascii() else view.real(reference), modifier)
+
+    return view.packed(rewrite_css(view.text, resolve, deadline))
+
 
 _PIECE_BYTES = 256 * 1024
 
@@ -30,10 +153,7 @@ class ReplayBusy(Unavailable):
 
 
 class MemoryBudget:
-    """Bytes that may be in use; what wants more than is left is refused at once.
-
-    Requests share their threads: one that waited here for a slow reader would keep all others waiting.
-    """
+    """Bytes that may be in use; what wants more than is left is refused at once."""
 
     def __init__(self, total: int) -> None:
         self._left = self.total = total
@@ -41,8 +161,11 @@ class MemoryBudget:
 
     def take(self, size: int) -> Share:
         """Return a share of this size, at most the whole; ReplayBusy if less is free."""
+        # One that wants more than there is would never be served.
         size = min(size, self.total)
         with self._lock:
+            # Refused, not waited for: requests share their threads, and one that waited here for a slow reader would
+            # keep all others waiting.
             if self._left < size:
                 raise ReplayBusy
             self._left -= size
@@ -54,7 +177,8 @@ class MemoryBudget:
         return self._left
 
     def _give_back(self, size: int) -> None:
-        with self._lock:  # reentrant: a share may be forgotten, and given back, wherever memory is collected
+        # Reentrant: a share may be forgotten, and given back, wherever memory is collected, inside `take` as well.
+        with self._lock:
             self._left += size
 
 
@@ -72,6 +196,7 @@ class Share:
             freed, self._size = self._size - size, size
             self._budget._give_back(freed)
 
+    # An answer that is given up before it is sent closes nothing: its last reference is all that ends then.
     def __del__(self) -> None:
         self.shrink(0)
 
@@ -110,18 +235,18 @@ class HeldBody:
 
 MAX_REWRITTEN = 16 * 1024 * 1024
 """Larger documents are not rewritten; none that people read is that large."""
+# Where a body that has to be decoded is cut; what is stored plain is sent whole, piece by piece.
 _MAX_DECODED = 64 * 1024 * 1024
-"""Where a body that has to be decoded is cut; what is stored plain is sent whole, piece by piece."""
 _WHOLE = 1024 * 1024
 MEMORY = MemoryBudget(3 * _MAX_DECODED)
 """For bodies that are held whole, of all requests together: three of the largest, or a hundred pages."""
+# What decoding makes of a byte at most (`DecodeCaps`).
 _RATIO = 200
-"""What decoding makes of a byte at most (`DecodeCaps`)."""
+# A page that is rewritten is there as bytes, as text, in pieces and as bytes again.
 _COPIES = 4
-"""A page that is rewritten is there as bytes, as text, in pieces and as bytes again."""
+# Bytes behind the stated length that are taken for a writer's own; more of them, and the writer stored another form of
+# the body than its header speaks of.
 _MAX_EXCESS = 64
-"""Bytes behind the stated length that are taken for a writer's own; more of them, and the writer stored another form of
-the body than its header speaks of."""
 _GZIP = b"\x1f\x8b"
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,63}+/[a-z0-9!#$&^_.+*-]{1,63}", re.I)
 _XHTML = frozenset({"application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
@@ -140,7 +265,7 @@ _MAGIC = (
 
 
 class ReplayBody(NamedTuple):
-    """What is sent, and what is said about it."""
+    """What is sent, and the headers that describe it."""
 
     content: bytes | Iterator[bytes]
     content_type: str
@@ -179,7 +304,9 @@ def body_of(stored: StoredRecord, rules: Rules) -> ReplayBody:
 
 
 class _Cut:
-    """A payload that ends where its header says. Some writers add a line end or two, which a font does not bear."""
+    """A payload that ends where its header says."""
+
+    # Some WARC writers add a line end or two behind a body, and browsers reject a font with a byte too many.
 
     def __init__(self, stored: StoredRecord) -> None:
         self._payload = stored.payload
@@ -208,10 +335,11 @@ class _Cut:
 
 
 def stated_length(stored: StoredRecord) -> int | None:
-    """Return how long a body is as its server said; None if it did not, or said so of chunks."""
+    """Return the Content-Length that the server stated; None if it stated none, or sent chunks."""
     head = stored.body_head
     if head is None or head.get("transfer-encoding") is not None:
         return None
+    # Of two different lengths neither can be relied on.
     declared = {value.strip() for value in head.get_all("content-length")}
     text = declared.pop() if len(declared) == 1 else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
@@ -227,7 +355,9 @@ def _is_rewritten(declared: str, modifier: Modifier) -> bool:
 
 def _decoded(stored: StoredRecord, *, copies: int = 1) -> tuple[bytes, Share]:
     """Return a body without its content codings, and the memory that it takes."""
+    # How large the decoded body is, is known only afterwards: the most that it can be is taken first, and given back.
     limit = _MAX_DECODED
+    # A revisit is shorter than what it stands for: its own length says nothing of the body.
     if stored.record.type != "revisit":
         ratio = _RATIO if _codings(stored) else 1
         limit = min(limit, max(_WHOLE, stored.record.content_length * ratio))
@@ -250,6 +380,7 @@ def _rewritten(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     content, share = _decoded(stored, copies=_COPIES)
     charset = stored.head.charset if stored.head is not None else None
     is_sheet = declared == "text/css" or rules.modifier is Modifier.STYLE
+    # Without a type it may be anything. Rewriting a picture as HTML would destroy it.
     if not declared and not is_sheet and sniff(content[:512], None).form is not BodyForm.HTML:
         return ReplayBody(_held(content, share), _guess(content))
     media_type = "text/css" if is_sheet else declared or "text/html"
@@ -265,6 +396,7 @@ def _rewritten(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
             pass
     if is_sheet:
         return ReplayBody(_held(content, share), _full_type(stored, media_type), nojs=True)
+    # Sent as it was, under a policy that forbids its scripts: nothing of ours would contain what they load.
     done = unrewritten_page(content, charset)
     return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}", nojs=True)
 
@@ -280,6 +412,7 @@ def _passed_on(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     """Return a body whose bytes are not ours to change: as stored where the client can take that, decoded otherwise."""
     codings = _codings(stored)
     first = _first(stored.payload)
+    # The header may lie, and what is not gzip must not be announced as gzip.
     if codings == ["gzip"] and first.startswith(_GZIP) and rules.accepts_gzip:
         content: bytes | Iterator[bytes] = _small_or_stream(first, stored.payload)
         return ReplayBody(content, _type_of(stored, declared, b"", rules.modifier), coding="gzip")
@@ -316,7 +449,8 @@ def _small_or_stream(first: bytes, rest: Iterator[bytes]) -> bytes | Iterator[by
 
 
 def _type_of(stored: StoredRecord, declared: str, start: bytes, modifier: Modifier) -> str:
-    """Return the type to send: always one, because browsers are told not to guess."""
+    """Return the type to send: always one, because nosniff forbids browsers to guess."""
+    # With nosniff, which every answer has, browsers run no script of a type that is not one.
     if modifier is Modifier.SCRIPT and declared in ("", "text/plain", "application/octet-stream"):
         return "text/javascript"
     return _full_type(stored, declared) if declared else _guess(start)
@@ -325,6 +459,7 @@ def _type_of(stored: StoredRecord, declared: str, start: bytes, modifier: Modifi
 def _full_type(stored: StoredRecord, media_type: str) -> str:
     """Return the declared type with its parameters, as it was sent."""
     sent = clean(stored.head.get("content-type") or "") if stored.head is not None else ""
+    # The parameters matter (charset, boundary), but only behind the type that we decided to send.
     return sent if sent.lower().startswith(media_type) and len(sent) < 256 else media_type
 
 

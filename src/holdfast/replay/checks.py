@@ -51,7 +51,7 @@ def captures_after(session: Session, *, execution_id: int, after: int, limit: in
 
 
 _BATCH = 200
-_TOLD = 20
+_MAX_EXAMPLES = 20
 
 
 class Fault(StrEnum):
@@ -65,7 +65,7 @@ class Fault(StrEnum):
     OTHER_RECORD = "other_record"
     """At its place stands the record of another capture."""
     LOST_ORIGINAL = "original_lost"
-    """A revisit whose body nobody has; it shows its headers only."""
+    """A revisit whose body is not in the archive; it shows its headers only."""
     WITHDRAWN_ORIGINAL = "original_withdrawn"
     """A revisit whose original is hidden: nothing is damaged, and it shows nothing until that is shown again."""
 
@@ -87,10 +87,10 @@ class Replayable:
         """Whether everything that was looked at can be replayed."""
         return not self.faults
 
-    def blame(self, fault: Fault, what: str) -> None:
+    def add_fault(self, fault: Fault, what: str) -> None:
         """Count a fault."""
         self.faults[fault.value] += 1
-        if len(self.examples) < _TOLD:
+        if len(self.examples) < _MAX_EXAMPLES:
             self.examples.append(f"{fault.value}: {what}")
 
 
@@ -112,6 +112,7 @@ def check_execution(
         found.captures = capture_count(session, execution_id=execution_id)
     if not found.files:
         raise NotFound(f"execution {execution_id} has no sealed WARC file: nothing of it can be replayed")
+    # Evenly spread over all files: damage comes in stretches, and the first captures are no sample.
     step = 1 if not sample else max(1, found.captures // sample)
     after, number = 0, 0
     while True:
@@ -145,27 +146,29 @@ def _check_files(session: Session, home: Path, found: Replayable) -> None:
         try:
             size = path_of(session, home, file.id).stat().st_size
         except (OSError, NotFound):
-            found.blame(Fault.FILE_MISSING, file.path)
+            found.add_fault(Fault.FILE_MISSING, file.path)
             continue
         if file.size is not None and size != file.size:
-            found.blame(Fault.FILE_SIZE, f"{file.path} has {size:,} bytes, {file.size:,} were sealed")
+            found.add_fault(Fault.FILE_SIZE, f"{file.path} has {size:,} bytes, {file.size:,} were sealed")
         if file.index_state != "indexed":
-            found.blame(Fault.NOT_INDEXED, f"{file.path} is {file.index_state}")
+            found.add_fault(Fault.NOT_INDEXED, f"{file.path} is {file.index_state}")
 
 
 def _check_capture(session: Session, home: Path, snapshot: Snapshot, found: Replayable) -> None:
     found.checked += 1
+    # Nothing is damaged: the file that held the original never came into this archive.
     if snapshot.record_type == "revisit" and snapshot.original_id is None:
-        found.blame(Fault.LOST_ORIGINAL, f"snapshot {snapshot.id}")
+        found.add_fault(Fault.LOST_ORIGINAL, f"snapshot {snapshot.id}")
         return
     try:
         with open_stored(session, home, snapshot) as stored:
+            # A file that was exchanged for another of the same size still reads well: only the record's id tells.
             other = snapshot.record_id is not None and stored.record.record_id != snapshot.record_id
     except SnapshotNotFound:
-        found.blame(Fault.WITHDRAWN_ORIGINAL, f"snapshot {snapshot.id}")
+        found.add_fault(Fault.WITHDRAWN_ORIGINAL, f"snapshot {snapshot.id}")
         return
     except (HoldfastError, OSError) as exc:
-        found.blame(Fault.RECORD, f"snapshot {snapshot.id}: {exc}")
+        found.add_fault(Fault.RECORD, f"snapshot {snapshot.id}: {exc}")
         return
     if other:
-        found.blame(Fault.OTHER_RECORD, f"snapshot {snapshot.id}")
+        found.add_fault(Fault.OTHER_RECORD, f"snapshot {snapshot.id}")

@@ -12,8 +12,8 @@ from holdfast.parse.addresses import after_descriptor
 from holdfast.replay.address import Modifier
 from holdfast.replay.links import Deadline
 
+# Characters of an address that has escapes; longer ones are left, and lead nowhere.
 _MAX_ESCAPED = 64 * 1024
-"""Characters of an address that has escapes; longer ones are left, and lead nowhere."""
 Resolve = Callable[[str, str], str | None]
 """From a reference and a modifier to an address in the archive; None leaves it as it is."""
 
@@ -36,11 +36,11 @@ class _Sheet:
         self._text, self._resolve = text, resolve
         self._pieces: list[str] = []
         self._at = self._copied = 0
+        # Whether the next string or url() is that of an @import.
         self._imports = False
-        """Whether the next string or url() is that of an @import."""
         self._depth = 0
+        # The depths at which an image-set() is open: strings just inside one are addresses.
         self._sets: list[int] = []
-        """The depths at which an image-set() is open: strings just inside one are addresses."""
 
     def rewrite(self, deadline: Deadline) -> str:
         while token := _NEXT.search(self._text, self._at):
@@ -54,6 +54,7 @@ class _Sheet:
                 self._url()
             elif word == "@import":
                 self._imports = True
+            # Its address names a vocabulary and is never asked for: rewritten, the sheet would match nothing.
             elif word == "@namespace":
                 self._at = _after(self._text, ";", self._at)
             else:
@@ -66,6 +67,7 @@ class _Sheet:
     def _nest(self, word: str) -> None:
         if word.endswith("("):
             self._depth += 1
+            # A hostile sheet opens millions; no real one nests them.
             if len(word) > 1 and len(self._sets) < 64:
                 self._sets.append(self._depth)
         elif word == ")":
@@ -105,6 +107,7 @@ class _Sheet:
 
     def _replace(self, value: str, start: int, end: int, modifier: str) -> None:
         if "\\" in value:
+            # Undoing escapes copies the value: only what could be an address is worth it.
             if len(value) > _MAX_ESCAPED:
                 return
             value = _ESCAPE.sub(_character, value)
@@ -116,6 +119,7 @@ class _Sheet:
 
 def rewrite_css(text: str, resolve: Resolve, deadline: Deadline) -> str:
     """Return a sheet, or a style attribute, whose references lead into the archive; TooSlow if time is up."""
+    # Most style attributes: nothing in them can be an address.
     if "(" not in text and "@" not in text:
         return text
     return _Sheet(text, resolve).rewrite(deadline)
@@ -142,6 +146,7 @@ def _string(text: str, at: int, quote: str) -> tuple[str, int, bool]:
         at = end.end()
         if end[0] == quote:
             return text[start : at - 1], at, True
+        # CSS Syntax, "consume a string token": a line break makes a bad string, and the sheet goes on behind it.
         if end[0] != "\\":
             return "", at, False
         at += 1

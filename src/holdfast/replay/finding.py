@@ -1,25 +1,34 @@
-"""Which capture answers for an address and a moment. Pure choice over a few neighbours that the index gives."""
+"""Which capture answers for an address and a moment: the one rule, used by replay, Memento and `/api/replay/resolve`.
+
+The index gives a few neighbours; the choice among them is pure.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, bindparam, literal, select, tuple_
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Snapshot
-from holdfast.errors import NotFound
+from holdfast.db.models import PageGroup, Snapshot
+from holdfast.errors import NotFound, UrlRefused
 from holdfast.index.capture import identify
-from holdfast.index.queries import CaptureRange, SnapshotNotFound
-from holdfast.replay.address import earliest, is_storable, latest
+from holdfast.index.queries import CaptureRange, is_ok
+from holdfast.replay.address import (
+    earliest,
+    is_storable,
+    latest,
+)
+from holdfast.search.query import group_hashes
+from holdfast.urls import parse, surt
 from holdfast.withdrawals.visibility import visible
 
 
-class CaptureSighting(NamedTuple):
+class FoundCapture(NamedTuple):
     """One capture of an address, with just enough to choose among many."""
 
     id: int
@@ -100,40 +109,27 @@ def _near(column: str, each: int) -> tuple[_Statement, _Statement]:
 
 def around(
     session: Session, which: AddressCaptures, moment: datetime, *, each: int, within: CaptureRange | None = None
-) -> list[CaptureSighting]:
+) -> list[FoundCapture]:
     """Return the nearest captures of an address, at most `each` before a moment and as many from it on, in order.
 
     `within` leaves those of one execution.
     """
+    # Two seeks, not one range: an address may have a hundred thousand captures on either side.
     before, after = _near(which.column, each)
     if within is not None:
         before, after = (statement.where(*within.clauses()) for statement in (before, after))
     given = {"value": which.value, "moment": moment}
     earlier, later = session.execute(before, given).all(), session.execute(after, given)
-    return [*map(CaptureSighting._make, reversed(earlier)), *map(CaptureSighting._make, later)]
-
-
-@cache
-def _one_shown() -> _Statement:
-    return select(Snapshot).where(Snapshot.id == bindparam("number", type_=Snapshot.id.type), *visible())
-
-
-def shown(session: Session, snapshot_id: int) -> Snapshot:
-    """Return one snapshot; SnapshotNotFound if there is none or it is withdrawn."""
-    if 0 <= snapshot_id < 1 << 63:
-        found: Snapshot | None = session.scalars(_one_shown(), {"number": snapshot_id}).one_or_none()
-        if found is not None:
-            return found
-    raise SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
+    return [*map(FoundCapture._make, reversed(earlier)), *map(FoundCapture._make, later)]
 
 
 class CaptureNeighbours(NamedTuple):
     """Where a capture stands among those of its address."""
 
-    first: CaptureSighting | None
-    previous: CaptureSighting | None
-    next: CaptureSighting | None
-    last: CaptureSighting | None
+    first: FoundCapture | None
+    previous: FoundCapture | None
+    next: FoundCapture | None
+    last: FoundCapture | None
 
 
 @cache
@@ -154,20 +150,20 @@ def neighbours(session: Session, url_key: str, captured_at: datetime, snapshot_i
     """Return the captures before and after this one, and the ends. Four seeks."""
     given = {"key": url_key, "moment": captured_at, "number": snapshot_id}
     found = [session.execute(statement, given).one_or_none() for statement in _from_ends()]
-    return CaptureNeighbours(*(None if row is None else CaptureSighting._make(row) for row in found))
+    return CaptureNeighbours(*(None if row is None else FoundCapture._make(row) for row in found))
 
 
-def ends(session: Session, url_key: str) -> tuple[CaptureSighting, CaptureSighting] | None:
+def ends(session: Session, url_key: str) -> tuple[FoundCapture, FoundCapture] | None:
     """Return the first and the last capture of an address; None if there is none."""
     first_of, _, _, last_of = _from_ends()
     first = session.execute(first_of, {"key": url_key}).one_or_none()
     last = session.execute(last_of, {"key": url_key}).one_or_none()
-    return None if first is None or last is None else (CaptureSighting._make(first), CaptureSighting._make(last))
+    return None if first is None or last is None else (FoundCapture._make(first), FoundCapture._make(last))
 
 
-def sightings(
+def captures_between(
     session: Session, url_key: str, *, after: tuple[datetime, int] | None, until: datetime | None, limit: int
-) -> list[CaptureSighting]:
+) -> list[FoundCapture]:
     """Return captures of an address in order, behind a place and up to a moment."""
     wanted = select(*_COLUMNS).where(of_key(url_key).clause, *visible()).order_by(*_FORWARD).limit(limit)
     if after is not None:
@@ -175,7 +171,7 @@ def sightings(
         wanted = wanted.where(tuple_(Snapshot.captured_at, Snapshot.id) > here)
     if until is not None:
         wanted = wanted.where(Snapshot.captured_at <= until)
-    return [*map(CaptureSighting._make, session.execute(wanted))]
+    return [*map(FoundCapture._make, session.execute(wanted))]
 
 
 def moments(session: Session, url_key: str, *, limit: int) -> Sequence[datetime]:
@@ -196,6 +192,7 @@ class KnownAddress(NamedTuple):
 def addresses(session: Session, low: str, high: str, *, limit: int) -> list[KnownAddress]:
     """Return the addresses whose keys lie in [low, high), in order: one seek to each, however often it was captured."""
     first_key = _next_key(Snapshot.url_key >= low, high)
+    # A recursive walk from key to key. DISTINCT over the range would read every capture of every address.
     chain = select(first_key.label("url_key")).cte("chain", recursive=True)
     following = _next_key(Snapshot.url_key > chain.c.url_key, high)
     chain = chain.union_all(select(following).where(chain.c.url_key.is_not(None)))
@@ -203,6 +200,7 @@ def addresses(session: Session, low: str, high: str, *, limit: int) -> list[Know
     url = _of_one(keys.c.url_key, Snapshot.url, latest=True)
     first = _of_one(keys.c.url_key, Snapshot.captured_at, latest=False)
     last = _of_one(keys.c.url_key, Snapshot.captured_at, latest=True)
+    # Ordered here: a recursive query promises no order.
     found = session.execute(select(keys.c.url_key, url, first, last))
     return sorted(KnownAddress._make(row) for row in found if row[1] is not None)
 
@@ -225,8 +223,8 @@ def _of_one(url_key: Any, column: Any, *, latest: bool) -> Any:
     )
 
 
+# Captures that are looked at on each side: enough for a redirect, its target and a few broken ones.
 _WINDOW = 8
-"""Captures that are looked at on each side: enough for a redirect, its target and a few broken ones."""
 
 _VARIANT = re.compile(r"^https?://(?:www\d{0,8}\.)?", re.IGNORECASE)
 
@@ -241,20 +239,59 @@ class NotCaptured(NotFound):
         self.url = url
 
 
+def resolve(session: Session, url: str, digits: str, *, within: CaptureRange | None = None) -> FoundCapture | None:
+    """Return the capture that answers for an address and a moment: the page, its twins, else one of its group.
+
+    Twins are the same address with or without www, on http or https; a group is a page whatever its query. None if
+    there is nothing of either.
+    """
+    try:
+        return candidates(session, url, digits, within=within)[0]
+    except NotCaptured:
+        return _nearest_in_groups(session, url, earliest(digits), within)
+
+
+def _nearest_in_groups(
+    session: Session, url: str, moment: datetime, within: CaptureRange | None
+) -> FoundCapture | None:
+    """Return the good capture nearest to a moment among pages that differ from this address in their query alone."""
+    try:
+        hashes = group_hashes(parse(url))
+    except UrlRefused:
+        return None
+    found: list[FoundCapture] = []
+    # Group by group, so that each question ends at its first row: of several at once all captures would be sorted.
+    for group in session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))).all():
+        wanted = select(*_COLUMNS).where(Snapshot.group_id == group, *visible(), is_ok()).limit(1)
+        if within is not None:
+            wanted = wanted.where(*within.clauses())
+        earlier = wanted.where(Snapshot.captured_at <= moment).order_by(*_BACKWARD)
+        later = wanted.where(Snapshot.captured_at > moment).order_by(*_FORWARD)
+        found += (FoundCapture._make(row) for half in (earlier, later) for row in session.execute(half))
+
+    def distance(one: FoundCapture) -> tuple[timedelta, bool, int]:
+        is_later = one.captured_at > moment
+        return abs(one.captured_at - moment), is_later, one.id if is_later else -one.id
+
+    return min(found, key=distance, default=None)
+
+
 def candidates(
     session: Session, url: str, digits: str, *, within: CaptureRange | None = None, sent: str = ""
-) -> list[CaptureSighting]:
+) -> list[FoundCapture]:
     """Return the captures that could answer, best first; NotCaptured if there is none.
 
     Addresses are matched as archives do (scheme, `www`, case and session ids aside), then as our normaliser does
     (tracking parameters aside). `within` leaves the captures of one execution. `sent` is what a request other than GET
-    carries, as `index.postquery` spells it: only captures of the same request answer it.
+    carries, as `index.capture.request_data` spells it: only captures of the same request answer it.
     """
+    # PostgreSQL refuses NUL, and no driver encodes half a character: nothing of the kind was ever stored.
     if not (is_storable(url) and is_storable(sent)):
         raise NotCaptured(url)
     low, high = earliest(digits), latest(digits)
     identity = identify(url, sent)
     asked = WantedCapture(url, low, high, len(digits) == 14)
+    # By key first, as every archive does. Our normaliser drops tracking parameters, which a key keeps.
     for which in (of_key(identity.url_key), of_page(identity.url_hash)):
         if ranked := rank(around(session, which, high, each=_WINDOW, within=within), asked):
             return ranked
@@ -271,7 +308,7 @@ class WantedCapture(NamedTuple):
     """Whether all 14 digits were given."""
 
 
-def rank(found: Iterable[CaptureSighting], asked: WantedCapture) -> list[CaptureSighting]:
+def rank(found: Iterable[FoundCapture], asked: WantedCapture) -> list[FoundCapture]:
     """Return captures in the order in which they answer best.
 
     The same page comes before what only shares its key (`/A` and `/a`); a redirect to the page's own twin, such as from
@@ -279,19 +316,22 @@ def rank(found: Iterable[CaptureSighting], asked: WantedCapture) -> list[Capture
     what is nearer to its end, from which other archives measure, too. A redirect to the very address that is asked for
     would lead in a circle and is left out.
     """
+    # Followed by a browser it would ask for the same address again, without end.
     usable = [capture for capture in found if not _is_same(capture.redirect_to, asked.url)]
     return sorted(usable, key=lambda capture: _place(capture, asked))
 
 
-def _place(capture: CaptureSighting, asked: WantedCapture) -> tuple[bool | int | float, ...]:
+def _place(capture: FoundCapture, asked: WantedCapture) -> tuple[bool | int | float, ...]:
     in_period = asked.low <= capture.captured_at <= asked.high
     is_exact = _is_same(capture.url, asked.url)
     is_twin = capture.redirect_to is not None and _variant(capture.redirect_to) == _variant(capture.url)
     meant = asked.is_exact and in_period and is_exact
     distance = abs((capture.captured_at - asked.high).total_seconds())
     return (
+        # Keys fold case: `/A` and `/a` share one, and are two pages.
         _variant(capture.url) != _variant(asked.url),
         capture.has_lost_body,
+        # A crawl captures the redirect and, a moment later, the page that it leads to.
         is_twin and not meant,
         not in_period,
         in_period and not is_exact,
@@ -316,3 +356,18 @@ def _whole(url: str) -> str:
     """Return an address without fragment, with the slash that a bare host stands for."""
     bare = url.partition("#")[0]
     return bare if "/" in bare.partition("://")[2] else f"{bare}/"
+
+
+def prefix_range(url: str) -> tuple[str, str]:
+    """Return the keys between which everything lies whose address begins like this one."""
+    key = surt(url)
+    if url.endswith("/") and not key.endswith("/"):
+        # A key drops the slash at the end of a path: without it, `/dir/*` would also find `/directory`.
+        key += "/"
+    # The key of an address that is none holds any character: behind the last of all there is none to end before, and
+    # behind U+D7FF come halves of characters, which no database takes.
+    stem = key.rstrip("\U0010ffff")
+    if not stem:
+        return key, f"{key}\U0010ffff"
+    following = ord(stem[-1]) + 1
+    return key, stem[:-1] + chr(0xE000 if following == 0xD800 else following)

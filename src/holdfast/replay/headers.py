@@ -1,16 +1,19 @@
-"""An archived answer's headers: a few by allow-list, the rest readable as `X-Archive-Orig-…`, none with power (P02)."""
+"""An archived answer's headers: a few by allow-list, the rest readable as `X-Archive-Orig-…`, none with power."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
+from holdfast.errors import Invalid
 from holdfast.replay.links import Links
 from holdfast.replay.markup import refresh_into
 from holdfast.warc.payload import HttpHead
 
 ORIGINAL_PREFIX = "X-Archive-Orig-"
 
+# By allow-list: a header that is invented tomorrow has no power here before it was looked at.
 _ALLOWED = frozenset({"content-language", "content-disposition"})
 NOTE = "X-Archive-Note"
 """What is wrong with a record, where that shows."""
@@ -56,6 +59,7 @@ def _originals(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     left = _MAX_BYTES
     for name, value in headers:
+        # A name with a line break or a blank in it would split our own answer.
         if not _NAME.fullmatch(name):
             continue
         value = clean(value)
@@ -71,6 +75,8 @@ def clean(value: str) -> str:
     return _UNSAFE.sub(" ", value[:_MAX_VALUE]).strip()
 
 
+# No allow-same-origin (cookies, storage), allow-top-navigation, allow-popups or allow-downloads: decision 0010 has the
+# measurements.
 _SANDBOX = "sandbox allow-forms"
 _CONTENT = "'unsafe-inline' 'unsafe-eval' data: blob:"
 
@@ -89,11 +95,9 @@ def replay_policy(origin: str = "'self'", *, nojs: bool = False) -> str:
 
 
 def connections(*origins: str) -> str:
-    """Return the Connection-Allowlist: where a page may go or connect to at all, its own origin and these.
-
-    Redirects are followed: without that word every link to a capture of another second, and every archived redirect,
-    ends in an error page. None of ours leads out of the archive.
-    """
+    """Return the Connection-Allowlist: where a page may go or connect to at all, its own origin and these."""
+    # `redirects=allow`: without it every link to a capture of another second, and every archived redirect, ends in an
+    # error page. None of ours leads out of the archive.
     return f"({' '.join(('response-origin', *(_quoted(origin) for origin in origins)))});redirects=allow"
 
 
@@ -111,7 +115,9 @@ GUARDS: tuple[tuple[str, str], ...] = (
     ("X-Content-Type-Options", "nosniff"),
     # A page in a sandbox sends no Referer at all; style sheets and module scripts do, and it never leaves the archive.
     ("Referrer-Policy", "same-origin"),
+    # A link is enough for a browser to look up a name, which tells its server that the page is being read.
     ("X-DNS-Prefetch-Control", "off"),
+    # A sandboxed page has no origin: everything that it embeds is cross-origin to it.
     ("Cross-Origin-Resource-Policy", "cross-origin"),
     ("Permissions-Policy", "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
 )
@@ -139,7 +145,74 @@ def is_code(content_type: str, destination: str) -> bool:
     """Return whether an answer is a font, script or style sheet, asked for as such.
 
     Browsers fetch fonts, module scripts and what is marked `crossorigin` only with leave to read, and other sites'
-    servers give that leave to everybody. `destination` is Sec-Fetch-Dest, which no script can forge; it is missing on
+    servers give that leave to every page. `destination` is Sec-Fetch-Dest, which no script can forge; it is missing on
     plain http, where the type has to do.
     """
+    # By type and destination together: a page that is fetched as a script must not become readable.
     return content_type.lower().startswith(_CODE) and (not destination or destination in _CODE_DESTINATIONS)
+
+
+# Blanks are taken possessively: two runs with nothing between them could share them in very many ways.
+_RANGE = re.compile(r"bytes[ \t]*+=[ \t]*+([0-9]{0,18})[ \t]*+-[ \t]*+([0-9]{0,18})[ \t]*+", re.IGNORECASE)
+
+
+class RangeRefused(Invalid):
+    """The part that was asked for is behind the end."""
+
+    code = "range_refused"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"there are {size:,} bytes, and none where you asked")
+        self.size = size
+
+
+class ByteRange(NamedTuple):
+    """Bytes from `start` up to `end`, which is not among them."""
+
+    start: int
+    end: int
+
+
+def parse_range(header: str | None, size: int) -> ByteRange | None:
+    """Return the one range that a Range header asks for; None for all; RangeRefused if it lies behind the end.
+
+    Several ranges at once are answered with all (RFC 9110, section 14.2, allows it): no reader of ours asks for them.
+    """
+    match = _RANGE.fullmatch((header or "").strip())
+    if match is None or not (match[1] or match[2]):
+        return None
+    if not match[1]:
+        count = int(match[2])
+        if count == 0 or size == 0:
+            raise RangeRefused(size)
+        return ByteRange(max(0, size - count), size)
+    start, end = int(match[1]), int(match[2]) + 1 if match[2] else size
+    if end <= start and match[2]:
+        # first-pos above last-pos is invalid, and an invalid range is as if there were none (section 14.1.1).
+        return None
+    if start >= size:
+        raise RangeRefused(size)
+    return ByteRange(start, min(end, size))
+
+
+class PartialContent(NamedTuple):
+    """How much of a file is sent: all of it (200), a part (206), or nothing, for the part lies behind the end (416)."""
+
+    status: int
+    start: int
+    end: int
+    content_range: str | None
+    """The Content-Range header, where there is one."""
+
+
+def partial_content(header: str | None, size: int, *, if_range: str | None, etag: str) -> PartialContent:
+    """Return what a Range header and its condition come to for a file of this size and tag."""
+    # A client joins a part to what it has: of another version of the file it has to get all (RFC 9110, section 13.1.5).
+    is_stale = bool(if_range) and if_range != etag
+    try:
+        found = None if is_stale else parse_range(header, size)
+    except RangeRefused:
+        return PartialContent(416, 0, 0, f"bytes */{size}")
+    if found is None:
+        return PartialContent(200, 0, size, None)
+    return PartialContent(206, found.start, found.end, f"bytes {found.start}-{found.end - 1}/{size}")

@@ -19,8 +19,8 @@ MAX_CHARS = 8192
 """Longer references are not looked up: no archive has them."""
 _MAX_REMEMBERED = 4096
 _ELSEWHERE = re.compile(r"[\x00-\x20]{0,64}(?!https?:)[a-z][a-z0-9+.\-]{0,31}:", re.IGNORECASE)
+# Where a reference leads that is too long to be looked up, so that it does not lead out of the archive.
 _NOWHERE = "http://too-long.invalid/"
-"""Where a reference leads that is too long to be looked up, so that it does not lead out of the archive."""
 
 
 class Links:
@@ -61,6 +61,7 @@ class Links:
     def _to(self, reference: str, modifier: str, *, readable: bool) -> str | None:
         if not reference or reference[0] == "#":
             return None
+        # Left as it is, a long address would lead out of the archive, into the live web.
         if len(reference) > MAX_CHARS:
             return None if readable or is_elsewhere(reference) else self._path(modifier, _NOWHERE)
         key = (reference, modifier, readable)
@@ -71,6 +72,7 @@ class Links:
             target = None
         else:
             target = self._path(modifier, written, self.site_pass if readable else "")
+        # A hostile page may write a million different references: no more are remembered than a real one has.
         if len(self._known) < _MAX_REMEMBERED:
             self._known[key] = target
         return target
@@ -89,6 +91,7 @@ class Links:
             return
         if not base.cannot_be_a_base:
             self._base = base
+            # What was resolved against the old base does not hold any more.
             self._known.clear()
 
     def inside(self) -> Links:
@@ -106,12 +109,14 @@ class Links:
         bare = reference.strip(" \t\n\r\f")
         if not bare or bare[0] == "#":
             return None
-        if bare.startswith("///"):  # browsers ignore slashes beyond two, the parser does not
+        # Browsers ignore slashes beyond two, the parser does not.
+        if bare.startswith("///"):
             bare = f"//{bare.lstrip('/')}"
         try:
             written = str(self._base.join(bare))
         except (URLError, ValueError):
             return None
+        # `javascript:`, `data:` and `mailto:` stay: they ask no server.
         return written if written.startswith(("http://", "https://")) else None
 
 
@@ -161,7 +166,7 @@ _ADDRESSES = frozenset(
     }
 )
 _SRCSETS = frozenset({"srcset", "imagesrcset", "data-srcset", "data-lazy-srcset"})
-# integrity: what we rewrite has other bytes. ping, attributionsrc: they tell others that somebody read the page.
+# integrity: what we rewrite has other bytes. ping, attributionsrc: they report that the page is being read.
 # csp: the archive's own policy is stricter. nonce: ours is not theirs.
 _RETIRED = frozenset({"integrity", "ping", "attributionsrc", "csp"})
 _RETIRED_METAS = frozenset(
@@ -242,8 +247,8 @@ _BY_AS = {
 _OTHER_WINDOWS = frozenset({"_blank", "_new", "_top", "_parent"})
 # A preload is no mere hint: scripts of its own turn it into the style sheet (`onload="this.rel='stylesheet'"`).
 _HINTS = frozenset({"prefetch", "prerender", "preconnect", "dns-prefetch"})
+# What scripts can read once it is marked `crossorigin`: pixels, samples, cues.
 _READ = frozenset({"img", "image", "video", "audio", "source", "track"})
-"""What scripts can read once it is marked `crossorigin`: pixels, samples, cues."""
 
 
 _KINDS = {
@@ -309,8 +314,8 @@ def modifier_of(tag: str, name: str, values: Mapping[str, str], page: Modifier) 
     return _BY_TAG.get(tag, page)
 
 
+# Steps between two looks at the clock: a step costs about a microsecond, a look half of one.
 _STRIDE = 256
-"""Steps between two looks at the clock: a step costs about a microsecond, a look half of one."""
 
 
 class TooSlow(Unavailable):
@@ -338,8 +343,8 @@ class Deadline:
                 raise TooSlow("this page takes too long to rewrite; its raw bytes are at /web/<digits>id_/<address>")
 
 
+# Characters that are escaped between two looks at the deadline.
 _STEP_CHARS = 4096
-"""Characters that are escaped between two looks at the deadline."""
 _REFERENCE = re.compile(r"&(?:#([0-9]{1,9});?|#[xX]([0-9a-fA-F]{1,8});?|([A-Za-z][A-Za-z0-9]{0,40})(;?))")
 _SPECIAL = re.compile(r"[&\"<>]|[^\x20-\x7e]")
 _NAMED = {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;"}
@@ -368,6 +373,7 @@ def _character(match: re.Match[str], value: str) -> str:
     if name is not None:
         if semicolon:
             return html5.get(f"{name};", match[0])
+        # HTML standard, "named character reference state": so that old query strings keep their meaning.
         return match[0] if value[match.end() : match.end() + 1] == "=" else html5.get(name, match[0])
     code = int(decimal) if decimal is not None else int(hexadecimal, 16)
     if code in _LATIN_HOLE:
@@ -380,6 +386,7 @@ def escape(text: str, deadline: Deadline | None = None) -> str:
 
     TooSlow if time is up.
     """
+    # Nearly every address is plain ASCII, and replacing is quicker than the pattern.
     if text.isascii() and text.isprintable():
         return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
     pieces = []

@@ -1,9 +1,9 @@
 """HTML and SVG rewritten so that every reference leads into the archive. Only values change; no tree is built.
 
 The text is cut into tags as the HTML standard's tokeniser does, in one pass that only goes forward, and whatever is
-not an address in a known place is copied. Scripts are not touched: the sandbox contains them (see `policy`). So is
-what a hostile page hides from this reader; rewriting is for fidelity, the policy for containment. One thing is put in
-front of the page's own head and one in front of its body: our script (see `shim`) and our bar.
+not an address in a known place is copied. Scripts are not touched: the sandbox contains them (`headers.replay_policy`),
+and what a hostile page hides from this reader; rewriting is for fidelity, the policy for containment. One thing is put
+in front of the page's own head and one in front of its body: our script (`pages.shim_for`) and our bar.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from holdfast.replay.links import (
     unescape,
 )
 
+# How deep documents inside srcdoc attributes are rewritten; deeper ones are emptied.
 _MAX_NESTING = 2
-"""How deep documents inside srcdoc attributes are rewritten; deeper ones are emptied."""
+# Documents inside attributes that get our script, too: it has ten thousand characters.
 _MAX_INNER = 16
-"""Documents inside attributes that get our script, too: it has ten thousand characters."""
+# Characters of an address as it is written, references included; longer ones are not even read.
 _MAX_RAW_ADDRESS = 8 * MAX_CHARS
-"""Characters of an address as it is written, references included; longer ones are not even read."""
 
 _SPACE = r"\t\n\f\r "
 _TAG_NAME = re.compile(rf"[A-Za-z][^{_SPACE}/>]*+")
@@ -67,16 +67,17 @@ _RAW_TEXT = {
 _BLANK = re.compile(rf"[{_SPACE}]*+")
 _BYTE_ORDER_MARKS = ("\ufeff", "\xef\xbb\xbf")
 _CDATA = "<![CDATA["
+# What may stand before the body without beginning it (HTML standard, "in head" and "after head").
 _OF_THE_HEAD = frozenset(
     {"base", "basefont", "bgsound", "link", "meta", "noframes", "noscript", "script", "style", "template", "title"}
 )
-"""What may stand before the body without beginning it (HTML standard, "in head" and "after head")."""
 _FOREIGN = frozenset({"svg", "math"})
+# Elements inside which a drawing or formula holds HTML.
 _HTML_AGAIN = {
     "svg": frozenset({"foreignobject", "desc", "title"}),
     "math": frozenset({"mi", "mo", "mn", "ms", "mtext", "annotation-xml"}),
 }
-"""Elements inside which a drawing or formula holds HTML."""
+# What ends a drawing or formula by standing in it (HTML standard, "rules for parsing tokens in foreign content").
 _BREAKOUT = frozenset(
     {
         "b",
@@ -125,7 +126,7 @@ _BREAKOUT = frozenset(
         "var",
     }
 )
-"""What ends a drawing or formula by standing in it (HTML standard, "rules for parsing tokens in foreign content")."""
+# Deeper than any drawing; a hostile page nests until memory is full.
 _MAX_FOREIGN = 1000
 
 
@@ -177,8 +178,8 @@ class Markup:
         self._foreign: list[str] = []
         self._pieces: list[str] = []
         self._pending_shim, self._pending_bar = self._shim, bar
+        # The element before the body, `noscript` or `template`, whose content begins no body.
         self._held = ""
-        """The element before the body, `noscript` or `template`, whose content begins no body."""
         self.has_frames = False
         """Whether the page is a frameset, which has no body to put a bar into."""
         self.title = ""
@@ -190,9 +191,11 @@ class Markup:
         Where no body tag is written, the bar stands before what begins the body; a frameset gets none.
         """
         self._start(text, bar)
+        # A mark is no text: what is put in front of it would make it a character of the page.
         self._at = next((len(mark) for mark in _BYTE_ORDER_MARKS if text.startswith(mark)), 0)
         while (at := self._next()) < len(text):
             self._deadline.check()
+            # Not while our script or bar waits for its place: any tag may be the one before which it belongs.
             if not self._is_pending and not self._foreign and (simple := _ONE_ADDRESS.match(text, at)):
                 self._rewrite_one(simple)
                 continue
@@ -209,6 +212,7 @@ class Markup:
             else:
                 self._begin_body(at)
         self._pieces.append(text[self._copied :])
+        # A page without any element still gets its bar, at its end; XML may have nothing behind its root.
         if self._pending_bar is not None and not self.has_frames and not self._is_xml:
             self._pieces.append(self._pending_bar.html)
         return "".join(self._pieces)
@@ -264,7 +268,8 @@ class Markup:
             if self._is_pending:
                 found = self._text.find("<", at)
                 return len(self._text) if found < 0 else found
-        if self._foreign:  # here every tag counts, for it may end the drawing
+        # Here every tag counts, for it may end the drawing.
+        if self._foreign:
             found = self._text.find("<", self._at)
             return len(self._text) if found < 0 else found
         passed = _NOTHING_TO_DO.match(self._text, self._at)
@@ -277,10 +282,12 @@ class Markup:
     def _pass_declaration(self, at: int) -> None:
         """Go behind a comment or doctype; CDATA is a comment in HTML, and text in drawings and in XML."""
         text = self._text
+        # Read as text in HTML, it would hide tags from us that a browser sees, and the other way round.
         if text.startswith(_CDATA, at) and (self._is_foreign or self._is_xml):
             self._at = self._after("]]>", at)
         elif not text.startswith("<!--", at):
             self._at = self._after(">", at)
+        # `<!-->` and `<!--->` are whole comments (HTML standard, "comment start state").
         elif text.startswith((">", "->"), at + 4):
             self._at = self._after(">", at + 4)
         else:
@@ -298,6 +305,7 @@ class Markup:
             self._at = self._after(">", at)
             return
         name = match[0].lower()
+        # An end tag inside HTML that a drawing holds must not end the drawing, as in browsers.
         if name in self._foreign and (self._is_foreign or self._foreign[-1] == name):
             while self._foreign.pop() != name:
                 pass
@@ -311,11 +319,13 @@ class Markup:
         self._at = match.end()
         attributes = self._attributes()
         if attributes is None:
-            return  # the file ends inside this tag, which is then none
+            # The file ends inside this tag, which is then none.
+            return
         if self._is_pending:
             self._place_before(name, match.start() - 1)
         if attributes:
             self._rewrite_tag(name, attributes)
+        # Only drawings and XML know tags that close themselves; in HTML the slash means nothing.
         is_closed = self._text[self._at - 2 : self._at] == "/>"
         was_foreign = self._is_foreign
         self._descend(name, attributes, is_closed=is_closed)
@@ -331,12 +341,14 @@ class Markup:
             return
         if self._is_foreign:
             top = self._foreign[-1]
+            # The one element that ends a drawing only with certain attributes (HTML standard, the same section).
             is_styled_font = name == "font" and any(one.name in ("color", "face", "size") for one in attributes)
             if name in _BREAKOUT or is_styled_font:
                 while self._is_foreign:
                     self._foreign.pop()
             elif name in _HTML_AGAIN[top] and not is_closed and len(self._foreign) < _MAX_FOREIGN:
                 encoding = next((one.raw.strip().lower() for one in attributes if one.name == "encoding"), "")
+                # Only with these encodings does a formula hold HTML there.
                 if name != "annotation-xml" or encoding in ("text/html", "application/xhtml+xml"):
                     self._foreign.append(name)
         if name in _FOREIGN and not is_closed and len(self._foreign) < _MAX_FOREIGN:
@@ -371,6 +383,7 @@ class Markup:
             self._insert(self._at, bar=True)
         elif name == "script":
             self._pass_script()
+        # Nothing ends it: the rest of the file is text.
         elif name == "plaintext":
             self._at = len(self._text)
         elif name in _RAW_TEXT:
@@ -379,6 +392,7 @@ class Markup:
             self._at = end.start() if end else len(self._text)
             if name == "style":
                 self._style(start, self._at)
+            # For the frame around a frameset, which has no title of its own.
             elif name == "title" and not self.title:
                 self.title = self._text[start : self._at]
 
@@ -414,7 +428,8 @@ class Markup:
                 return found
             if group == 2:
                 if _EQUALS.match(text, at):
-                    break  # a value that follows `=` and did not match: a quote that nothing closes swallows the rest
+                    # A value that follows `=` and did not match: a quote that nothing closes swallows the rest.
+                    break
                 value_start = value_end = -1
                 raw = ""
             else:
@@ -430,14 +445,16 @@ class Markup:
         values: dict[str, str] = {}
         first: list[_Attribute] = []
         for attribute in attributes:
-            if attribute.name not in values:  # of two with one name, browsers take the first
+            # Of two with one name, browsers take the first.
+            if attribute.name not in values:
                 values[attribute.name] = attribute.raw
                 first.append(attribute)
         is_readable_here = is_readable(tag, values) and self._reads_own_site(values)
         for attribute in first:
             kind = kind_of(tag, attribute.name, values)
             if attribute.name == "crossorigin" and is_readable(tag, values) and not is_readable_here:
-                kind = AttributeKind.RETIRED  # another site's: shown, but not to be read
+                # Of another site: it is shown, but not to be read. With the attribute left on, it would not even load.
+                kind = AttributeKind.RETIRED
             if kind is None:
                 continue
             if kind is AttributeKind.RETIRED:
@@ -485,8 +502,10 @@ class Markup:
         return self._srcdoc(value)
 
     def _srcdoc(self, value: str) -> str:
+        # Each level is escaped once more: a hostile page doubles its length with every level.
         if self._nesting >= _MAX_NESTING:
             return ""
+        # Each copy has ten thousand characters: a page of a thousand small documents would grow a hundredfold.
         shim = self._shim if self._inner_left > 0 else ""
         self._inner_left -= 1
         inner = Markup(self._links.inside(), self._deadline, shim=shim)
@@ -535,8 +554,10 @@ def refresh_into(content: str, links: Links) -> str:
         return content
     new = links.to(target, links.modifier)
     if new is not None:
+        # What stands before the target is short; the rest of a hostile value is not matched.
         found = _REFRESH.fullmatch(content[:64])
         return f"{found[1] if found else '0;url='}{new}"
+    # What cannot be led into the archive would lead the reader out of it.
     return content if target[0] == "#" or is_elsewhere(target) else ""
 
 

@@ -6,13 +6,15 @@ import hmac
 import os
 import secrets
 from base64 import urlsafe_b64encode
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from url import URL, URLError
 
-from holdfast.config import REPLAY_HOST
+from holdfast.clock import digits14
+from holdfast.config import REPLAY_HOST, Settings
 from holdfast.replay.address import replay_path, safe
 from holdfast.urls import registrable
 from holdfast.warc.outfile import sync_directory
@@ -51,12 +53,39 @@ class ReplayOrigins(NamedTuple):
         return f"{self.here}/web/timemap/{form}/{page + '/' if page else ''}{safe(url)}"
 
 
-def place_of(scheme: str, host: str, *, replay_origin: str | None, site_url: str | None = None) -> ReplayOrigins:
+class LocatedCapture(Protocol):
+    """A capture as far as its address needs it: a row, a search hit, a line of a timeline."""
+
+    @property
+    def id(self) -> int:
+        """The snapshot's id."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The address as it was captured."""
+        ...
+
+    @property
+    def captured_at(self) -> datetime:
+        """When that was."""
+        ...
+
+
+def browse_url(settings: Settings, capture: LocatedCapture) -> str:
+    """Return where a capture is replayed, on the replay host; the fragment names the capture for our own pages."""
+    # The archived address gives up its own fragment: an address has one, and servers never see it.
+    path = replay_path(digits14(capture.captured_at), "", capture.url.partition("#")[0])
+    return f"{settings.replay_origin}{path}#ha_snapshot={capture.id}"
+
+
+def origins_of(scheme: str, host: str, *, replay_origin: str | None, site_url: str | None = None) -> ReplayOrigins:
     """Return the place of a request from its scheme and Host, and the settings that name the two origins."""
     here = f"{scheme}://{host.lower()}"
     name, colon, port = host.lower().rpartition(":") if _has_port(host) else (host.lower(), "", "")
     if replay_origin is not None:
         origin = replay_origin.lower()
+        # Without the scheme: behind a proxy that ends TLS, a request comes as http.
         is_replay = origin.partition("://")[2] == host.lower()
         app = (site_url or "").rstrip("/") or None
         return ReplayOrigins(origin, origin if is_replay else here, app if is_replay else here)
@@ -100,11 +129,13 @@ class SitePasses:
         site = site_of(url)
         if not site:
             return ""
+        # An HMAC, not a table: a pass is checked without a look at what was handed out, and needs no room.
         digest = hmac.digest(self._key, site.encode("utf-8", "replace"), "sha256")
         return urlsafe_b64encode(digest[:_PASS_BYTES]).decode()
 
     def admits(self, site_pass: str, url: str) -> bool:
         """Return whether this is the pass of the site of this address."""
+        # In constant time, so that a pass cannot be guessed letter by letter.
         return bool(site_pass) and hmac.compare_digest(site_pass.encode(), self.of(url).encode())
 
 
@@ -118,6 +149,7 @@ def site_passes(home: Path) -> SitePasses:
     try:
         return SitePasses(_read(path) or _create(path))
     except OSError:
+        # An archive on a read-only disk is served, too; its pages are only not readable by those of another process.
         return SitePasses(secrets.token_bytes(_KEY_BYTES))
 
 
@@ -138,9 +170,11 @@ def _create(path: Path) -> bytes:
         file.flush()
         os.fsync(file.fileno())
     try:
+        # Unlike a rename, a link fails if the name is taken: another process was first, and its key holds.
         os.link(draft, path)
     except FileExistsError:
-        if _read(path) is None:  # cut short by a power loss: left alone, each process would have a key of its own
+        # Cut short by a power loss: left alone, each process would have a key of its own.
+        if _read(path) is None:
             draft.replace(path)
         key = _read(path) or key
     finally:

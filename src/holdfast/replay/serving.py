@@ -8,29 +8,28 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from holdfast.clock import Clock
+from holdfast.clock import Clock, digits14
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
-from holdfast.index.queries import document_of
+from holdfast.index.queries import document_of, snapshot
 from holdfast.index.records import StoredRecord, open_stored
-from holdfast.replay.address import Modifier, WantedAddress, day_in_words, replay_path, timestamp
-from holdfast.replay.answer import Headers, ReplayAnswer, ReplayRequest, own_page, ranged, redirect
-from holdfast.replay.banner import ShownCapture, raw_bar, replay_bar, shim_for
-from holdfast.replay.body import HeldBody, ReplayBody, Rules, body_of, stated_length
-from holdfast.replay.browse import page
-from holdfast.replay.documents import Additions, framed
-from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours, shown
+from holdfast.replay.address import Modifier, WantedAddress, day_in_words, raw_path, replay_path
+from holdfast.replay.body import Additions, HeldBody, ReplayBody, Rules, body_of, stated_length
+from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours
 from holdfast.replay.headers import (
     GUARDS,
     NOTE,
     ORIGINAL_PREFIX,
+    OWN_PAGE_POLICY,
     READABLE,
     connections,
     is_code,
+    partial_content,
     replay_policy,
     replayed_headers,
 )
@@ -38,21 +37,116 @@ from holdfast.replay.links import Links, escape
 from holdfast.replay.markup import Bar
 from holdfast.replay.memento import memento_headers
 from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
+from holdfast.replay.pages import ShownCapture, framed, html_document, page, raw_bar, replay_bar, shim_for
 from holdfast.warc.reader import DamagedWarc
+
+Headers = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayAnswer:
+    """One response, ready to be sent."""
+
+    status: int
+    headers: Headers
+    body: bytes | Iterator[bytes] = b""
+
+
+class ReplayRequest(NamedTuple):
+    """What of a request matters to replay, beside its address."""
+
+    origins: ReplayOrigins
+    accepts_gzip: bool = False
+    if_none_match: str = ""
+    byte_range: str = ""
+    if_range: str = ""
+    sent: str = ""
+    """What a request other than GET and HEAD carried, spelt as part of its key (`index.capture.request_data`)."""
+    mode: str = ""
+    destination: str = ""
+    """Sec-Fetch-Mode and Sec-Fetch-Dest: what a browser wants it for; empty where it does not say."""
+    is_led: bool = False
+    """Whether a page led the reader here, by Sec-Fetch-Site; an address that was typed in was not."""
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether the answer is to be shown inside another page."""
+        return self.destination in ("iframe", "frame", "embed", "object")
+
+
+def own_page(body: bytes, status: int = 200, extra: Headers | None = None) -> ReplayAnswer:
+    """Return a page that we wrote ourselves."""
+    headers = [
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Content-Security-Policy", OWN_PAGE_POLICY),
+        ("Cache-Control", "no-cache"),
+        *GUARDS,
+        *(extra or []),
+    ]
+    return ReplayAnswer(status=status, headers=headers, body=body)
+
+
+def redirect(status: int, location: str, headers: Headers) -> ReplayAnswer:
+    """Return a redirect of our own, to a place in the archive."""
+    return ReplayAnswer(
+        status=status,
+        headers=[
+            ("Location", location),
+            ("Content-Security-Policy", OWN_PAGE_POLICY),
+            ("Cache-Control", "no-cache"),
+            *GUARDS,
+            *headers,
+        ],
+    )
+
+
+def ranged(
+    content: bytes | Iterator[bytes], size: int | None, headers: Headers, request: ReplayRequest
+) -> ReplayAnswer:
+    """Return the part that a request asks for (206), all of it where it asks for none, 416 where that is outside.
+
+    `size` is None where it is not known; then there are no ranges.
+    """
+    if size is None:
+        return ReplayAnswer(status=200, headers=headers, body=content)
+    part = partial_content(request.byte_range, size, if_range=request.if_range, etag=dict(headers).get("ETag", ""))
+    headers = [*headers, ("Accept-Ranges", "bytes")]
+    if part.content_range is not None:
+        headers.append(("Content-Range", part.content_range))
+    if part.status == 416:
+        return ReplayAnswer(status=416, headers=headers)
+    if part.status == 200:
+        # Other bodies that stream have the length that their server stated, and it may have been wrong.
+        held = [("Content-Length", str(size))] if isinstance(content, HeldBody) else []
+        return ReplayAnswer(status=200, headers=[*headers, *held], body=content)
+    if isinstance(content, bytes):
+        return ReplayAnswer(status=206, headers=headers, body=content[part.start : part.end])
+    return ReplayAnswer(status=206, headers=headers, body=_cut(content, part.start, part.end))
+
+
+def _cut(pieces: Iterator[bytes], start: int, end: int) -> Iterator[bytes]:
+    at = 0
+    for piece in pieces:
+        if at + len(piece) > start:
+            yield piece[max(0, start - at) : end - at]
+        at += len(piece)
+        if at >= end:
+            return
+
 
 REWRITER_VERSION = 3
 """Raised with any change of what is sent for the same capture: browsers then ask again."""
+# Captures that are opened before an answer is given up, if their records are damaged.
 _TRIED = 3
-"""Captures that are opened before an answer is given up, if their records are damaged."""
 _BODILESS = (204, 205, 304)
 # A server that is no proxy may not ask for proxy credentials: browsers show an error of their own.
 _UNSENDABLE = {407: 403}
+# Types that browsers run like pages, and that have no place for our bar.
 _MARKED_UP = re.compile(r"image/svg\+xml|(?:text|application)/(?:[a-z0-9.+-]{1,64}\+)?xml")
-"""Types that browsers run like pages, and that have no place for our bar."""
+# Types that browsers show; anything else they would download.
 _SHOWN = re.compile(
     r"(?:text|image|audio|video)/|application/(?:pdf|json|(?:[a-z0-9.+-]{1,64}\+)?(?:xml|json)|javascript)"
 )
-"""Types that browsers show; anything else they would download."""
 _VARY = "accept-encoding, origin, sec-fetch-dest, sec-fetch-mode, sec-fetch-site"
 
 
@@ -78,7 +172,7 @@ class Replay:
     """Whether archived scripts may run, in their sandbox."""
     rewrite_s: float = 3.0
 
-    def capture(self, wanted: WantedAddress, asking: ReplayRequest) -> ReplayAnswer:
+    def capture(self, wanted: WantedAddress, request: ReplayRequest) -> ReplayAnswer:
         """Return the capture nearest to what is wanted; NotCaptured or CaptureLost, which are both NotFound.
 
         A reader who navigates is sent to the exact moment (302); anything embedded, raw bytes, and the answers to what
@@ -86,20 +180,22 @@ class Replay:
         """
         with ExitStack() as stack:
             with self.database.read() as session:
-                found = candidates(session, wanted.url, wanted.digits, sent=asking.sent)
+                found = candidates(session, wanted.url, wanted.digits, sent=request.sent)
                 best = found[0]
-                digits = timestamp(best.captured_at)
+                digits = digits14(best.captured_at)
                 is_navigated = wanted.modifier in (Modifier.PAGE, Modifier.MAIN) and not wanted.site_pass
-                if digits != wanted.digits and is_navigated and not asking.sent:
-                    target = asking.place.prefix + replay_path(digits, wanted.modifier, best.url)
+                # The address in the bar then names the capture that is shown, and can be cited.
+                if digits != wanted.digits and is_navigated and not request.sent:
+                    target = request.origins.prefix + replay_path(digits, wanted.modifier, best.url)
                     return redirect(302, target, [])
+                # A record that is damaged gives way to the next best capture; each try opens a file, so there are few.
                 snapshot, stored = self._open_first(session, stack, [one.id for one in found[:_TRIED]])
-                has_neighbours = wanted.modifier.is_page and not asking.sent
+                has_neighbours = wanted.modifier.is_page and not request.sent
                 around = _around(session, snapshot) if has_neighbours else None
-            view = _View(self, snapshot, stored, wanted, asking, around)
+            view = _View(self, snapshot, stored, wanted, request, around)
             return view.answer(stack)
 
-    def raw(self, snapshot_id: int, asking: ReplayRequest) -> ReplayAnswer:
+    def raw(self, snapshot_id: int, request: ReplayRequest) -> ReplayAnswer:
         """Return a snapshot with the bar of the raw view; NotFound if snapshot, file or record is missing.
 
         A browser that comes to the application's host is sent to the replay host. For a program the answer is given
@@ -110,10 +206,11 @@ class Replay:
                 snapshot, stored = self._open_first(session, stack, [snapshot_id], allow_lost=True)
                 document = document_of(session, snapshot)
                 title = document.title if document is not None else None
-            if asking.mode == "navigate" and not asking.place.is_replay:
-                return redirect(307, f"{asking.place.origin}/api/snapshots/raw/{snapshot.id}", [])
-            wanted = WantedAddress(timestamp(snapshot.captured_at), Modifier.PAGE, snapshot.url)
-            view = _View(self, snapshot, stored, wanted, asking, None)
+            # On the application's host `'self'` would be the API: an archived script could read all of it.
+            if request.mode == "navigate" and not request.origins.is_replay:
+                return redirect(307, request.origins.origin + raw_path(snapshot.id), [])
+            wanted = WantedAddress(digits14(snapshot.captured_at), Modifier.PAGE, snapshot.url)
+            view = _View(self, snapshot, stored, wanted, request, None)
             return view.raw(stack, title)
 
     def _open_first(
@@ -122,17 +219,18 @@ class Replay:
         """Return the first of these captures that can be read; `allow_lost` takes a revisit without its original."""
         lost: CaptureLost | None = None
         for snapshot_id in ids:
-            snapshot = shown(session, snapshot_id)
+            found = snapshot(session, snapshot_id)
             try:
-                stored = stack.enter_context(open_stored(session, self.home, snapshot))
-                if is_lost(snapshot.record_type, snapshot.original_id, snapshot.status) and not allow_lost:
+                stored = stack.enter_context(open_stored(session, self.home, found))
+                if is_lost(found.record_type, found.original_id, found.status) and not allow_lost:
                     raise NotFound("it refers to an earlier capture, which is not here")
+                # A 304 without its original has headers and no body: nothing that a reader could see.
                 if stored.status == 304:
                     raise NotFound("its original is not here")
             except (NotFound, DamagedWarc) as exc:
-                lost = CaptureLost(snapshot.url, str(exc))
+                lost = CaptureLost(found.url, str(exc))
                 continue
-            return snapshot, stored
+            return found, stored
         assert lost is not None
         raise lost
 
@@ -150,12 +248,12 @@ class _View:
     stored: StoredRecord
     wanted: WantedAddress
     """Its digits are those of the request: what a page loads is looked for near the page, not near itself."""
-    asking: ReplayRequest
+    request: ReplayRequest
     around: CaptureNeighbours | None
 
     @property
-    def place(self) -> ReplayOrigins:
-        return self.asking.place
+    def origins(self) -> ReplayOrigins:
+        return self.request.origins
 
     @property
     def modifier(self) -> Modifier:
@@ -166,24 +264,26 @@ class _View:
         if (asked_to_save := self._download_page(status)) is not None:
             return asked_to_save
         links = self._links()
-        wants_bar = self.modifier is Modifier.PAGE and not 300 <= status < 400 and not self.asking.is_framed
-        bar = replay_bar(self._shown(None), self.around, self.place) if wants_bar else None
+        wants_bar = self.modifier is Modifier.PAGE and not 300 <= status < 400 and not self.request.is_framed
+        bar = replay_bar(self._shown(None), self.around, self.origins) if wants_bar else None
         tag = self._tag(bar)
         if status == 200:
+            # A page that was sent without scripts has a tag of its own: a 304 must not give it the scripting policy
+            # back.
             for known, nojs in ((tag, False), (f"{tag}-n", True)):
-                if f'"{known}"' in self.asking.if_none_match:
+                if f'"{known}"' in self.request.if_none_match:
                     return ReplayAnswer(status=304, headers=[*self._guards(nojs=nojs), ("ETag", f'"{known}"')])
         body = self._body(links, bar)
         headers = self._headers(links, body)
         if status == 200:
             headers.append(("ETag", f'"{tag}-n"' if body.nojs else f'"{tag}"'))
         status = _UNSENDABLE.get(status, status if 200 <= status <= 599 else 200)
+        # HTTP allows no body with these, and the server would break off the answer.
         if status in _BODILESS:
             return ReplayAnswer(status=status, headers=headers)
         content = _held(body.content, stack)
         if status == 200 and body.coding is None:
-            is_stale = bool(self.asking.if_range) and ("ETag", self.asking.if_range) not in headers
-            return ranged(content, self._size(content), headers, "" if is_stale else self.asking.byte_range)
+            return ranged(content, self._size(content), headers, self.request)
         return ReplayAnswer(status=status, headers=headers, body=content)
 
     def _links(self) -> Links:
@@ -191,24 +291,26 @@ class _View:
             self.snapshot.url,
             digits=self.wanted.digits,
             modifier=self.modifier,
-            prefix=self.place.prefix,
+            prefix=self.origins.prefix,
+            # Where no script runs, none needs a pass; what is not in the page cannot be read from it.
             site_pass=self.replay.passes.of(self.snapshot.url) if self._runs_scripts else "",
         )
 
     @property
     def _runs_scripts(self) -> bool:
         """Whether archived scripts run in this answer: never on the application's host, whose API would be theirs."""
-        return self.replay.scripts and self.place.is_replay
+        return self.replay.scripts and self.origins.is_replay
 
     def _tag(self, bar: Bar | None) -> str:
         """Return what names this answer to a cache: the capture, and all that we put around it."""
+        # The neighbours are part of the answer: one that is withdrawn must not stay linked from a cached bar.
         around = repr([one and (one.id, one.captured_at, one.url) for one in self.around or ()])
         ours = (bar.html if bar else "", around, replay_policy(nojs=not self._runs_scripts), self.wanted.site_pass)
         digest = sha256("\0".join(ours).encode("utf-8", "replace")).hexdigest()[:16]
         return f"{self.snapshot.id}-{REWRITER_VERSION}-{self.modifier}{self.wanted.digits}-{digest}"
 
     def _size(self, content: bytes | Iterator[bytes]) -> int | None:
-        """Return how long a body is: counted, or for one that streams as its server said."""
+        """Return how long a body is: counted, or for one that streams as its server stated."""
         if isinstance(content, bytes):
             return len(content)
         if isinstance(content, HeldBody):
@@ -216,34 +318,38 @@ class _View:
         return stated_length(self.stored) if self.snapshot.truncated is None else None
 
     def _download_page(self, status: int) -> ReplayAnswer | None:
-        """Return the page that offers a file, to a reader whom a page led here; None for all else.
-
-        A sandbox downloads nothing, for its scripts could start that by themselves; from a page of ours the reader may.
-        """
-        asking, head = self.asking, self.stored.head
-        if status != 200 or self.modifier is not Modifier.PAGE or not asking.is_led or asking.destination != "document":
+        """Return the page that offers a file, to a reader who followed a link of a page; None for all else."""
+        # A sandbox downloads nothing, for its scripts could start that by themselves. From a page of ours a reader may.
+        request, head = self.request, self.stored.head
+        if (
+            status != 200
+            or self.modifier is not Modifier.PAGE
+            or not request.is_led
+            or request.destination != "document"
+        ):
             return None
         disposition = (head.get("content-disposition") or "") if head is not None else ""
         is_file = disposition.strip().lower().startswith("attachment")
         media_type = self.stored.media_type or "text/html"
         if not is_file and (_SHOWN.match(media_type) or "html" in media_type):
             return None
-        digits = timestamp(self.snapshot.captured_at)
-        address = self.place.prefix + replay_path(digits, Modifier.RAW, self.snapshot.url)
+        digits = digits14(self.snapshot.captured_at)
+        address = self.origins.prefix + replay_path(digits, Modifier.RAW, self.snapshot.url)
         url = escape(self.snapshot.url)
         text = (
             f'<h1>A file</h1>\n<p class="url">{url}</p>\n<p>It is of the type {escape(media_type[:80])}, captured on '
             f"{day_in_words(self.snapshot.captured_at)}.</p>\n"
             f'<p><a href="{escape(address)}" download>Download it</a></p>'
         )
-        extra = memento_headers(self.snapshot.url, self.snapshot.captured_at, self.place, self.around)
+        extra = memento_headers(self.snapshot.url, self.snapshot.captured_at, self.origins, self.around)
         return own_page(page("A file of this archive", text), 200, [*extra, ("Vary", _VARY)])
 
     def raw(self, stack: ExitStack, title: str | None) -> ReplayAnswer:
         """Return the view of one snapshot: 200 whatever its own status was, which stands in a header."""
         links = self._links()
-        bar = raw_bar(self._shown(title), self.place)
+        bar = raw_bar(self._shown(title), self.origins)
         body = self._body(links, bar)
+        # The raw view shows a redirect and does not follow it.
         headers = [pair for pair in self._headers(links, body) if pair[0] not in ("Location", "Refresh")]
         heading = escape(title or self.snapshot.url)
         lost = is_lost(self.snapshot.record_type, self.snapshot.original_id, self.snapshot.status)
@@ -252,20 +358,20 @@ class _View:
             message = (
                 f"<p>This capture has no body. Its status was {self.stored.status or 'not recorded'}. {reason}</p>"
             )
-            return _page(headers, f"<!doctype html><title>{heading}</title><body>{bar.html}{message}")
+            return _page(headers, html_document(heading, bar.html + message))
         if _MARKED_UP.match(body.content_type):
             return _page(headers, framed(heading, bar, self._framed_at()))
         return ReplayAnswer(status=200, headers=headers, body=_held(body.content, stack))
 
     def _framed_at(self) -> str:
         """Return where this capture is without a bar, on the replay host."""
-        return self.place.memento(timestamp(self.snapshot.captured_at), Modifier.FRAMESET, self.snapshot.url)
+        return self.origins.memento(digits14(self.snapshot.captured_at), Modifier.FRAMESET, self.snapshot.url)
 
     def _body(self, links: Links, bar: Bar | None) -> ReplayBody:
         replay, url = self.replay, self.snapshot.url
-        shim = shim_for(url, links, self.place.origin, site_of(url)) if self._runs_scripts else ""
+        shim = shim_for(url, links, self.origins.origin, site_of(url)) if self._runs_scripts else ""
         additions = Additions(bar=bar, shim=shim, framed_at=self._framed_at())
-        rules = Rules(self.modifier, links, additions, self.asking.accepts_gzip, replay.clock, replay.rewrite_s)
+        rules = Rules(self.modifier, links, additions, self.request.accepts_gzip, replay.clock, replay.rewrite_s)
         try:
             return body_of(self.stored, rules)
         except DamagedWarc as exc:
@@ -273,30 +379,33 @@ class _View:
 
     def _guards(self, *, nojs: bool, content_type: str = "") -> Headers:
         """Return what is on every answer: the sandbox, what makes it a memento, and whether scripts may read it."""
-        snapshot, place = self.snapshot, self.place
-        source = "'self'" if place.is_replay else place.origin
+        snapshot, origins = self.snapshot, self.origins
+        source = "'self'" if origins.is_replay else origins.origin
         # Only the bar of the raw view leads to the application.
-        is_raw_view = self.around is None and self.modifier is Modifier.PAGE and not self.asking.sent
-        reachable = [origin for origin in (place.origin, place.app if is_raw_view else None) if origin != place.here]
+        is_raw_view = self.around is None and self.modifier is Modifier.PAGE and not self.request.sent
+        reachable = [
+            origin for origin in (origins.origin, origins.app if is_raw_view else None) if origin != origins.here
+        ]
         is_readable = self.replay.passes.admits(self.wanted.site_pass, snapshot.url)
         return [
             ("Content-Security-Policy", replay_policy(source, nojs=nojs or not self._runs_scripts)),
+            # What keeps `location = …` and WebRTC inside where a browser knows it (decision 0010).
             ("Connection-Allowlist", connections(*filter(None, reachable))),
             ("Cache-Control", "no-cache"),
             ("Vary", _VARY),
             *GUARDS,
-            *([READABLE] if is_readable or is_code(content_type, self.asking.destination) else []),
-            *memento_headers(snapshot.url, snapshot.captured_at, self.place, self.around),
+            *([READABLE] if is_readable or is_code(content_type, self.request.destination) else []),
+            *memento_headers(snapshot.url, snapshot.captured_at, self.origins, self.around),
         ]
 
     def _headers(self, links: Links, body: ReplayBody) -> Headers:
         snapshot = self.snapshot
-        digits = timestamp(snapshot.captured_at)
+        digits = digits14(snapshot.captured_at)
         headers: Headers = [
             ("Content-Type", body.content_type),
             *self._guards(nojs=body.nojs, content_type=body.content_type),
             *replayed_headers(self.stored.head, links, readable=bool(self.wanted.site_pass)),
-            ("Content-Location", self.place.prefix + replay_path(digits, self.modifier, snapshot.url)),
+            ("Content-Location", self.origins.prefix + replay_path(digits, self.modifier, snapshot.url)),
             (f"{ORIGINAL_PREFIX}Status", str(self.stored.status or "unknown")),
         ]
         if body.coding is not None:
@@ -316,10 +425,8 @@ def _page(headers: Headers, text: str) -> ReplayAnswer:
 
 
 def _held(content: bytes | Iterator[bytes], stack: ExitStack) -> bytes | Iterator[bytes]:
-    """Return the body; one that streams keeps its files open until it ends.
-
-    One that is held is read already, and keeps its size: what its server said is not the size of a rewritten page.
-    """
+    """Return the body; one that streams keeps its files open until it ends."""
+    # One that is held is read already, and keeps its size: what its server stated is not the size of a rewritten page.
     if isinstance(content, bytes | HeldBody):
         return content
     return _streamed(content, stack.pop_all())

@@ -46,6 +46,7 @@ class Incidence:
             return np.empty(0, np.int32), counts
         before = np.cumsum(counts) - counts
         places = np.repeat((starts - before).astype(np.int32), counts)
+        # No loop over owners: a common word has a hundred thousand documents.
         places += np.arange(total, dtype=np.int32)
         return self._rows[places], counts
 
@@ -64,6 +65,7 @@ class Numbering:
     def __init__(self, keys: Ids) -> None:
         self.keys = keys
         self._table: npt.NDArray[np.int32] | None = None
+        # Ids of documents are dense, hashes of addresses are not: a table of 2^63 places would be asked for.
         if len(keys) and keys[0] >= 0 and keys[-1] < 8 * len(keys) + 1_000_000:
             self._table = np.full(int(keys[-1]) + 2, len(keys), np.int32)
             self._table[keys] = np.arange(len(keys), dtype=np.int32)
@@ -198,11 +200,13 @@ def host_of(url: str) -> str:
 def months_of(micros: Ids) -> npt.NDArray[np.int16]:
     """Return the months since January 1970 in which moments lie."""
     months = micros.astype("datetime64[us]").astype("datetime64[M]").astype(np.int16)
-    return np.maximum(months, 0).astype(np.int16)  # no capture is older; a broken date must not break the counting
+    # No capture is older; a broken date must not break the counting.
+    return np.maximum(months, 0).astype(np.int16)
 
 
 def build(segments: Sequence[Segment], signals: Table) -> Columns:
     """Return the columns that these segments make, the newer ones winning."""
+    # Already in order in most builds: a segment only adds what is newer behind the rest.
     rows = sorted_rows(living_rows(segments))
     docs, doc_number = _newest(segments, "documents", "doc")
     urls, url_number = _newest(segments, "addresses", "url")
@@ -281,8 +285,8 @@ def _profiles(
     return found, place.astype(np.int32)
 
 
+# Codes up to here are numbered by a table of that size, in one pass; beyond, by sorting them.
 _COMPACT: Final = 64_000_000
-"""Codes up to here are numbered by a table of that size, in one pass; beyond, by sorting them."""
 
 
 def _compact(codes: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:

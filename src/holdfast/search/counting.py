@@ -19,8 +19,8 @@ from holdfast.search.segments import DUPLICATE, NOINDEX, TYPE_NAMES
 FACET_VALUES: Final = 20
 _EPOCH: Final = date(1970, 1, 1)
 _DAY_MICROS: Final = 86_400_000_000
+# Up to this many days the histogram is by day, up to ten years by month, beyond by year.
 _DAILY: Final = 62
-"""Up to this many days the histogram is by day, up to ten years by month, beyond by year."""
 _MONTHLY: Final = 120
 
 STATUS_NAMES: Final = ("unknown", "1xx", "2xx", "3xx", "4xx", "5xx")
@@ -69,6 +69,7 @@ def gates(columns: Columns, hidden: Rows) -> npt.NDArray[np.uint8]:
 
 def passing(columns: Columns, rows: Rows, gate: npt.NDArray[np.uint8], filters: Filters) -> Keep:
     """Return which of the rows pass the filters."""
+    # One comparison of bits for three conditions: it is made for every row of every search.
     need = PUBLIC | (0 if filters.non_2xx or filters.status else _OK) | (0 if filters.duplicates else _FIRST)
     keep: Keep = (gate[rows] & np.uint8(need)) == need
     # Rows stand in the order of time: a range of dates is a range of row numbers.
@@ -174,6 +175,7 @@ def as_pages(columns: Columns, rows: Rows, keys: Keys) -> ShownRows:
     """Return the latest row of each group, with the key of the group's best."""
     groups = columns.group[rows]
     latest = np.full(columns.group_count, -1, np.int32)
+    # The highest row number is the latest capture.
     np.maximum.at(latest, groups, rows)
     top = np.full(columns.group_count, -np.inf, keys.dtype)
     np.maximum.at(top, groups, keys)
@@ -185,8 +187,8 @@ def as_pages(columns: Columns, rows: Rows, keys: Keys) -> ShownRows:
     return ShownRows(rows=rows[stands], keys=top[chosen], best=best[chosen])
 
 
+# Keys nearer than this are equal: the order of additions inside the index must not turn two results around.
 _EQUAL: Final = 1e-5
-"""Keys nearer than this are equal: the order of additions inside the index must not turn two results around."""
 
 
 def top(columns: Columns, shown: ShownRows, *, count: int, shorter_first: bool) -> npt.NDArray[np.int64]:
@@ -195,6 +197,7 @@ def top(columns: Columns, shown: ShownRows, *, count: int, shorter_first: bool) 
     places = np.arange(len(keys))
     if count < len(keys):
         least = np.partition(keys, len(keys) - count)[len(keys) - count]
+        # A little below the last that is shown: keys that count as equal must not be cut apart.
         places = np.flatnonzero(keys >= least - 2 * _EQUAL)
     near = np.round(keys[places].astype(np.float64), 5)
     length = columns.url_length[columns.url[rows[places]]] if shorter_first else np.zeros(len(places), np.int32)

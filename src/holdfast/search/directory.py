@@ -43,18 +43,19 @@ _IDENTITY = "search-index-id"
 
 
 def is_gone(home: str, machine: str, identity: str) -> bool | None:
-    """Return whether an index is no longer where it was; None if that cannot be told from here.
+    """Return whether an index is no longer where it was; None if that cannot be known from here.
 
     Neither the name of a machine nor a path proves anything: two containers may share both. A path means the same
     only where the same kernel shows the same file systems; elsewhere only the silence of the index tells.
     """
+    # The same id in the same place: it is there, whichever machine we are.
     if _read_identity(Path(home)) == identity:
         return False
     return True if machine == this_machine() else None
 
 
 def this_machine() -> str:
-    """Return a word for what this process sees: this boot of the kernel, and its view of the file systems."""
+    """Return an id of what this process sees: this boot of the kernel, and its view of the file systems."""
     try:
         view = str(Path("/proc/self/ns/mnt").readlink())
     except OSError:
@@ -72,12 +73,14 @@ def _read_identity(home: Path) -> str | None:
 
 
 def _new_identity(home: Path) -> str:
-    """Return a new word, or the one that another process has just made."""
+    """Return a new id, or the one that another process has just made."""
     home.mkdir(parents=True, exist_ok=True)
     fresh = home / f".{_IDENTITY}.{uuid4().hex}"
     write_safely(fresh, uuid4().hex.encode())
     try:
         with suppress(FileExistsError):
+            # A link fails if the name is taken: of two processes that start together, one makes the id and both use
+            # it.
             os.link(fresh, home / _IDENTITY)
     finally:
         fresh.unlink()
@@ -93,7 +96,7 @@ class IndexDirectory:
         self._identity: str | None = None
 
     def identity(self) -> str:
-        """Return the word by which the database knows this data directory's index; made once, and kept by rebuilds."""
+        """Return the id by which the database knows this data directory's index; made once, and kept by rebuilds."""
         if self._identity is None:
             self._identity = _read_identity(self._home) or _new_identity(self._home)
         return self._identity
@@ -116,6 +119,7 @@ class IndexDirectory:
 
     def discard(self) -> None:
         """Remove all generations, the one in force first; only under the writer's lock."""
+        # First what makes it the one in force: a death in between leaves no index rather than half of one.
         (self.current() / "manifest.json").unlink(missing_ok=True)
         for path in self.folder.iterdir():
             if path.name.isdecimal():
@@ -130,6 +134,7 @@ class IndexDirectory:
 
     def swap(self, folder: Path) -> None:
         """Put a generation in force and remove the others; readers that have one open keep it until they look again."""
+        # Readers that have the old generation open keep its files: on Linux they live until the last one closes them.
         write_safely(self.folder / "current", folder.name.encode())
         for path in self.folder.iterdir():
             if path.name.isdecimal() and path.name != folder.name:
@@ -141,6 +146,7 @@ class IndexDirectory:
         self.folder.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            # A lock of the kernel, freed when the process dies: no stale file has to be judged.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError as exc:

@@ -1,4 +1,4 @@
-"""The only file that speaks to tantivy: schema, analysers, a writer, a reader that hands out numbers, never objects.
+"""The only file that speaks to tantivy: schema, analysers, a writer, a reader that gives numbers, never objects.
 
 Two kinds of entries share one index: a document (its text once, in the field of its language, and trigrams of title and
 snippet) and an address (trigrams of the URL). It refuses a second writer.
@@ -30,15 +30,15 @@ Scores = npt.NDArray[np.float32]
 LANGUAGES: Final = ("en", "fr", "xx")
 """Languages that have a field of their own; `xx` is everything else, folded and not stemmed."""
 
+# Ends every text of trigrams, so that its last letters start a trigram too: a term of two letters is then a prefix.
 _EDGE: Final = "\x01\x01"
-"""Ends every text of trigrams, so that its last letters start a trigram too: a term of two letters is then a prefix."""
 MAX_TEXT_CHARS: Final = 2_000_000
 """Of one document; what is beyond is not indexed."""
+# Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant.
 _VOCABULARY_CHARS: Final = 4_000
-"""Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant."""
+# Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
+# documents do.
 _SHORT_GRAMS: Final = 512
-"""Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
-documents do."""
 _TITLE_WEIGHT: Final = 2.0
 _PHRASE_WEIGHT: Final = 0.5
 
@@ -142,6 +142,7 @@ class Writer:
         document.add_integer("key", entry.key)
         language = language_field(entry.language)
         title = analysable(entry.title)
+        # The title belongs to the body: words of one query may stand in either.
         body = f"{title}\n{analysable(entry.text[:MAX_TEXT_CHARS])}"
         document.add_text(f"title_{language}", title)
         document.add_text(f"body_{language}", body)
@@ -169,6 +170,7 @@ class Writer:
     def close(self) -> None:
         """Wait for merges and let go of the writer's lock; what was not committed is gone."""
         self._writer.rollback()
+        # Its lock is held until its merges end: the next writer would be refused.
         self._writer.wait_merging_threads()
 
 
@@ -189,9 +191,11 @@ class IndexReader:
         self._links: TemporaryDirectory[str] | None = None if before is None else before._links
         try:
             if before is None:
+                # An archive on a read-only disk can be searched: only the lock file needs a place to be written.
                 if not os.access(folder, os.W_OK):
                     self._links = _linked(folder)
                 self._index = _open(folder if self._links is None else Path(self._links.name))
+                # By itself it would move on in the middle of a search, away from the columns that belong to it.
                 self._index.config_reader(reload_policy="manual")
             else:
                 self._index = before._index
@@ -210,7 +214,7 @@ class IndexReader:
         return int(self._searcher.num_docs)
 
     def words(self, words: Sequence[str], phrases: Sequence[Sequence[str]], *, limit: int) -> MatchedKeys:
-        """Return documents in which every word and every phrase stands, scored; titles and nearness count more."""
+        """Return documents in which every word and every phrase occurs, scored; titles and nearness count more."""
         queries = [q for language in LANGUAGES if (q := _in_language(language, words, phrases)) is not None]
         return self._ask(_any(queries), limit)
 
@@ -252,7 +256,7 @@ class IndexReader:
         return replace(found, count=max(found.count, least))
 
     def frequency(self, word: str) -> int:
-        """Return in how many documents a word stands, folded and unstemmed; one look-up in the dictionary."""
+        """Return in how many documents a word occurs, folded and unstemmed; one look-up in the dictionary."""
         return int(self._searcher.doc_freq("words", word))
 
     def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
@@ -261,10 +265,11 @@ class IndexReader:
         return found
 
     def with_word(self, word: str, *, limit: int) -> Ids:
-        """Return documents in which a word of the vocabulary stands, as it is."""
+        """Return documents in which a word of the vocabulary occurs, as it is."""
         return self._ask(_constant(_term("words", word)), limit).keys
 
     def _ask(self, query: Any, limit: int) -> MatchedKeys:
+        # tantivy refuses a limit of 0.
         if query is None or limit < 1 or self._searcher.num_docs == 0:
             return MatchedKeys(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
         result = self._searcher.search(query, limit=min(limit, self._searcher.num_docs))

@@ -17,8 +17,8 @@ from holdfast.search.query import Words
 
 _PASSAGE: Final = 200
 _PASSAGES: Final = 2
+# Characters of a text that are looked through: what is shown comes from its start.
 _SEARCHED: Final = 100_000
-"""Characters of a text that are looked through: what is shown comes from its start."""
 _MOST_HITS: Final = 100
 
 
@@ -64,9 +64,11 @@ class Finder:
             match = _REST_OF_WORD.match(folded, at)
             end = match.end() if match else at + len(start)
             whole = at == 0 or not folded[at - 1].isalnum()
+            # The prefix finds candidates; only the stem decides, as in the index.
             if whole and stem(folded[at:end], self._language) in self._stems:
                 yield at, end
                 left -= 1
+            # At least one step on: an empty match would never end.
             at = folded.find(start, max(end, at + 1))
 
     def pieces(self, text: str) -> list[Piece]:
@@ -79,6 +81,7 @@ class Finder:
         places = self._places(folded)
         chosen: list[tuple[int, int, int]] = []
         for _, start, first, last in sorted(windows(folded, places)):
+            # Two passages that overlap would show the same words twice.
             if all(last < a or first > b for _, a, b in chosen):
                 chosen.append((start, first, last))
             if len(chosen) == _PASSAGES:

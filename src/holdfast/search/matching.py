@@ -1,6 +1,6 @@
 """From a question to the rows that answer it, with the text's share of their score and how it was found.
 
-Stages for plain text, each only if the one before found nothing: words of the body; the same without small words such
+Stages for plain text, each only if the one before found nothing: words of the body; the same without stop words such
 as `where` and `dans`; each word as a substring of title, snippet or URL; the nearest words of the vocabulary.
 """
 
@@ -21,32 +21,31 @@ from holdfast.parse.text import fold
 from holdfast.search.columns import Columns, Floats, Rows
 from holdfast.search.counting import PUBLIC
 from holdfast.search.engine import IndexReader
-from holdfast.search.query import NO_WORDS, Both, Intent, Node, ParsedQuery, Term, Words, wanted_terms
+from holdfast.search.query import NO_WORDS, And, Intent, Node, ParsedQuery, Term, Words, wanted_terms
 from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
 from holdfast.search.readers import View
-from holdfast.search.result_cache import Budget
-from holdfast.search.substrings import Substrings
+from holdfast.search.substrings import Budget, Substrings
 
+# Letters of a word that is corrected; a longer one is no mistyped word.
 _LONGEST: Final = 32
-"""Letters of a word that is bettered; a longer one is no mistyped word."""
+# First letters of which at most one may be wrong where two edits are looked for.
 _ALIKE: Final = 4
-"""First letters of which at most one may be wrong where two edits are looked for."""
+# Words of one range, the most frequent ones.
 _RANGE: Final = 500
-"""Words of one range, the most frequent ones."""
+# Words that are read for one word at most.
 _READ: Final = 20_000
-"""Words that are read for one word at most."""
+# Near words that are tried until one may be shown.
 _TRIED: Final = 20
-"""Near words that are tried until one may be shown."""
 
 Shown = Callable[[str], bool]
-"""Says whether a word stands in anything that may be shown: what was withdrawn is not told by way of a suggestion."""
+"""Says whether a word occurs in anything that may be shown: what was withdrawn must not show by way of a suggestion."""
 
 
 class Vocabulary(Protocol):
     """The words of the archive, folded and unstemmed."""
 
     def frequency(self, word: str) -> int:
-        """Return in how many documents a word stands."""
+        """Return in how many documents a word occurs."""
         ...
 
     def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
@@ -71,10 +70,13 @@ def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> str |
     One edit in a word of up to five letters, two in a longer one.
     """
     budget.check()
+    # A word that stands in withdrawn text alone counts as unknown: to find it spelled right would tell that it is
+    # there.
     if known.frequency(word) and shown(word):
         return word
     if len(word) > _LONGEST:
         return None
+    # Two edits turn a short word into almost any other.
     stages = (_one_edit, _two_edits) if len(word) > 5 else (_one_edit,)
     for stage in stages:
         near = sorted(stage(known, word, budget))
@@ -84,8 +86,8 @@ def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> str |
     return None
 
 
+# How many edits away, minus the number of documents, and the word: the least is the best.
 _Near = tuple[int, int, str]
-"""How many edits away, minus the number of documents, and the word: the least is the best."""
 
 
 def _one_edit(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
@@ -97,6 +99,7 @@ def _one_edit(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
 def _two_edits(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
     frequency: dict[str, int] = {}
     for prefix in dict.fromkeys([word[:_ALIKE], *_edits(word[:_ALIKE])]):
+        # Ranges of the dictionary, never all of it: eight unknown words in 60,000 took 1.3 s.
         frequency.update(known.vocabulary(prefix, limit=_RANGE))
         if len(frequency) >= _READ:
             break
@@ -107,6 +110,7 @@ def _two_edits(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
 
 def _edits(word: str) -> Iterator[str]:
     """Yield what one edit makes of a word: a letter too few, two swapped, one wrong, one too many."""
+    # Its own letters, too: words of other scripts are mistyped with their own.
     letters = "".join(dict.fromkeys(f"{ascii_lowercase}{digits}{word}"))
     for at in range(len(word)):
         before, letter, after = word[:at], word[at], word[at + 1 :]
@@ -122,7 +126,7 @@ def _edits(word: str) -> Iterator[str]:
 
 
 class MatchMode(StrEnum):
-    """How results were found; the label of the metrics (1.6 of the facts)."""
+    """How results were found; also the label of the metrics."""
 
     NEWEST = "newest"
     FTS = "relevance_fts"
@@ -133,8 +137,8 @@ class MatchMode(StrEnum):
     PAGES = "pages_fastpath"
 
 
+# Titles that are compared letter by letter at most; they all hold every word of the query already.
 _EXACT_TITLES: Final = 2_000
-"""Titles that are compared letter by letter at most; they all hold every word of the query already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +173,8 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
     return replace(match, **more)  # type: ignore[arg-type]
 
 
+# Documents that are looked at to see whether a word occurs in anything that may be shown.
 _WITNESSES: Final = 1_000
-"""Documents that are looked at to see whether a word stands in anything that may be shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +204,7 @@ def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
     if question.intent is Intent.URL:
         rows = columns.rows_of_groups(np.array(question.groups, np.int64))
         rows = rows[reach.shows(rows)]
+        # A guess from a dot (`node.js`) gives way to plain words; an address that was written out does not.
         if len(rows) or question.certain:
             return _plain_rows(rows, MatchMode.URL)
     if question.intent is Intent.BOOLEAN and question.tree is not None:
@@ -215,7 +220,8 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
         match = _worded(reader, columns, words, reach)
         if match is not None:
             return match
-        words = words.telling()
+        # A question in a sentence holds words that no page has to have.
+        words = words.without_stop_words()
         if words != question.words:
             match = _worded(reader, columns, words, reach)
             if match is not None:
@@ -230,17 +236,17 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
     match = _worded(reader, columns, meant, reach)
     if match is None:
         return parts
-    return replace(match, mode=MatchMode.FUZZY, did_you_mean=_tx(question, words, meant))
+    return replace(match, mode=MatchMode.FUZZY, did_you_mean=_as_meant(question, words, meant))
 
 
 def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> bool:
-    """Return whether a word stands in a document of which a capture may be seen."""
+    """Return whether a word occurs in a document of which a capture may be seen."""
     reach.budget.check()
     documents = columns.documents.known(reader.with_word(word, limit=_WITNESSES))
     return bool(reach.shows(columns.of_document.rows(documents)[0]).any())
 
 
-def _tx(question: ParsedQuery, words: Words, meant: Words) -> str:
+def _as_meant(question: ParsedQuery, words: Words, meant: Words) -> str:
     """Return the query as it was probably meant."""
     swaps = dict(zip(words.words, meant.words, strict=True))
     typed = fold(question.text)
@@ -254,7 +260,7 @@ def _substrings_of(question: ParsedQuery) -> Node:
     terms += [Term(" ".join(phrase)) for phrase in question.words.phrases]
     if not terms:
         return Term(fold(question.text))
-    return terms[0] if len(terms) == 1 else Both(tuple(terms))
+    return terms[0] if len(terms) == 1 else And(tuple(terms))
 
 
 def _boolean(reader: IndexReader, columns: Columns, tree: Node, mode: MatchMode, reach: SearchReach) -> Match:
@@ -273,6 +279,7 @@ def _worded(reader: IndexReader, columns: Columns, words: Words, reach: SearchRe
     """Return the captures of the documents in which all words stand; None if there are none that may be seen."""
     reach.budget.check()
     found = reader.words(words.words, words.phrases, limit=reach.scan)
+    # The index may hold a document that the columns do not have yet: the two are committed one after the other.
     places = columns.documents.places(found.keys)
     here = places < len(columns.documents.keys)
     best = found.scores[0] if len(found.scores) else np.float32(1)
@@ -305,5 +312,6 @@ def _title_bits(reader: IndexReader, columns: Columns, words: Words, *, limit: i
         bits[columns.documents.known(reader.titles(asked, every=False, limit=limit))] |= TITLE_ANY
         bits[columns.documents.known(reader.title_phrase(asked, limit=limit))] |= TITLE_PHRASE
     bits[every] |= TITLE_ALL | TITLE_ANY
+    # Only among titles that hold every word: equality is decided letter by letter.
     bits[columns.titles.equal(every[:_EXACT_TITLES], " ".join(asked).encode())] |= TITLE_EXACT
     return bits

@@ -28,21 +28,21 @@ from holdfast.search.directory import IndexDirectory, IndexElsewhere, is_gone
 from holdfast.search.writer import SearchWriter
 
 Progress = Callable[[int], None]
-"""Told how many pages were taken in so far."""
+"""Called with how many pages were taken in so far."""
 Stopping = Callable[[], bool]
 """Says whether the work is to be left to the next drain; asked every few hundred documents."""
 
 _OUTBOX_AT_ONCE: Final = 200
 _PAGES_AT_ONCE: Final = 5_000
 _STRUCK_AT_ONCE: Final = 5_000
+# Pages and documents of one commit, held in memory until then: 8,400 pages take 186 MB, with 20,000 a commit 238.
 _COMMIT_EVERY: Final = 4_000
-"""Pages and documents of one commit, held in memory until then: 8,400 pages take 186 MB, with 20,000 a commit 238."""
 _COMMIT_REBUILD: Final = 4_000
 _WITHDRAWAL: Final = "withdrawal"
+# How often an index that is at work renews its heartbeat.
 _BEAT: Final = timedelta(minutes=10)
-"""How often an index that is at work says so."""
+# An index that cannot be seen from here is given up once it has left changes waiting for so long without a heartbeat.
 _SILENT: Final = timedelta(hours=1)
-"""An index that cannot be seen from here is given up once it has left changes waiting for so long without a word."""
 
 _log = log.get(room="search")
 
@@ -84,6 +84,7 @@ def _index_writer(folder: Path, database: Database, is_stopping: Stopping = _nev
             index_writer.close()
     except OSError as exc:
         kind = NoSpace if exc.errno == errno.ENOSPC else Unavailable
+        # The outbox keeps what was not taken in: nothing is lost by a full disk.
         raise kind(f"the search index in {folder} cannot be written: {exc}; nothing is lost, drain again") from exc
 
 
@@ -102,24 +103,24 @@ def drain(
     stands, the rest waits. A drain with nothing to do costs a few seeks and opens nothing. An index that was thrown
     away is made anew first. IndexElsewhere if another data directory's index takes in the changes of this database.
     """
-    place = IndexDirectory(home)
+    directory = IndexDirectory(home)
     with database.read() as session:
         waits = bool(queries.waiting(session, limit=1))
-        lost = not place.exists() and queries.id_bounds(session) is not None
-        demand_outbox(session, place, clock)
+        lost = not directory.exists() and queries.id_bounds(session) is not None
+        demand_outbox(session, directory, clock)
         held = queries.outbox_owner(session)
     if not (waits or lost):
         return Drained(changes=0, pages=0, finished=True)
     # An index that is here while another had the outbox is an old one: it never saw what the other has taken in.
-    lost = lost or (held is not None and held.owner.identity != place.identity())
+    lost = lost or (held is not None and held.owner.identity != directory.identity())
     done = _Done()
     try:
         if lost:
             return _first(database, home, clock, progress, is_stopping)
         deadline = None if limit_s is None else clock.monotonic() + limit_s
-        with place.writing():
-            _own_outbox(database, place, clock, by_force=False)
-            finished = _Drain(place, database, clock, deadline, done).run(progress, is_stopping)
+        with directory.writing():
+            _own_outbox(database, directory, clock, by_force=False)
+            finished = _Drain(directory, database, clock, deadline, done).run(progress, is_stopping)
     except Interrupted:
         finished = False
     return Drained(changes=done.changes, pages=done.pages, finished=finished)
@@ -137,7 +138,7 @@ class _Done:
 class _Drain:
     """One drain, under the writer's lock."""
 
-    place: IndexDirectory
+    directory: IndexDirectory
     database: Database
     clock: Clock
     deadline: float | None
@@ -152,7 +153,7 @@ class _Drain:
             self._strike(rows)
         else:
             return True
-        with _index_writer(self.place.current(), self.database, is_stopping) as index_writer:
+        with _index_writer(self.directory.current(), self.database, is_stopping) as index_writer:
             while rows := self._waiting():
                 pages = _take_in(index_writer, self.database, rows, self.done.pages, progress)
                 index_writer.commit()
@@ -162,6 +163,7 @@ class _Drain:
                 if self.deadline is not None and self.clock.monotonic() >= self.deadline:
                     with self.database.read() as session:
                         return not queries.waiting(session, limit=1)
+            # Only here, with nothing left to take in.
             index_writer.caught_up()
         return True
 
@@ -170,29 +172,31 @@ class _Drain:
             return queries.waiting(session, limit=_OUTBOX_AT_ONCE)
 
     def _strike(self, rows: list[SearchOutbox]) -> None:
-        _strike_out(self.database, self.place, self.clock, [row.id for row in rows])
+        _strike_out(self.database, self.directory, self.clock, [row.id for row in rows])
         self.done.changes += len(rows)
 
 
-def _strike_out(database: Database, place: IndexDirectory, clock: Clock, ids: list[int]) -> None:
+def _strike_out(database: Database, directory: IndexDirectory, clock: Clock, ids: list[int]) -> None:
     """Strike out what was taken in; IndexElsewhere, and it goes on waiting, if another index has the outbox by now."""
     with database.write() as session:
+        # In the transaction that strikes out: between a look and the deletion another index might take the outbox over.
         held = queries.outbox_owner(session, for_update=True)
-        if held is not None and held.owner.identity != place.identity():
+        if held is not None and held.owner.identity != directory.identity():
             raise IndexElsewhere(held.owner.home, held.owner.host)
         queries.taken_in(session, ids)
+        # Not with every batch: the row would be written thousands of times for one drain.
         if held is not None and clock.now() - held.seen_at >= _BEAT:
             queries.take_outbox(session, held.owner, now=clock.now(), expected=held.owner)
 
 
-def demand_outbox(session: Session, place: IndexDirectory, clock: Clock | None = None) -> None:
+def demand_outbox(session: Session, directory: IndexDirectory, clock: Clock | None = None) -> None:
     """Refuse, with IndexElsewhere, an outbox that another data directory's index takes in.
 
-    Rows are struck out by who takes them in: two indexes on one database would each get half of them. With a clock, an
-    index that cannot be seen from here and has left changes waiting for an hour is passed over: it may be taken over.
+    With a clock, an index that cannot be seen from here and has left changes waiting for an hour may be taken over.
     """
+    # Rows are struck out by the index that takes them in: two indexes on one database would each get half of them.
     held = queries.outbox_owner(session)
-    if held is None or held.owner.identity == place.identity():
+    if held is None or held.owner.identity == directory.identity():
         return
     owner = held.owner
     gone = is_gone(owner.home, owner.machine, owner.identity)
@@ -203,19 +207,19 @@ def demand_outbox(session: Session, place: IndexDirectory, clock: Clock | None =
         raise IndexElsewhere(owner.home, owner.host)
 
 
-def _own_outbox(database: Database, place: IndexDirectory, clock: Clock, *, by_force: bool) -> None:
+def _own_outbox(database: Database, directory: IndexDirectory, clock: Clock, *, by_force: bool) -> None:
     """Make the outbox this index's, under the writer's lock; IndexElsewhere if it is another's, unless by force."""
-    ours = queries.OutboxOwner(place.identity(), *place.address())
+    ours = queries.OutboxOwner(directory.identity(), *directory.address())
     while True:
         with database.read() as session:
             held = queries.outbox_owner(session)
             if not by_force:
-                demand_outbox(session, place, clock)
+                demand_outbox(session, directory, clock)
         if held is not None and held.owner == ours and clock.now() - held.seen_at < _BEAT:
             return
         if held is not None and held.owner.identity != ours.identity:
             # Before the outbox is ours: a death in between must not leave an index that lacks what the other took in.
-            place.discard()
+            directory.discard()
         with database.write() as session:
             if queries.take_outbox(session, ours, now=clock.now(), expected=None if held is None else held.owner):
                 return
@@ -224,6 +228,7 @@ def _own_outbox(database: Database, place: IndexDirectory, clock: Clock, *, by_f
 def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_stopping: Stopping) -> Drained:
     """Make an index where there is none; changes that waited before it began are in it, later ones go on waiting."""
     with database.read() as session:
+        # Before the rebuild begins: what is added while it runs may or may not be in it, and goes on waiting.
         waited = queries.waiting_ids(session)
     pages = rebuild(database, home, clock, progress=progress, is_stopping=is_stopping, by_force=False)
     for start in range(0, len(waited), _STRUCK_AT_ONCE):
@@ -235,7 +240,7 @@ def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_
 def _take_in(
     index_writer: SearchWriter, database: Database, rows: list[SearchOutbox], pages: int, progress: Progress
 ) -> int:
-    """Bring the changes of some outbox rows to the scribe; return how many pages were taken in altogether."""
+    """Bring the changes of some outbox rows to the index writer; return how many pages were taken in altogether."""
     # Documents first: those of new pages are then known and not taken in a second time with them.
     changed = {int(doc) for row in rows if row.kind == "documents" for doc in row.refs.get("ids", ())}
     if changed:
@@ -257,6 +262,7 @@ def _range(
         index_writer.check()
         with database.read() as session:
             found = queries.pages_between(session, first, last, limit=_PAGES_AT_ONCE)
+        # An id range is replaced whole: ids between the last page found and the end hold no page any more.
         until = found[-1].id if len(found) == _PAGES_AT_ONCE else last
         index_writer.pages(first, until, found)
         pages += len(found)
@@ -269,10 +275,10 @@ def _range(
 
 def take_over_signals(database: Database, home: Path) -> None:
     """Bring the signals of the link graph into the index; IndexBusy if another process writes it, IndexElsewhere."""
-    place = IndexDirectory(home)
+    directory = IndexDirectory(home)
     with database.read() as session:
-        demand_outbox(session, place)
-    with place.writing(), _index_writer(place.current(), database) as index_writer:
+        demand_outbox(session, directory)
+    with directory.writing(), _index_writer(directory.current(), database) as index_writer:
         index_writer.signals()
         index_writer.commit()
 
@@ -294,28 +300,29 @@ def rebuild(
     directory refuses then. IndexBusy if another process writes the index. Not `by_force`, IndexElsewhere if another
     index has the changes.
     """
-    place = IndexDirectory(home)
+    directory = IndexDirectory(home)
     pages = 0
 
-    def told(count: int) -> None:
+    def on_progress(count: int) -> None:
         # An index in the making strikes nothing out for long, and is not to be taken for one that is gone.
-        _own_outbox(database, place, clock, by_force=False)
+        _own_outbox(database, directory, clock, by_force=False)
         progress(count)
 
-    with place.writing():
-        _own_outbox(database, place, clock, by_force=by_force)
-        folder = place.fresh()
+    with directory.writing():
+        _own_outbox(database, directory, clock, by_force=by_force)
+        folder = directory.fresh()
         try:
             with _index_writer(folder, database, is_stopping) as index_writer:
                 with database.read() as session:
                     bounds = queries.id_bounds(session)
                 if bounds is not None:
-                    pages = _range(index_writer, database, bounds, 0, told, every=_COMMIT_REBUILD)
+                    pages = _range(index_writer, database, bounds, 0, on_progress, every=_COMMIT_REBUILD)
                 index_writer.signals()
                 index_writer.commit()
         except BaseException:
+            # The next rebuild begins anew: half a generation only takes room.
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        place.swap(folder)
+        directory.swap(folder)
     _log.info("search.rebuilt", pages=pages)
     return pages

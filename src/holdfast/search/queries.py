@@ -107,18 +107,18 @@ def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRo
     return [DocumentRow._make(row) for row in session.execute(statement)]
 
 
+# The row that says whose the outbox is; changes are numbered from 1 on.
 _OWNER = 0
-"""The row that says whose the outbox is; changes are numbered from 1 on."""
 
 
 class OutboxOwner(NamedTuple):
     """The index that takes in the changes of this database."""
 
     identity: str
-    """The word that stands in its data directory."""
+    """The random id in its data directory."""
     home: str
     host: str
-    """What its machine was called: to be told, nothing goes by it."""
+    """What its machine was called: only for messages."""
     machine: str
     """What its process saw of which kernel."""
 

@@ -49,37 +49,37 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
-    """All of these."""
+class And:
+    """All of these must hold."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
-    """Any of these."""
+class Or:
+    """Any of these must hold."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Without:
-    """Not this."""
+class Not:
+    """This must not hold."""
 
     part: Node
 
 
-Node = Term | Both | Either | Without
+Node = Term | And | Or | Not
 
 
-_SMALL_WORDS: Final = (
+_STOP_WORD_LIST: Final = (
     "about after all also and any are been but can could did does for from had has have her his how into its may more"
     " most not our out should some such than that the their them then there these they this was were what when where"
     " which who why will with would you your"
     " aux avec ces cette comment dans des donc elle elles est leur leurs les mais mes mon nos notre nous ont ou par pas"
     " pour pourquoi quand que quel quelle quelles quels qui quoi sans ses sont sur tes ton une vos votre vous"
 )
-_SMALL: Final = frozenset(words_of(_SMALL_WORDS))
+_STOP_WORDS: Final = frozenset(words_of(_STOP_WORD_LIST))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +89,9 @@ class Words:
     words: tuple[str, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
 
-    def telling(self) -> Words:
-        """Return these without the small words of English and French that say nothing; all of them if nothing else."""
-        kept = tuple(word for word in self.words if word not in _SMALL)
+    def without_stop_words(self) -> Words:
+        """Return these without the stop words of English and French; all of them if there is nothing else."""
+        kept = tuple(word for word in self.words if word not in _STOP_WORDS)
         return Words(words=kept, phrases=self.phrases) if kept else self
 
     @property
@@ -120,22 +120,23 @@ class ParsedQuery:
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _FIELDED = re.compile(r"(title|snippet|url):", re.IGNORECASE)
 _OPERATOR = re.compile(r"(?<!\S)(?:and|or|not)(?!\S)", re.IGNORECASE)
-_LOUD = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?:title|snippet|url):", re.IGNORECASE)
-_SHOUTED = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?i:title|snippet|url):")
+_SYNTAX = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?:title|snippet|url):", re.IGNORECASE)
+_CERTAIN_SYNTAX = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?i:title|snippet|url):")
 
 
-def understand(text: str) -> ParsedQuery:
+def parse_query(text: str) -> ParsedQuery:
     """Return what a query means; any string has a meaning."""
+    # Cut before and after: tidying may make a text shorter, and must not be given a megabyte.
     clean = tidy(text[: 4 * MAX_QUERY_CHARS])[:MAX_QUERY_CHARS].strip()
     if not clean:
         return ParsedQuery(text="", intent=Intent.BROWSE)
     words = plain(clean)
     if (address := _address(clean)) is not None:
         named = "://" in clean or clean.lower().startswith(("www.", "url:"))
-        return ParsedQuery(text=clean, intent=Intent.URL, groups=variants(address), words=words, certain=named)
-    if _LOUD.search(clean) and (tree := _tree(clean)) is not None:
-        shouted = _SHOUTED.search(clean) is not None
-        return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words, certain=shouted)
+        return ParsedQuery(text=clean, intent=Intent.URL, groups=group_hashes(address), words=words, certain=named)
+    if _SYNTAX.search(clean) and (tree := _tree(clean)) is not None:
+        is_certain = _CERTAIN_SYNTAX.search(clean) is not None
+        return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words, certain=is_certain)
     return ParsedQuery(text=clean, intent=Intent.PLAIN, words=words)
 
 
@@ -154,7 +155,7 @@ def _address(text: str) -> Url | None:
         return None
 
 
-def variants(address: Url) -> tuple[int, ...]:
+def group_hashes(address: Url) -> tuple[int, ...]:
     """Return the hashes of a group's four spellings: http and https, with and without `www.`; its own comes first."""
     rest = address.group.partition("://")[2]
     bare = rest.removeprefix("www.")
@@ -218,7 +219,8 @@ def _tokens(text: str) -> list[_Token]:
         if kind == "word" and _OPERATOR.fullmatch(value) and not (found and found[-1].kind == "field"):
             kind, value = "operator", value.upper()
         if kind == "minus" and at == match.start("minus") and found and found[-1].kind in ("word", "quoted", "field"):
-            kind, value = "word", "-"  # glued to what stands before it: part of a word, not an operator
+            # Glued to what comes before it: part of a word, not an operator.
+            kind, value = "word", "-"
         found.append(_Token(kind, _ESCAPED.sub(r"\1", value) if kind == "quoted" else value))
         at = match.end()
         if len(found) > MAX_TOKENS:
@@ -233,7 +235,7 @@ class _Parser:
         self._tokens, self._at, self._terms = tokens, 0, 0
 
     def tree(self) -> Node:
-        node = self._either()
+        node = self._or()
         if self._at < len(self._tokens):
             raise _SyntaxError
         return node
@@ -248,33 +250,34 @@ class _Parser:
         self._at += 1
         return True
 
-    def _either(self) -> Node:
-        parts = [self._both()]
+    def _or(self) -> Node:
+        parts = [self._and()]
         while self._take("operator", "OR"):
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+            parts.append(self._and())
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
-    def _both(self) -> Node:
-        parts = [self._without()]
+    def _and(self) -> Node:
+        parts = [self._not()]
         while True:
             if not self._take("operator", "AND"):
                 token = self._next()
                 ends = token is None or (token.kind, token.text) in (("operator", "OR"), ("paren", ")"))
                 if ends:
                     break
-            parts.append(self._without())
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+            parts.append(self._not())
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
 
-    def _without(self) -> Node:
+    def _not(self) -> Node:
         negations = 0
+        # Two negations cancel out, as in `NOT -x`.
         while self._take("operator", "NOT") or self._take("minus", "-"):
             negations += 1
         node = self._primary()
-        return Without(node) if negations % 2 else node
+        return Not(node) if negations % 2 else node
 
     def _primary(self) -> Node:
         if self._take("paren", "("):
-            node = self._either()
+            node = self._or()
             if not self._take("paren", ")"):
                 raise _SyntaxError
             return node
@@ -297,6 +300,7 @@ class _Parser:
 def _tree(text: str) -> Node | None:
     try:
         return _Parser(_tokens(text)).tree()
+    # What cannot be read as a boolean query is plain text: a search box has no error for a stray parenthesis.
     except _SyntaxError:
         return None
 
@@ -306,7 +310,7 @@ def wanted_terms(node: Node) -> list[Term]:
     match node:
         case Term():
             return [node]
-        case Without():
+        case Not():
             return []
-        case Both(parts) | Either(parts):
+        case And(parts) | Or(parts):
             return [term for part in parts for term in wanted_terms(part)]

@@ -1,7 +1,7 @@
 """Scores: how well a capture answers, from its text and from what is known of its page. Pure arithmetic on columns.
 
 The text's share is its BM25 score over the best one found, so it lies between 0 and 1 and the other parts are hints of
-known size beside it. Coefficients follow 1.6 of the facts: v1 is flat, v2 and v3 go by the query's breadth; every
+known size beside it. Of the coefficients v1 is flat, v2 and v3 go by the query's breadth; every
 signal of the link graph is brought to 0..1 (a hundred in-links are 1), so a coefficient is the most it can do.
 """
 
@@ -101,11 +101,11 @@ _TABLE: Final = {
     ),
 }
 _DAY_MICROS: Final = 86_400_000_000
+# Slashes beyond this do not count: a deep page is deep.
 _DEEPEST: Final = 8
-"""Slashes beyond this do not count: a deep page is deep."""
 _FULL: Final = float(np.log(101.0))
+# A week is as fresh as it gets.
 _FRESHEST: Final = float(np.log(1 + 365 / 7))
-"""A week is as fresh as it gets."""
 
 
 def breadth_of(question: ParsedQuery) -> Breadth:
@@ -121,10 +121,10 @@ def coefficients(ranking: Ranking, breadth: Breadth) -> Coefficients:
     return _V1 if ranking is Ranking.V1 else _TABLE[ranking, breadth]
 
 
+# Between two statuses; no score is as large. Small enough that a 32-bit number still tells scores apart.
 _STATUS_STEP: Final = 8.0
-"""Between two statuses; no score is as large. Small enough that a 32-bit number still tells scores apart."""
+# By class of status: 2xx before 3xx, then unknown, then errors.
 _QUALITY: Final = np.array([0, -1, 2, 1, -1, -1], np.float32)
-"""By class of status: 2xx before 3xx, then unknown, then errors (HA-059)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +139,8 @@ class PageWorth:
     """All of it and the order of statuses, added up for each capture: one look-up a result."""
 
 
-def standing(columns: Columns, weights: Coefficients, *, now_micros: int) -> PageWorth:
-    """Return the standing of all pages; made once for a view and a set of coefficients."""
+def page_worth(columns: Columns, weights: Coefficients, *, now_micros: int) -> PageWorth:
+    """Return what all pages are worth; made once for a view and a set of coefficients."""
     flags = columns.url_flags
     by_address: dict[str, Floats] = {
         "queryPenalty": ((flags & HAS_QUERY) != 0) * np.float32(weights.query),
@@ -156,6 +156,7 @@ def standing(columns: Columns, weights: Coefficients, *, now_micros: int) -> Pag
     for part in by_address.values():
         whole += part
     by_row = whole[columns.url] + archived[columns.doc] + recency[columns.month]
+    # The class of status outweighs every score: an error page never comes before a page.
     by_row += (_QUALITY * np.float32(_STATUS_STEP))[columns.profiles["status"]][columns.profile]
     return PageWorth(
         weights=weights,
@@ -173,11 +174,13 @@ def quality(columns: Columns, rows: Rows) -> Floats:
 
 
 def _share(signal: Floats) -> Floats:
+    # By logarithm: the hundredth link says less than the first.
     return np.minimum(np.log1p(signal) / np.float32(_FULL), 1).astype(np.float32)
 
 
 def _recency(columns: Columns, weights: Coefficients, now_micros: int) -> Floats:
     """Return what the month of a capture adds, by month."""
+    # By month, not by capture: a few hundred values serve millions of rows.
     months = int(columns.month.max()) + 1 if len(columns) else 1
     starts = np.arange(months).astype("datetime64[M]").astype("datetime64[us]").astype(np.int64)
     days = np.maximum((now_micros - starts) / _DAY_MICROS, 7)

@@ -1,27 +1,35 @@
-"""What a reader has open: one generation of the index and the columns that belong to it, followed as they change.
+"""What a reader has open: one generation of the index, the columns that belong to it, and what was worked out on them.
 
 A look at the manifest costs a few microseconds. Small changes are taken over before the answer, large ones beside it:
-the old view serves until the new one is built. It refuses nothing; without an index it is empty.
+the old view serves until the new one is built. Without an index the view is empty. What is cached can be worked out
+anew and is thrown away with its view; each cache has a bound, whatever is asked for (decision 0028).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+from cachetools import LRUCache
+from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.clock import Clock
+from holdfast.search import counting, queries, ranking
 from holdfast.search import segments as disk
 from holdfast.search.columns import Columns, build
 from holdfast.search.directory import IndexDirectory
 from holdfast.search.engine import IndexBroken, IndexReader
+from holdfast.search.ranking import Coefficients, PageWorth
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.search.writer import read_signals
+from holdfast.withdrawals.visibility import Mark, withdrawal_mark
 
 _EMPTY: Final = Segment(
     name="",
@@ -31,11 +39,11 @@ _EMPTY: Final = Segment(
     cleared=np.empty((0, 2), np.int64),
     strings=b"",
 )
+# A view that took less to build is built again before the answer: what was just taken in is found at once.
 _INLINE_S: Final = 0.1
-"""A view that took less to build is built again before the answer: what was just taken in is found at once."""
+# Otherwise the next build waits 25 times what the last one took (1 s a million captures): following then costs one
+# request in 25 some time, below what a 95th percentile sees.
 _REST: Final = 25.0
-"""Otherwise the next build waits 25 times what the last one took (1 s a million captures): following then costs one
-request in 25 some time, below what a 95th percentile sees."""
 
 _log = log.get(room="search")
 
@@ -71,6 +79,7 @@ def _open_view(folder: Path, before: View | None) -> View:
     manifest = disk.read_manifest(folder)
     same = before is not None and before.folder == folder
     known = before.segments if before is not None and same else {}
+    # Segments never change: those of the view before are mapped already.
     segments = {name: known.get(name) or disk.load(folder, name) for name in manifest.segments}
     columns = build([_EMPTY, *segments.values()], read_signals(folder, manifest))
     reader = before.reader if before is not None and same else None
@@ -86,11 +95,11 @@ def _nothing(_view: View) -> None:
 
 
 class ReaderCache:
-    """Hands out the newest view; safe to ask from several threads."""
+    """Gives the newest view; safe to ask from several threads."""
 
     def __init__(self, home: Path, clock: Clock, *, prepare: Callable[[View], None] = _nothing) -> None:
         """`prepare` works out what requests will ask of a view that is built beside them, before they get it."""
-        self._place, self._clock, self._prepare = IndexDirectory(home), clock, prepare
+        self._directory, self._clock, self._prepare = IndexDirectory(home), clock, prepare
         self._lock = threading.Lock()
         self._view: View | None = None
         self._cost_s = 0.0
@@ -103,27 +112,31 @@ class ReaderCache:
         view = self._view
         if view is not None and mark == self._seen:
             return view
+        # A small archive is followed before the answer, so that what was just taken in is found at once.
         if view is None or wait or self._cost_s < _INLINE_S:
             with self._lock:
                 return self._renew(mark, _nothing)
+        # The lock is taken here and released by the thread: a second request must not start a second build.
         if self._clock.monotonic() - self._built_at > _REST * self._cost_s and self._lock.acquire(blocking=False):
             threading.Thread(target=self._renew_beside, args=(mark,), name="search view", daemon=True).start()
         return view
 
     def _mark(self) -> tuple[str, int, int]:
-        folder = self._place.current()
+        folder = self._directory.current()
         try:
             found = (folder / "manifest.json").stat()
         except FileNotFoundError:
             return str(folder), 0, 0
+        # The inode, too: a manifest is replaced by a rename, and two within one tick of the clock have the same time.
         return str(folder), found.st_mtime_ns, found.st_ino
 
     def _renew(self, mark: tuple[str, int, int], prepare: Callable[[View], None]) -> View:
         if self._view is not None and mark == self._seen:
             return self._view
         started = self._clock.monotonic()
-        view = open_view(self._place.current(), self._view)
+        view = open_view(self._directory.current(), self._view)
         prepare(view)
+        # The mark was read before the view was opened: if the index moved on meanwhile, the next question looks again.
         self._view, self._seen = view, mark
         self._built_at = self._clock.monotonic()
         self._cost_s = self._built_at - started
@@ -132,8 +145,122 @@ class ReaderCache:
     def _renew_beside(self, mark: tuple[str, int, int]) -> None:
         try:
             self._renew(mark, self._prepare)
-        except Exception as exc:  # the old view goes on serving; the next question tries again
+        # The old view goes on serving; the next question tries again.
+        except Exception as exc:
             self._built_at = self._clock.monotonic()
             _log.warning("search.view_failed", error=str(exc))
         finally:
             self._lock.release()
+
+
+# Rows that kept results may hold altogether: some 40 MB.
+_ROWS: Final = 2_000_000
+# Rows that a kept result counts for at least: one that found nothing takes memory too, and there is no end of them.
+_LEAST_ROWS: Final = 1_000
+# One for each version of the ranking and breadth of a query: there are seven.
+_PAGE_WORTHS: Final = 8
+# Of marks that say which documents each source has: a byte a document and source.
+_MARKED_BYTES: Final = 64_000_000
+
+Gate = npt.NDArray[np.uint8]
+
+
+class Sized(Protocol):
+    """Something that says how many rows it holds."""
+
+    @property
+    def size(self) -> int:
+        """How many rows it holds."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=Sized)
+
+
+def _weight(kept: Sized) -> int:
+    return max(_LEAST_ROWS, kept.size)
+
+
+def _bytes(marks: npt.NDArray[np.bool_]) -> int:
+    return marks.nbytes
+
+
+class ResultCache(Generic[Kept]):
+    """What was worked out on one view; safe for several threads, two of which may now and then do the same work."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        rows, documents = len(view.columns), len(view.columns.documents.keys) + 1
+        self._lock = threading.Lock()
+        self._page_worths: LRUCache[tuple[Coefficients, int], PageWorth] = LRUCache(_PAGE_WORTHS)
+        self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
+        self._gate: tuple[Mark, Gate] | None = None
+        self._hidden: Counter[int] = Counter()
+        self._owned: counting.Owned | None = None
+        # The count of everything, as captures and as pages, is always worth keeping.
+        self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
+
+    def page_worth(self, weights: Coefficients, now_micros: int) -> PageWorth:
+        """Return what pages are worth by themselves under these coefficients, today."""
+        # By day: what is fresh moves with the date, and nothing else in it does.
+        key = (weights, now_micros // 86_400_000_000)
+        with self._lock:
+            found = self._page_worths.get(key)
+        if found is None:
+            found = ranking.page_worth(self.view.columns, weights, now_micros=now_micros)
+            with self._lock:
+                # Yesterday's would only push out those of today.
+                for old in [known for known in self._page_worths if known[1] != key[1]]:
+                    del self._page_worths[old]
+                self._page_worths[key] = found
+        return found
+
+    def documents_of(self, source: int) -> npt.NDArray[np.bool_]:
+        """Return which documents a source has captured."""
+        with self._lock:
+            found = self._documents.get(source)
+        if found is None:
+            found = counting.documents_of(self.view.columns, source)
+            with self._lock:
+                self._documents[source] = found
+        return found
+
+    def owned(self) -> counting.Owned:
+        """Return the rows of every profile and host."""
+        found = self._owned
+        if found is None:
+            found = self._owned = counting.owned_rows(self.view.columns)
+        return found
+
+    def gate(self, session: Session) -> tuple[Mark, Gate]:
+        """Return what each row may pass, with a mark that changes when something is withdrawn or lifted."""
+        # Asked for every search: what was withdrawn a moment ago must not be in the next answer.
+        mark = withdrawal_mark(session)
+        known = self._gate
+        if known is not None and known[0] == mark:
+            return known
+        hidden = self.view.columns.rows_of_ids(np.array(queries.withdrawn_ids(session), np.int64))
+        self._hidden = Counter(self.view.columns.group[hidden].tolist())
+        found = self._gate = (mark, counting.gates(self.view.columns, hidden))
+        return found
+
+    def hidden_in(self, group: int) -> int:
+        """Return how many captures of a page (by the place of its group) were withdrawn when the gate was last set."""
+        return self._hidden[group]
+
+    def result(self, key: Hashable, work: Callable[[], Kept]) -> Kept:
+        """Return what this work gave the last time, or do it; the longest unused results are forgotten."""
+        with self._lock:
+            known = self._results.get(key)
+        if known is not None:
+            return known
+        # Outside the lock: a search takes up to a second, and others must not wait for it.
+        found = work()
+        with self._lock:
+            self._results[key] = found
+        return found
+
+    @property
+    def kept(self) -> int:
+        """How many results are kept."""
+        return len(self._results)

@@ -32,10 +32,10 @@ Ranges = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int64]
 FoundKeys = npt.NDArray[np.bool_]
 
+# In each file whose tables are in the order of their keys.
 _ORDERED: Final = "ordered.npy"
-"""In each file whose tables are in the order of their keys."""
+# Of a file in a zip: what matters is how long the name and the extra fields behind it are.
 _LOCAL_HEADER: Final = struct.Struct("<26xHH")
-"""Of a file in a zip: what matters is how long the name and the extra fields behind it are."""
 
 ROW: Final = np.dtype(
     [
@@ -127,6 +127,7 @@ def write_manifest(folder: Path, manifest: SegmentManifest) -> None:
         "segments": manifest.segments,
         "signals": manifest.signals,
     }
+    # First the manifest, then the old files: a reader that follows the old one finds its files or looks again.
     write_safely(folder / "manifest.json", json.dumps(fields).encode())
     kept = {f"{name}{end}" for name in manifest.segments for end in (".npz", ".strings")} | {manifest.signals}
     for path in folder.iterdir():
@@ -142,6 +143,7 @@ def write_safely(path: Path, content: bytes) -> None:
         out.write(content)
         out.flush()
         os.fsync(out.fileno())
+    # A rename is atomic, and lasts only once the folder is synced, too.
     fresh.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -258,7 +260,8 @@ def cleared_by(ids: npt.NDArray[np.int64], ranges: Ranges) -> npt.NDArray[np.boo
 
 def join_ranges(ranges: Ranges) -> Ranges:
     """Return the ranges sorted, those that touch made one."""
-    if not len(ranges):  # a withdrawal speaks for no range of its own
+    # A withdrawal speaks for no range of its own.
+    if not len(ranges):
         return ranges
     ordered = ranges[np.argsort(ranges[:, 0], kind="stable")]
     ends = np.maximum.accumulate(ordered[:, 1])
@@ -307,10 +310,12 @@ def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
     cleared = [segment.cleared for segment in segments]
     return Segment(
         name=name,
+        # Rows that a newer segment cleared are dropped here: merging is when space is freed.
         rows=sorted_rows(living_rows(segments)),
         addresses=addresses,
         documents=documents,
         strings=b"".join(pieces),
+        # There is nothing older that a range could still clear.
         cleared=np.empty((0, 2), np.int64) if oldest else join_ranges(np.concatenate(cleared)),
     )
 
@@ -339,6 +344,7 @@ def merge_plan(weights: Sequence[int], *, factor: int = 4, most: int = 12) -> in
     """
     count = 1
     size = weights[-1] if weights else 0
+    # Like a log-structured merge: sizes grow by a factor, so each entry is copied a few times however long it goes on.
     while count < len(weights) and (weights[-count - 1] < factor * size or len(weights) - count >= most):
         count += 1
         size += weights[-count]

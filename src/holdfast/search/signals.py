@@ -30,15 +30,15 @@ DAMPING: Final = 0.85
 ROUNDS: Final = 40
 TOLERANCE: Final = 1e-8
 _CHUNK: Final = 100_000
+# Rows of one transaction: far below the half second that a writer may hold SQLite.
 _WRITE: Final = 2_000
-"""Rows of one transaction: far below the half second that a writer may hold SQLite."""
 
+# Share by which a rank must move to be written: the order of results goes by its logarithm.
 _MOVED: Final = 0.01
-"""Share by which a rank must move to be written: the order of results goes by its logarithm."""
+# Microseconds between two computations while the archive grows fast.
 _SOON: Final = 60 * 1_000_000
-"""Microseconds between two computations while the archive grows fast."""
+# And while it hardly grows.
 _LATE: Final = 24 * 3_600 * 1_000_000
-"""And while it hardly grows."""
 
 _log = log.get(room="search")
 
@@ -61,7 +61,9 @@ def graph_of(chunks: Iterable[Sequence[tuple[int, int]]]) -> Graph:
     kept = np.empty((0, 2), np.int64)
     for chunk in chunks:
         fresh = np.array(chunk, np.int64).reshape(-1, 2)
+        # A page does not recommend itself.
         fresh = fresh[fresh[:, 0] != fresh[:, 1]]
+        # After every chunk, so that memory goes by distinct links and not by captures.
         kept = _distinct(np.concatenate((kept, fresh)))
     pages, places = np.unique(kept, return_inverse=True)
     pairs = places.reshape(-1, 2).astype(np.int32)
@@ -86,6 +88,7 @@ def pagerank(graph: Graph) -> npt.NDArray[np.float64]:
     rank = np.full(count, 1.0 / count)
     for _ in range(ROUNDS):
         given = np.bincount(graph.targets, weights=(rank * share)[graph.sources], minlength=count)
+        # Pages without links would swallow their rank, and the sum would shrink with every round.
         lost = rank[out == 0].sum() / count
         fresh = (1 - DAMPING) / count + DAMPING * (given + lost)
         moved = float(np.abs(fresh - rank).sum())
@@ -108,7 +111,7 @@ def recompute(database: Database, clock: Clock, *, check: Callable[[], None] = l
     """Compute all signals anew and write those that are others now; return how many pages have any.
 
     Readers see old and new ones mixed until it is done; the search index takes them over afterwards
-    (`drain.take_over_signals`). `check` is called between two pieces of work; what it raises ends the work.
+    (`outbox.take_over_signals`). `check` is called between two pieces of work; what it raises ends the work.
     """
     with database.read() as session:
         graph = graph_of(_checked(queries.links(session, chunk=_CHUNK), check))
@@ -152,6 +155,7 @@ def _differs(row: SignalRow, known: SignalRow | None) -> bool:
     """Return whether a page's signals are worth writing: every rank moves a little with every link."""
     if known is None or (row.inlinks, row.outlinks) != (known.inlinks, known.outlinks):
         return True
+    # Written all, every row of the table would be written anew after every crawl.
     return abs(row.pagerank - known.pagerank) > _MOVED * known.pagerank
 
 
@@ -171,17 +175,18 @@ def refresh(
     So each link is read a few times however long the archive grows. False too if another process is at it, if the index
     is kept elsewhere, if there are more than `most` pages, or if it was told to stop.
     """
-    place, note = IndexDirectory(home), home / "search" / "link-signals.json"
+    directory, note = IndexDirectory(home), home / "search" / "link-signals.json"
     try:
         with database.read() as session:
-            demand_outbox(session, place)
+            demand_outbox(session, directory)
             figure = queries.links_figure(session)
         now = to_micros(clock.now())
         if (most is not None and figure > most) or not is_due(_noted(note), figure, now):
             return False
-        place.folder.mkdir(parents=True, exist_ok=True)
-        with alone(place.folder / "link-signals.lock", IndexBusy("another process computes the link signals")):
+        directory.folder.mkdir(parents=True, exist_ok=True)
+        with alone(directory.folder / "link-signals.lock", IndexBusy("another process computes the link signals")):
             pages = recompute(database, clock, check=checked(is_stopping))
+            # Before the note: a death in between computes them once more, and nothing is missed.
             take_over_signals(database, home)
             write_safely(note, json.dumps(_State(figure, now)._asdict()).encode())
     except (IndexBusy, IndexElsewhere, Interrupted):
@@ -195,6 +200,7 @@ def is_due(state: tuple[int, int] | None, figure: int, now: int) -> bool:
     if state is None:
         return figure > 0
     before, at = state
+    # A clock that was set back must not stop it for years.
     waited, moved = abs(now - at), abs(figure - before)
     return moved > 0 and waited >= (_SOON if moved * 10 >= before else _LATE)
 

@@ -15,13 +15,59 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.clock import Clock
+from holdfast.errors import Unavailable
 from holdfast.search.columns import Columns, Floats, Numbering, Rows
 from holdfast.search.engine import IndexReader
-from holdfast.search.query import Both, Either, Field, Node, Term, Without, wanted_terms
-from holdfast.search.result_cache import CHECKED, Budget
+from holdfast.search.query import And, Field, Node, Not, Or, Term, wanted_terms
 
+CANDIDATES: Final = 200_000
+"""Documents and addresses that the substrings of one search may read altogether: about 150 ms of them."""
+CHECKED: Final = 50_000
+"""Captures whose title, snippet and address are looked at one by one for one term, where an index cannot decide."""
+CHECKS: Final = 600_000
+"""Texts that one search may look at so altogether: about half a second of them."""
+SECONDS: Final = 10.0
+"""No search that fits the work takes a tenth of it on an idle machine; beyond, the machine has too much to do."""
+
+
+class SearchTooLong(Unavailable):
+    """A search used up its time before it found anything to show."""
+
+    code = "search_too_long"
+
+
+class Budget:
+    """Counts what one search spends; of one thread."""
+
+    def __init__(
+        self, clock: Clock, *, candidates: int = CANDIDATES, checks: int = CHECKS, seconds: float = SECONDS
+    ) -> None:
+        self._clock, self._left = clock, candidates
+        self._until = clock.monotonic() + seconds
+        self.checks_left = checks
+        """Texts that may still be looked at one by one."""
+        self.spent = 0
+        """Entries of the index and words of the vocabulary that were read."""
+
+    def grant(self, wanted: int) -> int:
+        """Return how many entries may be read now, of so many wanted; SearchTooLong if the time is up."""
+        self.check()
+        return max(0, min(wanted, self._left))
+
+    def spend(self, entries: int) -> None:
+        """Note that so many entries were read."""
+        self.spent += entries
+        self._left -= entries
+
+    def check(self) -> None:
+        """Refuse to go on when the time is up."""
+        if self._clock.monotonic() >= self._until:
+            raise SearchTooLong("this search takes too long here; ask for fewer or longer words, or try again later")
+
+
+# Documents or addresses that are read for one term and field.
 _EACH: Final = 50_000
-"""Documents or addresses that are read for one term and field."""
 _GRAM: Final = 3
 _WEIGHTS: Final = {Field.TITLE: 3.0, Field.URL: 2.0, Field.SNIPPET: 1.0}
 
@@ -38,8 +84,8 @@ class RowSet:
     """False if rows are missing; then it is never a complement."""
 
 
+# A set of more than this share of all rows is handled as one mark a row: sorting it would take ten times as long.
 _DENSE: Final = 16
-"""A set of more than this share of all rows is handled as one mark a row: sorting it would take ten times as long."""
 
 
 def _joined(parts: Sequence[Rows], size: int) -> Rows:
@@ -56,7 +102,7 @@ def _marks(parts: Sequence[Rows], size: int) -> Keep:
     return marks
 
 
-def both(a: RowSet, b: RowSet, size: int) -> RowSet:
+def intersection(a: RowSet, b: RowSet, size: int) -> RowSet:
     """Return what stands in both sets, of so many rows altogether."""
     if a.complement and b.complement:
         return RowSet(_joined([a.rows, b.rows], size), True)
@@ -71,16 +117,16 @@ def both(a: RowSet, b: RowSet, size: int) -> RowSet:
     return RowSet(few.rows[_marks([many.rows], size)[few.rows]])
 
 
-def negated(a: RowSet) -> RowSet:
+def inverse(a: RowSet) -> RowSet:
     """Return all other rows."""
     return RowSet(a.rows, not a.complement)
 
 
-def either(a: RowSet, b: RowSet, size: int) -> RowSet:
+def union(a: RowSet, b: RowSet, size: int) -> RowSet:
     """Return what stands in one set or the other, of so many rows altogether."""
     if not a.complement and not b.complement:
         return RowSet(_joined([a.rows, b.rows], size))
-    return negated(both(negated(a), negated(b), size))
+    return inverse(intersection(inverse(a), inverse(b), size))
 
 
 class Substrings:
@@ -89,9 +135,9 @@ class Substrings:
     def __init__(self, reader: IndexReader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
         self._reader, self._columns, self._budget, self._each = reader, columns, budget, each
         self._places: dict[tuple[str, Field], tuple[Rows, bool]] = {}
+        # Which texts of a field were looked at for a term, in order, and which of them hold it: as large as the looks
+        # that a search has; a mark for each text and term would grow with the archive.
         self._looked_at: dict[tuple[str, Field], tuple[Rows, Keep]] = {}
-        """Which texts of a field were looked at for a term, in order, and which of them hold it: as large as the looks
-        that a search has; a mark for each text and term would grow with the archive."""
 
     def places(self, text: str, field: Field) -> tuple[Rows, bool]:
         """Return documents (addresses, for a URL) whose text in this one field has the substring, and whether all."""
@@ -104,10 +150,12 @@ class Substrings:
         limit = self._budget.grant(self._each)
         if not limit:
             return np.empty(0, np.int32), False
+        # Trigrams allow more than is there (`abcd` where `abc` and `bcd` stand apart): each candidate is checked below.
         candidates = self._reader.substring(text, field, limit=limit)
         self._budget.spend(len(candidates.keys))
         found = self._numbering(field).known(candidates.keys)
-        if len(text) > _GRAM:  # a term that is no longer than a trigram needs no check: the trigram is the proof
+        # A term that is no longer than a trigram needs no check: the trigram is the proof.
+        if len(text) > _GRAM:
             found = self._columns.strings(field).holding(found, text.encode())
         return found, candidates.count <= len(candidates.keys)
 
@@ -130,36 +178,39 @@ class Substrings:
         match node:
             case Term():
                 return self.rows(node)
-            case Without(part):
+            case Not(part):
                 found = self.evaluate(part)
                 # The complement of what is read in part would hold rows that the query excludes.
-                return negated(found) if found.exact else self._newest_holding(node)
-            case Both(parts):
-                return self._both(parts)
-            case Either(parts):
+                return inverse(found) if found.exact else self._newest_holding(node)
+            case And(parts):
+                return self._intersection(parts)
+            case Or(parts):
                 sets = [self.evaluate(part) for part in parts]
-                joined = reduce(lambda a, b: either(a, b, size), sets)
+                joined = reduce(lambda a, b: union(a, b, size), sets)
                 if all(one.exact for one in sets):
                     return joined
                 return RowSet(self._listed(joined)[-CHECKED:] if joined.complement else joined.rows, exact=False)
 
-    def _both(self, parts: Sequence[Node]) -> RowSet:
+    def _intersection(self, parts: Sequence[Node]) -> RowSet:
         """Join what is exact; what is not is checked on the rows that this leaves."""
         sets = [(part, self.evaluate(part)) for part in parts]
+        # Exact sets first: what they leave is small enough to look at row by row.
         exact = [found for _, found in sets if found.exact]
         vague = [(part, found) for part, found in sets if not found.exact]
-        start = reduce(lambda a, b: both(a, b, len(self._columns)), exact) if exact else None
+        start = reduce(lambda a, b: intersection(a, b, len(self._columns)), exact) if exact else None
         if not vague:
-            assert start is not None  # a tree has parts
+            # A tree has parts, so one of the two lists is not empty.
+            assert start is not None
             return start
         if start is not None and not start.complement:
+            # The newest ones: rows are in the order of time.
             left, whole = start.rows[-CHECKED:], len(start.rows) <= CHECKED
         else:
             # What was not read at all, because the budget was used up, gives nothing to begin from.
             read = [found.rows for _, found in vague if len(found.rows)]
             left, whole = min(read, key=len) if read else self._newest(), False
             if start is not None:
-                left = both(RowSet(left), start, len(self._columns)).rows
+                left = intersection(RowSet(left), start, len(self._columns)).rows
             left = left[-CHECKED:]
         for part, _ in vague:
             checked = self._affordable(part, left)
@@ -189,11 +240,11 @@ class Substrings:
         match node:
             case Term():
                 return reduce(np.logical_or, [self._holds_in(node.text, field, rows) for field in _fields(node)])
-            case Without(part):
+            case Not(part):
                 return ~self._holds(part, rows)
-            case Both(parts):
+            case And(parts):
                 return reduce(np.logical_and, [self._holds(part, rows) for part in parts])
-            case Either(parts):
+            case Or(parts):
                 return reduce(np.logical_or, [self._holds(part, rows) for part in parts])
 
     def _holds_in(self, text: str, field: Field, rows: Rows) -> Keep:
@@ -201,6 +252,7 @@ class Substrings:
         unseen = self._unseen(text, field, owners)
         seen, hit = self._looked_at.get((text, field), _NOT_LOOKED_AT)
         if len(unseen):
+            # Counted by texts, not by time: the same query gives the same answer on a slow machine.
             self._budget.checks_left -= len(unseen)
             found = np.isin(unseen, self._columns.strings(field).holding(unseen, text.encode()), assume_unique=True)
             seen, hit = np.concatenate([seen, unseen]), np.concatenate([hit, found])
@@ -219,7 +271,8 @@ class Substrings:
     def _unseen(self, text: str, field: Field, owners: Rows) -> Rows:
         """Return which of these texts were not looked at for a term, each once."""
         asked = np.unique(owners)
-        asked = asked[asked < len(self._numbering(field).keys)]  # the others have no text to look at
+        # The others have no text to look at.
+        asked = asked[asked < len(self._numbering(field).keys)]
         seen, _ = self._looked_at.get((text, field), _NOT_LOOKED_AT)
         return asked[seen[_places_in(seen, asked)] != asked] if len(seen) else asked
 
@@ -245,6 +298,7 @@ class Substrings:
                 if term.field not in (Field.ANY, field):
                     continue
                 owner = columns.url if field is Field.URL else columns.doc
+                # One more than there are: rows without a document point behind the last.
                 hit = np.zeros(len(self._numbering(field).keys) + 1, np.float32)
                 hit[self.places(term.text, field)[0]] = weight
                 total += hit[owner[rows]]
@@ -268,7 +322,7 @@ def _terms(node: Node) -> list[Term]:
     match node:
         case Term():
             return [node]
-        case Without(part):
+        case Not(part):
             return _terms(part)
-        case Both(parts) | Either(parts):
+        case And(parts) | Or(parts):
             return [term for part in parts for term in _terms(part)]

@@ -117,6 +117,7 @@ class SearchWriter:
                 self._document(row, is_known=row.id in known or row.id in self._new_documents)
 
     def _begin(self) -> None:
+        # Before the first entry is added: a writer that dies later leaves it behind.
         if not self._mark.exists():
             self._mark.touch()
 
@@ -145,6 +146,7 @@ class SearchWriter:
         entry = IndexEntry(
             key=row.id, language=row.language, title=title, snippet=snippet, text=f"{text}\n{row.description or ''}"
         )
+        # Deleting first what is known to be new would only cost time.
         self._writer.add(entry, replace=self._replay or is_known)
         self._new_documents.add(row.id)
         folded_title, folded_snippet = fold(title).encode(), fold(snippet).encode()
@@ -180,6 +182,7 @@ class SearchWriter:
 
     def commit(self) -> None:
         """Put everything gathered in force; merge segments where it pays."""
+        # The order makes a crash harmless: the index, then the segment and the manifest, then the outbox.
         self._writer.commit()
         reach("search.committed")
         segment = Segment(
@@ -192,8 +195,10 @@ class SearchWriter:
         )
         names = [*self.manifest.segments, segment.name]
         weights = [self._stored[name].weight for name in self.manifest.segments]
+        # Merged at once, in the same commit: readers pay for every segment that they have to open.
         count = disk.merge_plan([*weights, segment.weight])
         if count:
+            # Loaded only to be merged: their keys alone are held, which are mapped.
             older = [disk.load(self.folder, name) for name in names[-count:-1]]
             segment = disk.merge([*older, segment], segment.name, oldest=count == len(names))
             names = [*names[:-count], segment.name]
@@ -207,10 +212,8 @@ class SearchWriter:
         self._clear()
 
     def caught_up(self) -> None:
-        """Note that nothing waits any more: all that a writer that died had added was taken in once more by now.
-
-        Not at the first commit: a drain of many pages has several, and what was added may belong to a later one.
-        """
+        """Note that nothing waits any more: all that a writer that died had added was taken in once more by now."""
+        # Not at the first commit: a drain of many pages has several, and what was added may belong to a later one.
         if self._replay and not self.gathered:
             self._replay = False
             self._mark.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from holdfast import config
 from holdfast.db.engine import Database
 from holdfast.replay.cdx.question import read_question
 from holdfast.replay.cdx.server import CdxServer
-from holdfast.replay.origins import place_of
+from holdfast.replay.origins import origins_of
 from tests import needs
 from tests.flow.crawler import Crawler
 
@@ -30,7 +30,7 @@ FOREIGN = Path(os.environ.get("HOLDFAST_FOREIGN_ARCHIVES") or ROOT.parent / "sha
 NAMES = ("iana.warc.gz", "dupes.warc.gz", "example.warc.gz", "example2.warc.gz", "example-url-agnostic-orig.warc.gz")
 PEERS = ROOT / ".venv-peers" / "bin"
 COMPARED = ("urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename")
-HERE = place_of("http", "localhost:8060", replay_origin=None)
+HERE = origins_of("http", "localhost:8060", replay_origin=None)
 
 QUESTIONS: list[dict[str, str]] = [
     {"url": "iana.org"}, {"url": "http://www.iana.org/"}, {"url": "example.com"}, {"url": "example.com?example=1"},

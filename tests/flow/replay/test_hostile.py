@@ -1,4 +1,4 @@
-"""Hostile archived pages in Chromium (faults P01 to P04, P07): they steal nothing, reach nobody, go nowhere."""
+"""Hostile archived pages in Chromium: they steal nothing, reach no other server, go nowhere."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.changes.site_comparison import SiteCapture
-from holdfast.editions.comparison import Difference, KeptPage, compare, joined, verdict
+from holdfast.changes.site_comparison import PageDifference, SiteCapture
+from holdfast.editions.comparison import KeptPage, compare, joined, verdict
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 Pages = dict[str, tuple[int, str] | None]
@@ -37,7 +37,7 @@ def edition(pages: Pages, *, first: int = 1) -> list[KeptPage]:
     return [kept(path, pages[path], number=first + at) for at, path in enumerate(sorted(pages))]
 
 
-def compared(before: Pages, now: Pages) -> list[Difference]:
+def compared(before: Pages, now: Pages) -> list[PageDifference]:
     """Return what became of the pages."""
     with TemporaryDirectory() as folder:
         return list(compare(edition(before), edition(now, first=100), Path(folder)))
@@ -143,7 +143,7 @@ def test_every_page_is_told_once_and_moves_pair_what_went_with_what_came(before:
     assert all(not (gone and new) for gone, new in left.values())
 
 
-def _loose(found: list[Difference], before: Pages, now: Pages, body: str) -> tuple[int, int]:
+def _loose(found: list[PageDifference], before: Pages, now: Pages, body: str) -> tuple[int, int]:
     """Return how many pages with a body are still told as gone, and how many as new."""
     gone = [one for one in found if one.kind == "gone" and (before[(one.url or "")[12:]] or (0, ""))[1] == body]
     new = [one for one in found if one.kind == "new" and (now[(one.url or "")[12:]] or (0, ""))[1] == body]

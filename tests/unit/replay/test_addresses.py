@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.clock import digits14
 from holdfast.errors import Invalid
 from holdfast.replay.address import (
     AddressListing,
@@ -23,10 +24,9 @@ from holdfast.replay.address import (
     parse_http_date,
     read_path,
     replay_path,
-    timestamp,
 )
-from holdfast.replay.browse import prefix_range
-from holdfast.replay.origins import place_of
+from holdfast.replay.finding import prefix_range
+from holdfast.replay.origins import origins_of
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_dates_of_http_and_of_archives_are_read_back(moment: datetime) -> None:
     whole = moment.replace(microsecond=0)
 
     assert parse_http_date(http_date(moment)) == whole
-    assert earliest(timestamp(moment)) == whole
+    assert earliest(digits14(moment)) == whole
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "2024-01-01", "Mon, 99 Jan 2024 00:00:00 GMT", "Mon, 01 Jan 2024"])
@@ -135,8 +135,8 @@ def test_a_prefix_of_any_character_ends_before_one_that_a_database_takes(last: s
 
 
 def test_a_place_knows_the_two_origins() -> None:
-    app = place_of("http", "localhost:8060", replay_origin=None)
-    replay = place_of("http", "replay.localhost:8060", replay_origin=None)
+    app = origins_of("http", "localhost:8060", replay_origin=None)
+    replay = origins_of("http", "replay.localhost:8060", replay_origin=None)
 
     assert (app.origin, app.prefix, app.is_replay) == (
         "http://replay.localhost:8060",
@@ -147,8 +147,8 @@ def test_a_place_knows_the_two_origins() -> None:
 
 
 def test_a_configured_origin_is_the_replay_host() -> None:
-    outside = place_of("https", "archive.example", replay_origin="https://replay.example")
-    inside = place_of(
+    outside = origins_of("https", "archive.example", replay_origin="https://replay.example")
+    inside = origins_of(
         "http", "replay.example", replay_origin="https://replay.example", site_url="https://archive.example/"
     )
 

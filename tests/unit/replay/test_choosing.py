@@ -7,19 +7,19 @@ from datetime import datetime, timedelta
 import pytest
 
 from holdfast.replay.address import earliest, latest
-from holdfast.replay.finding import CaptureSighting, WantedCapture, rank
+from holdfast.replay.finding import FoundCapture, WantedCapture, rank
 from holdfast.replay.headers import connections, replay_policy, replayed_headers
 from holdfast.replay.links import Links
 from holdfast.warc.payload import HttpHead
 from tests.archive import BEGIN
 
 
-def seen(number: int, url: str, at: datetime = BEGIN, **more: object) -> CaptureSighting:
+def seen(number: int, url: str, at: datetime = BEGIN, **more: object) -> FoundCapture:
     known = {"status": 200, "media_type": "text/html", "redirect_to": None, "record_type": "response"}
-    return CaptureSighting(id=number, url=url, captured_at=at, original_id=None, **{**known, **more})  # type: ignore[arg-type]
+    return FoundCapture(id=number, url=url, captured_at=at, original_id=None, **{**known, **more})  # type: ignore[arg-type]
 
 
-def best(found: list[CaptureSighting], url: str, digits: str) -> int | None:
+def best(found: list[FoundCapture], url: str, digits: str) -> int | None:
     ranked = rank(found, WantedCapture(url, earliest(digits), latest(digits), len(digits) == 14))
     return ranked[0].id if ranked else None
 

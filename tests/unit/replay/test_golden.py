@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.replay.address import Modifier
-from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet
+from holdfast.replay.body import Additions, rewrite_page, rewrite_sheet
 from holdfast.replay.links import Deadline, Links
 from holdfast.replay.markup import Bar
 

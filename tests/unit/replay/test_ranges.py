@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.replay.answer import RangeRefused, Span, wanted_span
+from holdfast.replay.headers import ByteRange, RangeRefused, parse_range
 
 
 @pytest.mark.parametrize(
@@ -19,27 +19,27 @@ from holdfast.replay.answer import RangeRefused, Span, wanted_span
     ],
 )  # fmt: skip
 def test_spans(header: str | None, span: tuple[int, int] | None) -> None:
-    assert wanted_span(header, 100) == (None if span is None else Span(*span))
+    assert parse_range(header, 100) == (None if span is None else ByteRange(*span))
 
 
 @pytest.mark.parametrize("header", ["bytes=100-", "bytes=100-200", "bytes=-0"])
 def test_what_lies_behind_the_end_is_refused(header: str) -> None:
     with pytest.raises(RangeRefused):
-        wanted_span(header, 100)
+        parse_range(header, 100)
 
 
 def test_a_header_of_blanks_is_read_once() -> None:
     """A million of them on either side: shared out in every possible way, they would take years."""
     blanks = " \t" * 500_000
 
-    assert wanted_span(f"bytes={blanks}-{blanks}x", 100) is None
-    assert wanted_span(f"bytes{blanks}={blanks}1{blanks}-{blanks}2{blanks}", 100) == Span(1, 3)
+    assert parse_range(f"bytes={blanks}-{blanks}x", 100) is None
+    assert parse_range(f"bytes{blanks}={blanks}1{blanks}-{blanks}2{blanks}", 100) == ByteRange(1, 3)
 
 
 @given(st.text(max_size=20), st.integers(0, 1000))
 def test_no_header_breaks_it(text: str, size: int) -> None:
     try:
-        span = wanted_span(f"bytes={text}", size)
+        span = parse_range(f"bytes={text}", size)
     except RangeRefused:
         return
     assert span is None or 0 <= span.start < span.end <= size

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from holdfast.clock import SystemClock
-from holdfast.replay.banner import shim_for
+from holdfast.replay.body import Additions, rewrite_page, rewrite_sheet, unrewritten_page
 from holdfast.replay.css import rewrite_css, rewrite_srcset
-from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet, unrewritten_page
 from holdfast.replay.links import Deadline, Links, TooSlow, escape, unescape
 from holdfast.replay.markup import Bar, refresh_into
+from holdfast.replay.pages import shim_for
 from tests.clock import FakeClock
 
 PREFIX = "/web/20240301120000"

@@ -10,11 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast.search.matching import MatchMode, corrected, nearest
-from holdfast.search.query import Both, Either, Field, Node, Term, Without
-from holdfast.search.readers import ReaderCache
-from holdfast.search.result_cache import Budget, ResultCache, SearchTooLong
+from holdfast.search.query import And, Field, Node, Not, Or, Term
+from holdfast.search.readers import ReaderCache, ResultCache
 from holdfast.search.search import SearchRequest, SearchService
-from holdfast.search.substrings import Substrings
+from holdfast.search.substrings import Budget, SearchTooLong, Substrings
 from tests.clock import FakeClock
 from tests.search_bed import Bed, Capture, pages
 
@@ -113,9 +112,9 @@ def _tree(rng: random.Random, depth: int) -> Node:
     if kind == 0:
         return rng.choice(_TERMS)
     if kind == 1:
-        return Without(_tree(rng, depth - 1))
+        return Not(_tree(rng, depth - 1))
     parts = tuple(_tree(rng, depth - 1) for _ in range(rng.randint(2, 3)))
-    return Both(parts) if kind == 2 else Either(parts)
+    return And(parts) if kind == 2 else Or(parts)
 
 
 @pytest.mark.parametrize("checks", [0, 50, 100_000])
@@ -146,7 +145,7 @@ def test_a_text_is_looked_at_once_for_a_term_however_often_it_is_asked_for(bed: 
     assert view.reader is not None
     nested: Node = Term("text")
     for _ in range(20):
-        nested = Without(Both((nested, Term("page"))))
+        nested = Not(And((nested, Term("page"))))
     budget = Budget(bed.clock, candidates=5)
 
     Substrings(view.reader, view.columns, budget, each=5).matching(nested)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.search.columns import Incidence, Numbering
-from holdfast.search.substrings import RowSet, both, either, negated
+from holdfast.search.substrings import RowSet, intersection, inverse, union
 
 _SIZE = 40
 _SETS = st.tuples(st.sets(st.integers(0, _SIZE - 1)), st.booleans())
@@ -27,9 +27,9 @@ def _members(found: RowSet) -> set[int]:
 def test_sets_agree_with_sets(a: tuple[set[int], bool], b: tuple[set[int], bool], size: int) -> None:
     one, other = _row_set(*a), _row_set(*b)
 
-    assert _members(both(one, other, size)) == _members(one) & _members(other)
-    assert _members(either(one, other, size)) == _members(one) | _members(other)
-    assert _members(negated(one)) == set(range(_SIZE)) - _members(one)
+    assert _members(intersection(one, other, size)) == _members(one) & _members(other)
+    assert _members(union(one, other, size)) == _members(one) | _members(other)
+    assert _members(inverse(one)) == set(range(_SIZE)) - _members(one)
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.lists(st.integers(0, 9), max_size=12))

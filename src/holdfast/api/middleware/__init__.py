@@ -1,4 +1,5 @@
-"""What every request passes, outermost first: shell, at_once, entrance, headers, origins, rates, bodies, usage.
+"""What every request passes, outermost first: request ids, requests at once, host routing, headers, origins, rates,
+bodies, HEAD as GET, usage.
 
 Plain ASGI. None of it buffers a response, so that exports and replay stream.
 """

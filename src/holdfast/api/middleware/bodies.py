@@ -18,23 +18,24 @@ DEPTH = 32
 VALUES = 50_000
 """How many values it may hold: 50,000 numbers take about 20 ms to check, and a thousand sources have 20,000."""
 _ARRIVAL_S = 30.0
+# Where something else than JSON may come in. A page of another origin cannot send files without asking first; it could
+# send a form, which its route refuses.
 _FILES = {
     "/api/v1/sources/import": ("application/yaml", "application/x-yaml", "text/yaml", "application/toml", "text/toml"),
     "/report": ("application/x-www-form-urlencoded",),
 }
-"""Where something else than JSON may come in. A page of another origin cannot send files without asking first; it could
-send a form, which its route refuses."""
 _NEXT = re.compile(rb'[]["{},]')
+# The rest of a string up to its closing quote. Possessive: what it has read once it never reads again.
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.S)
-"""The rest of a string up to its closing quote. Possessive: what it has read once it never reads again."""
 
 
 class JsonShape:
     """Measures JSON while it arrives, without parsing it: how deep it nests and how many values it has, about.
 
-    Each byte is looked at once, and counting ends at either limit: what comes in is read on the event loop, where a
-    moment of ours is a moment of everybody's.
+    Each byte is looked at once, and counting ends at either limit.
     """
+
+    # What comes in is read on the event loop: whatever takes long here keeps every other request waiting.
 
     def __init__(self) -> None:
         self.deepest = self.values = 0
@@ -79,7 +80,7 @@ class JsonShape:
 
 
 class Bodies:
-    """Reads a request's body up to a limit and hands it on in one piece."""
+    """Reads a request's body up to a limit and passes it on in one piece."""
 
     def __init__(self, app: ASGIApp, *, limit: int, arrival_s: float = _ARRIVAL_S, any_type: bool = False) -> None:
         """Take what comes behind; `any_type` lets bodies of any type in, for a host that only looks them up."""
@@ -91,6 +92,7 @@ class Bodies:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        # HTTP/1.1: a request with neither has no body.
         if "content-length" not in headers and "transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
@@ -105,12 +107,14 @@ class Bodies:
 
     async def _read(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
         declared = headers.get("content-length", "")
+        # Refused by what it declares, before a byte of it is read; what lies is counted below.
         if declared.isdecimal() and int(declared[:20]) > self._limit:
             raise BodyTooLarge(self._limit)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         shape = JsonShape() if media_type == "application/json" else None
         body = bytearray()
         try:
+            # A client that sends a byte a minute would hold its place for days.
             async with asyncio.timeout(self._arrival_s):
                 more = True
                 while more:
@@ -131,6 +135,7 @@ class Bodies:
 
 
 def _inspect(headers: Headers, media_type: str, shape: JsonShape | None, files: tuple[str, ...]) -> None:
+    # A small body may unpack to gigabytes, and nothing that we offer needs it.
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise BodyRefused("a request's body is not decompressed here; send it plain")
     if media_type in files:
@@ -142,13 +147,13 @@ def _inspect(headers: Headers, media_type: str, shape: JsonShape | None, files: 
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    told = False
+    is_sent = False
 
     async def replayed() -> Message:
-        nonlocal told
-        if told:
+        nonlocal is_sent
+        if is_sent:
             return await receive()
-        told = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed

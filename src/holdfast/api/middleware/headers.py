@@ -34,31 +34,31 @@ CLOSED_POLICY = "sandbox; default-src 'none'"
 
 
 class AppHeaders:
-    """Adds what 1.7 of the facts and S04 ask of the application's own answers.
-
-    An answer with a policy of its own (the raw view, which is sandboxed) keeps it, and may be framed.
-    """
+    """Adds the headers that guard the application's own answers."""
 
     def __init__(self, app: ASGIApp, *, hsts: bool) -> None:
         self._app, self._hsts = app, hsts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and dress its answer."""
+        """Pass a request on, and add headers to its answer."""
 
-        async def dressed(message: Message) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
                 _defaults(headers, _APP)
+                # An answer with a policy of its own (the raw view, which is sandboxed) keeps it, and may be framed.
                 if "content-security-policy" not in headers:
                     html = headers.get("content-type", "").startswith("text/html")
                     headers["Content-Security-Policy"] = PAGE_POLICY if html else DATA_POLICY
+                    # For browsers that do not know `frame-ancestors`.
                     headers["X-Frame-Options"] = "SAMEORIGIN"
                     headers["Cross-Origin-Opener-Policy"] = "same-origin"
+                # Only where it is set: a browser that saw it once refuses plain http for a year.
                 if self._hsts:
                     headers["Strict-Transport-Security"] = _HSTS
             await send(message)
 
-        await self._app(scope, receive, dressed)
+        await self._app(scope, receive, with_headers)
 
 
 class ReplayHeaders:
@@ -68,21 +68,26 @@ class ReplayHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on without its credentials, and dress its answer."""
+        """Pass a request on without its credentials, and add headers to its answer."""
+        # A sibling domain may have set a cookie for this one, too: an archived page must never see what it holds.
         refused = (b"cookie", b"authorization", b"x-admin-token")
-        bare = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name not in refused]}
+        without_credentials = {
+            **scope,
+            "headers": [(name, value) for name, value in scope["headers"] if name not in refused],
+        }
 
-        async def dressed(message: Message) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
                 _defaults(headers, _REPLAY)
                 headers.setdefault("Content-Security-Policy", CLOSED_POLICY)
+                # No answer of ours has them: a rewriter that let an archived one through would be caught here.
                 for name in ("set-cookie", "clear-site-data", "service-worker-allowed"):
                     if name in headers:
                         del headers[name]
             await send(message)
 
-        await self._app(bare, receive, dressed)
+        await self._app(without_credentials, receive, with_headers)
 
 
 def _defaults(headers: MutableHeaders, wanted: dict[str, str]) -> None:
@@ -91,8 +96,8 @@ def _defaults(headers: MutableHeaders, wanted: dict[str, str]) -> None:
 
 
 _READ = "GET, HEAD, OPTIONS"
+# The one public route that takes something in.
 _WRITE = {"/api/reports": "POST, OPTIONS"}
-"""The one public route that takes something in."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _SENT = "accept, content-type, x-request-id, range"
 _SHOWN = (
@@ -112,6 +117,7 @@ class CorsOrigins:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         origin = headers.get("origin")
         path = scope.get("path", "")
+        # Never the admin routes: a page that may read public answers is not an administrator.
         readable = bool(origin) and origin in self._allowed and not is_admin_path(path)
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -126,7 +132,7 @@ class CorsOrigins:
 
 
 def is_own_origin(origin: str, headers: Headers) -> bool:
-    """Return whether a page of this host sent a request; `null` is nobody's."""
+    """Return whether a page of this host sent a request; `null` never is: an archived page in its sandbox sends it."""
     return origin.partition("://")[2] == headers.get("host")
 
 
@@ -150,6 +156,7 @@ def _marked(send: Send, origin: str | None) -> Send:
     async def marked(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=message.setdefault("headers", []))
+            # Also without one: a cache must not give an answer without the header to a page that may read it.
             headers.add_vary_header("Origin")
             if origin is not None:
                 headers["Access-Control-Allow-Origin"] = origin
@@ -186,7 +193,8 @@ class HeadRequests:
             await self._get({**scope, "method": "GET"}, receive, send)
 
     async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Ask with GET until the headers are there: a body that streams is not made, for it would be thrown away."""
+        """Ask with GET until the headers are there."""
+        # Then the work is cancelled: the body of an export would be made for minutes and thrown away.
         with CancelScope() as asking:
 
             async def headers_only(message: Message) -> None:
@@ -199,8 +207,9 @@ class HeadRequests:
 
 
 def _without_zero(message: Message) -> Message:
-    """Return a message that does not say the body of a GET would be empty, for nobody has looked (RFC 9110, 8.6)."""
+    """Return a message that does not say the body of a GET would be empty."""
+    # The route did not make the body: its length is not known, and 0 would be a lie (RFC 9110, section 8.6).
     if message["type"] != "http.response.start":
         return message
-    told = [pair for pair in message.get("headers", []) if pair != (b"content-length", b"0")]
-    return {**message, "headers": told}
+    kept = [pair for pair in message.get("headers", []) if pair != (b"content-length", b"0")]
+    return {**message, "headers": kept}

@@ -20,6 +20,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 def host_of(scope: Scope) -> str:
     """Return the host that a request names, lower-case and without port; HostRefused if it is not one plain name."""
+    # Two of them are how requests are smuggled past a proxy that reads the other one.
     given = [value for name, value in scope["headers"] if name == b"host"]
     found = _HOST.fullmatch(given[0].decode("latin-1")) if len(given) == 1 else None
     if found is None:
@@ -35,6 +36,7 @@ class Hosts:
         self.replay = frozenset({configured.lower()} if configured else {REPLAY_HOST})
         bound = f"[{settings.api.host}]" if ":" in settings.api.host else settings.api.host
         names = [*_LOOPBACK, bound, *settings.api.allowed_hosts, _hostname(settings.api.site_url)]
+        # Never both: a host that shows archived pages must not have the API.
         self.app = frozenset(name.lower() for name in names if name) - self.replay
 
 
@@ -43,7 +45,7 @@ def _hostname(url: str | None) -> str | None:
 
 
 class HostRouting:
-    """Hands a request to the application or to the replay host's own; decides on path and Host, nothing else."""
+    """Routes a request to the application or to the replay host's own; decides on path and Host, nothing else."""
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class HostRouting:
         """Serve one request; the life of the server is the application's."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
+        # Nothing here speaks it, and a handshake would pass the other layers.
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
@@ -92,7 +95,7 @@ class RefuseAll:
         self._error = error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the error's body, dressed as plain data, when what the client is sending has been read and dropped."""
+        """Send the error's body, as plain data, when what the client is sending has been read and dropped."""
         request_id = str(scope.get("holdfast_request_id", ""))
         response = response_to(self._error, path=scope["path"], request_id=request_id)
         if await _drop_body(scope, receive):
@@ -101,24 +104,25 @@ class RefuseAll:
 
 
 async def _drop_body(scope: Scope, receive: Receive) -> bool:
-    """Read and drop what is left of a body, and return whether more would come.
-
-    A client that is still sending reads no answer, and a connection that is closed on it is reset: most clients would
-    never see why they were refused. One that asked first (Expect) waits for the answer and sends nothing.
-    """
+    """Read and drop what is left of a body, and return whether more would come."""
+    # A client that is still sending reads no answer, and a connection that is closed on it is reset: most clients would
+    # never see why they were refused.
     headers = Headers(scope=scope)
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
     if not scope.get(UNREAD, has_body):
         return False
+    # One that asked first waits for the answer and sends nothing.
     if "expect" in headers and UNREAD not in scope:
         return True
     dropped, more = 0, True
     try:
         async with asyncio.timeout(_DROPPED_S):
+            # Bounded in bytes and in time: a client that never stops is closed on.
             while more and dropped < _DROPPED_BYTES:
                 message = await receive()
                 dropped += len(message.get("body", b""))
-                more = message.get("more_body", False)  # not said by http.disconnect
+                # `http.disconnect` has neither a body nor more of it.
+                more = message.get("more_body", False)
     except TimeoutError:
         return True
     return more

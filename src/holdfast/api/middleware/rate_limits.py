@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, NamedTuple
 
 from limits import RateLimitItemPerMinute
@@ -51,7 +50,7 @@ _KINDS: Final = frozenset(
 
 
 def is_admin_path(path: str) -> bool:
-    """Return whether a path belongs to those who keep the archive."""
+    """Return whether a path needs the admin token."""
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in ADMIN_PREFIXES)
 
 
@@ -59,6 +58,7 @@ def kind_of(path: str) -> str:
     """Return the kind of route that a path belongs to: a bounded word for metrics."""
     first, _, rest = path.lstrip("/").partition("/")
     word = rest.partition("/")[0] if first == "api" else first
+    # A path is free text: as a label it would give every scanner a series of its own.
     return word if word in _KINDS else "other"
 
 
@@ -90,6 +90,7 @@ class _Minute:
 
     def add(self, now: float, amount: int) -> None:
         """Count requests."""
+        # By the second, not by the request: sixty pairs an address, however often it asks.
         second, count = self.seconds.pop() if self.seconds and self.seconds[-1][0] == int(now) else (int(now), 0)
         self.seconds.append((second, count + amount))
         self.total += amount
@@ -119,6 +120,7 @@ class AddressWindows(Storage, MovingWindowSupport):
         """Count requests if the window has room for them; return whether it had."""
         now = self._clock.monotonic()
         minute = self._seen.pop(key, None) or _Minute()
+        # Last in the dict: the one that asked least recently is the first to be forgotten.
         self._seen[key] = minute
         if len(self._seen) > self._addresses:
             self._seen.popitem(last=False)
@@ -176,20 +178,12 @@ class Rates:
         if self._limiter.hit(item, tier.name, address):
             return 0
         reset = self._limiter.get_window_stats(item, tier.name, address).reset_time
+        # Rounded up: a client that comes back a moment too early would be refused again.
         return max(1, math.ceil(reset - self._clock.monotonic()))
 
 
-def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
-    """Return who asks; None if that is no address: a proxy that we trust may hand on what a client made up."""
-    peer = scope.get("client")
-    try:
-        return ip_address(str(peer[0])) if peer else None
-    except ValueError:
-        return None
-
-
 def address_of(scope: Scope) -> str:
-    """Return whom to count for a request: its peer, or whom a trusted proxy names; see `client_key`."""
+    """Return the address to count a request for: its peer, or what a trusted proxy names; see `client_key`."""
     peer = scope.get("client")
     return client_key(str(peer[0]) if peer else "")
 
@@ -213,11 +207,13 @@ class RateLimits:
     def _tier(self, scope: Scope) -> Tier | None:
         """Return what a request counts as; None for what monitors ask, which is never limited."""
         settings, path = self._settings.api, scope["path"]
-        if not self._is_replay and is_admin_path(path):  # first: no ending of a path makes guessing tokens quicker
+        # First: no ending of a path makes guessing tokens quicker.
+        if not self._is_replay and is_admin_path(path):
             if not is_admin(self._settings, scope):
                 return Tier("intruder", settings.intruder_per_minute)
             return None if path in _MONITORS else Tier("admin", settings.admin_per_minute)
-        if path in _CDX:  # on both hosts: a walk through the index costs more than a page
+        # On both hosts: a walk through the index costs more than a page.
+        if path in _CDX:
             return Tier("cdx", settings.cdx_per_minute)
         if self._is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
             return Tier("replay", settings.replay_per_minute)

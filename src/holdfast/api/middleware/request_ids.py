@@ -33,6 +33,7 @@ class RequestIds:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
+        # It goes into headers and logs: one with a line break or an escape would forge lines.
         request_id = given if _SAFE_ID.fullmatch(given) else str(uuid4())
         scope["holdfast_request_id"] = request_id
         began, status = self._clock.monotonic(), 0
@@ -49,6 +50,7 @@ class RequestIds:
             await self._app(scope, receive, named)
         except Exception:
             _log.exception("api.broke", path=scope["path"], request_id=request_id)
+            # Once headers are out, the connection is cut: the client sees that the body is not whole.
             if not status:
                 await broken(scope["path"], request_id)(scope, receive, named)
         seconds = self._clock.monotonic() - began

@@ -53,4 +53,4 @@ ROUTERS: tuple[APIRouter, ...] = (
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
 
 REPLAY_ROUTERS: tuple[APIRouter, ...] = (replay.raw_router, replay.cdx_router, replay.router, replay.stray_router)
-"""The replay host: only what may be read by anybody, archived pages included."""
+"""The replay host: only what is public, archived pages included."""

@@ -1,9 +1,8 @@
-"""`/`: a plain page that says what is kept here and where to look; without script, and for people."""
+"""What the archive is and how it does: `/` for people, health for monitors, totals and usage for programs."""
 
 from __future__ import annotations
 
 import asyncio
-from html import escape
 from typing import Annotated, Literal
 
 from anyio import CapacityLimiter
@@ -14,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import __version__, log
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, TotalsDep, UsageDep, WorkDep, browse_url
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, TotalsDep, UsageDep, WorkDep
 from holdfast.api.errors import answers
 from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.archive import (
@@ -33,6 +32,9 @@ from holdfast.coordination.disk import low_volume
 from holdfast.db.raw import last_refusal
 from holdfast.errors import HoldfastError
 from holdfast.feedback import Day, Use
+from holdfast.replay.links import escape
+from holdfast.replay.origins import browse_url
+from holdfast.replay.pages import html_page
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
@@ -47,12 +49,9 @@ box-sizing:border-box}textarea{width:100%;min-height:9rem}.trap{position:absolut
 
 
 def page(title: str, body: str) -> str:
-    """Return a whole page; the title is escaped here, the body is markup already."""
-    return (
-        f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{escape(title)}</title>"
-        '<meta name=viewport content="width=device-width,initial-scale=1"><link rel=stylesheet href=/style.css>'
-        f"<main>{body}</main></html>\n"
-    )
+    """Return a page of this host; the title is escaped here, the body is markup already."""
+    # A file of its own: the policy of this host's pages allows no style inside them.
+    return html_page(title, body, style="<link rel=stylesheet href=/style.css>")
 
 
 home_router = APIRouter(tags=["archive"], dependencies=[PUBLIC], include_in_schema=False)
@@ -64,13 +63,14 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     """Show the sources with the newest capture of each one's first page."""
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
+    # Asked for every time: the counted totals may be older than a withdrawal.
     shown = queries.snapshots_by_id(session, [one for total in listed for one in kept.faces[total.source_id].entry])
     rows = []
     for total in listed:
         entry = next((shown[one] for one in kept.faces[total.source_id].entry if one in shown), None)
         name = escape(total.name)
         if entry is not None:
-            link = browse_url(archive.settings, url=entry.url, captured_at=entry.captured_at, snapshot_id=entry.id)
+            link = browse_url(archive.settings, entry)
             name = f'<a href="{escape(link)}">{name}</a>'
         rows.append(
             f"<li>{name}: {_counted(total.snapshots, 'capture')}, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}"
@@ -102,8 +102,8 @@ _EXAMPLE = {"description": "The database does not answer.", "content": {"applica
 Details = Annotated[bool, Query(description="Add jobs by status, and how many captures there are; as last counted.")]
 
 
+# Of their own: a monitor is answered however many requests wait for a thread.
 _threads = CapacityLimiter(2)
-"""Of their own: a monitor is answered however many requests wait for a thread."""
 _LOOK_S = 10.0
 
 
@@ -124,6 +124,7 @@ async def look(
             return checks, workers
 
     try:
+        # A database that hangs must not hang the monitor that would report it.
         async with asyncio.timeout(_LOOK_S):
             checks, workers = await run_sync(ask, abandon_on_cancel=True, limiter=_threads)
     except (HoldfastError, SQLAlchemyError, TimeoutError) as exc:
@@ -155,8 +156,8 @@ async def health_of_service(found: Found) -> Health | JSONResponse:
     return found or JSONResponse(_BROKEN, 503)
 
 
+# It names pages, and one that is withdrawn is to be gone at once.
 _CACHE = "no-cache"
-"""It names pages, and one that is withdrawn is to be gone at once."""
 _RECENT = 20
 
 
@@ -182,6 +183,7 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, response:
         frontier_completed=crawls.succeeded,
         frontier_failed=crawls.failed,
         total_domains=crawls.domains,
+        # Numbered: names of machines and process ids are not for the public.
         active_workers=[f"worker-{number}" for number, _ in enumerate(crawls.workers, 1)],
         worker_heartbeats=[
             WorkerHeartbeat(worker_id=f"worker-{number}", last_heartbeat=owner.heartbeat_at)

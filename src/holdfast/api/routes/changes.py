@@ -18,7 +18,6 @@ from holdfast.api.dependencies import (
     Since,
     SourceCode,
     Until,
-    browse_url,
     site_of,
     source_id_of,
 )
@@ -26,6 +25,7 @@ from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.snapshots import SnapshotId
+from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.changes import (
     ChangeEvent,
     ChangeList,
@@ -35,21 +35,22 @@ from holdfast.api.schemas.changes import (
     side,
     structured,
 )
-from holdfast.changes import listing_queries as listing
+from holdfast.changes import listing
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
 from holdfast.changes.listing import MAX_ITEMS, ChangeScope, rss, span
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_html, diff_object
-from holdfast.changes.site_comparison import SLICE, Cursor, SiteEntry, SiteKind, site_slice
+from holdfast.changes.site_comparison import SLICE, Cursor, PageDifference, SiteKind, site_slice
 from holdfast.errors import NotFound
 from holdfast.index.queries import document_of, snapshot
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
+from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["changes"], dependencies=[PUBLIC])
+# Captures that a timeline shows.
 _HISTORY = 1000
-"""Captures that a timeline shows."""
 
 
 @router.get("/api/changes", responses=answers(404, 422, 503))
@@ -57,7 +58,7 @@ def changes(
     archive: ArchiveDep,
     session: SessionDep,
     source: SourceCode = None,
-    job_id: Annotated[int | None, Query(alias="jobId", ge=0, lt=1 << 63, description="Only this crawl.")] = None,
+    job_id: Annotated[RowId | None, Query(alias="jobId", description="Only this crawl.")] = None,
     latest: Annotated[bool, Query(description="Only the latest crawl of each source.")] = False,
     include_unchanged: Annotated[bool, Query(alias="includeUnchanged")] = False,
     from_: Since = None,
@@ -73,6 +74,7 @@ def changes(
     scope = ChangeScope(source_id=source_id, since=since, until=until, unchanged=include_unchanged)
     if job_id is not None:
         scope = scope._replace(execution_id=job_id)
+    # Without a filter the newest of each source: a list of all changes says little.
     elif latest or (source is None and since is None and until is None):
         scope = scope._replace(latest=True)
     found = listing.page_of_events(session, scope, offset=(page - 1) * page_size, limit=page_size)
@@ -90,9 +92,9 @@ def changes(
 async def compare(
     request: Request,
     archive: ArchiveDep,
-    to_snapshot_id: Annotated[int, Query(alias="toSnapshotId", ge=0, lt=1 << 63)],
+    to_snapshot_id: Annotated[RowId, Query(alias="toSnapshotId")],
     from_snapshot_id: Annotated[
-        int | None, Query(alias="fromSnapshotId", ge=0, lt=1 << 63, description="The capture before it if left out.")
+        RowId | None, Query(alias="fromSnapshotId", description="The capture before it if left out.")
     ] = None,
     mode: Annotated[
         TextMode, Query(description="The page's content, or all that it shows: navigation and footer too.")
@@ -103,6 +105,7 @@ async def compare(
     wanted = WantedComparison(to_snapshot_id, from_snapshot_id, mode)
 
     def work() -> Response:
+        # Serialised on the thread for heavy work: a diff of 400 lines would hold up the event loop.
         return Response(_compared(archive, wanted).model_dump_json(by_alias=True), media_type="application/json")
 
     return await heavily(request, work)
@@ -155,8 +158,8 @@ def feed(request: Request, archive: ArchiveDep, session: SessionDep, source: Sou
 async def site(
     request: Request,
     archive: ArchiveDep,
-    from_: Annotated[int, Query(alias="from", ge=0, lt=1 << 63, description="The earlier crawl's number.")],
-    to: Annotated[int, Query(ge=0, lt=1 << 63, description="The later crawl's number.")],
+    from_: Annotated[RowId, Query(alias="from", description="The earlier crawl's number.")],
+    to: Annotated[RowId, Query(description="The later crawl's number.")],
     include_unchanged: Annotated[bool, Query(alias="includeUnchanged")] = False,
     limit: Annotated[int, Query(ge=1, le=20_000, description="Captures to look at in this request.")] = 5000,
     after: Annotated[str | None, Query(max_length=32, description="`next` of the answer before.")] = None,
@@ -171,6 +174,7 @@ async def site(
 
     def work() -> Streamed:
         with archive.database.read() as session:
+            # Before the first byte: two crawls that cannot be compared are refused with a status, not in the stream.
             site_slice(session, from_, to, cursor, limit=1)
         lines = _site_lines(archive, (from_, to), cursor, limit=limit, unchanged=include_unchanged)
         return Streamed(lines, "application/x-ndjson", {})
@@ -188,16 +192,16 @@ def _site_lines(
         with archive.database.read() as session:
             found = site_slice(session, *executions, cursor, limit=most)
         for entry in found.entries:
-            counts[entry.kind.value] += 1
-            if unchanged or entry.kind is not SiteKind.UNCHANGED:
+            counts[entry.kind] += 1
+            if unchanged or entry.kind != SiteKind.UNCHANGED:
                 yield _line(_site_object(entry))
         cursor, limit = found.following, limit - most
     yield _line({"counts": dict(counts), "next": None if cursor is None else str(cursor)})
 
 
-def _site_object(entry: SiteEntry) -> dict[str, object]:
+def _site_object(entry: PageDifference) -> dict[str, object]:
     return {
-        "type": entry.kind.value,
+        "type": entry.kind,
         "url": entry.url,
         "fromUrl": entry.from_url,
         "fromSnapshotId": entry.from_snapshot_id,
@@ -232,9 +236,10 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
                 job_name=execution_name(source.code, row.execution_id, names.get(row.execution_id)),
                 status_code=row.status,
                 compare_from_snapshot_id=before.get(row.url_hash),
-                browse_url=browse_url(archive.settings, url=row.url, captured_at=row.captured_at, snapshot_id=row.id),
+                browse_url=browse_url(archive.settings, row),
             )
         )
+        # By address, not by row: a group holds pages that differ in their query, which are not versions of each other.
         before[row.url_hash] = row.id
     return Timeline(
         source_code=source.code,

@@ -9,13 +9,12 @@ from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.api.admin_writes import HandDep
-from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.archive import AdminEdition, AdminEditionDetail, AdminEditionList, Coverage, EditionShard
-from holdfast.api.schemas.base import checked_text
+from holdfast.api.schemas.base import RowId, checked_text
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
@@ -29,9 +28,8 @@ from holdfast.errors import NotFound
 from holdfast.sources.queries import source_by_code
 
 admin_router = APIRouter(prefix="/api/admin/annual-editions", tags=["admin"], dependencies=[ADMIN])
-_MAX_ID = (1 << 63) - 1
-EditionId = Annotated[int, Path(ge=0, le=_MAX_ID, description="An edition's id.", examples=[1])]
-JobId = Annotated[int, Path(ge=0, le=_MAX_ID, description="The job of a shard.", examples=[1])]
+EditionId = Annotated[RowId, Path(description="An edition's id.", examples=[1])]
+JobId = Annotated[RowId, Path(description="The job of a shard.", examples=[1])]
 Reason = Annotated[
     str,
     Query(min_length=LEAST_CHARS, max_length=MOST_CHARS, description="Why the gap is accepted.", examples=["closed"]),
@@ -62,9 +60,9 @@ def annual_edition(session: SessionDep, id: EditionId) -> AdminEditionDetail:
 
 
 @admin_router.post("/jobs/{job_id}/accept-gap", responses=answers(403, 404, 409, 422, 503))
-def accept_shard_gap(archive: ArchiveDep, hand: HandDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
+def accept_shard_gap(archive: ArchiveDep, admin: AdminWriteDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
     """Accept what a shard did not bring: it no longer blocks its edition, and the report says why, and who said so."""
-    with acting(hand.actor):
+    with acting(admin.actor):
         return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
 
 

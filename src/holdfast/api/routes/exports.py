@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast import failpoints
 from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site_of, source_id_of
 from holdfast.api.errors import ExportTooLarge, answers
-from holdfast.api.heavy import Streamed, export
+from holdfast.api.heavy import Streamed, export, gathered, gzipped
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.editions import Code, Year, edition_of
 from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
+from holdfast.api.schemas.base import RowId
 from holdfast.changes.listing import span
 from holdfast.errors import Invalid, NotFound
 from holdfast.exports.package import export_cdxj
@@ -34,7 +34,7 @@ from holdfast.exports.tables import (
     snapshot_rows,
     write_rows,
 )
-from holdfast.replay.answer import RangeRefused, wanted_span
+from holdfast.replay.headers import partial_content
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["exports"], dependencies=[PUBLIC])
@@ -42,7 +42,7 @@ _FORMATS = [form.value for form in Format]
 _GATHERED_BYTES = 64 * 1024
 Form = Annotated[Format, Query(alias="format", description="jsonl (ndjson is the same) or csv.")]
 Compressed = Annotated[bool, Query(description="Whether the file is gzip-compressed.")]
-AfterId = Annotated[int | None, Query(alias="afterId", ge=0, lt=1 << 63, description="Rows behind this id.")]
+AfterId = Annotated[RowId | None, Query(alias="afterId", description="Rows behind this id.")]
 Limit = Annotated[int | None, Query(ge=1, description="Rows at most.")]
 
 
@@ -80,19 +80,18 @@ def columns() -> DataDictionary:
     )
 
 
-class _Wish(NamedTuple):
-    """How rows are wanted."""
+class _RowsWanted(NamedTuple):
+    """Which rows are wanted, and how."""
 
     form: Format
     compressed: bool
-    what: str
+    source: str | None
+    after_id: int | None
+    limit: int | None
+    days: tuple[datetime | None, datetime | None]
 
 
-@router.head("/api/exports/snapshots", include_in_schema=False, name="export_snapshots_head")
-@router.get("/api/exports/snapshots", responses=answers(404, 422, 503), response_class=StreamingResponse)
-async def export_snapshots(
-    request: Request,
-    archive: ArchiveDep,
+async def rows_wanted(
     form: Form = Format.JSONL,
     compressed: Compressed = False,
     source: SourceCode = None,
@@ -100,38 +99,36 @@ async def export_snapshots(
     limit: Limit = None,
     from_: Since = None,
     to: Until = None,
-) -> Response:
+) -> _RowsWanted:
+    """Return what the parameters of an export of rows come to; Invalid if its days are turned around."""
+    return _RowsWanted(form, compressed, source, after_id, limit, span(from_, to))
+
+
+RowsWanted = Annotated[_RowsWanted, Depends(rows_wanted)]
+
+
+@router.head("/api/exports/snapshots", include_in_schema=False, name="export_snapshots_head")
+@router.get("/api/exports/snapshots", responses=answers(404, 422, 503), response_class=StreamingResponse)
+async def export_snapshots(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
     """Return captures of pages by id; go on with `afterId` of the last row."""
     site = site_of(request, archive.settings)
 
     def work() -> Response | Streamed:
-        extent = _extent(archive, _reach(archive, source, span(from_, to)), after_id, limit)
-        rows = snapshot_rows(archive.database, extent, site=site)
-        return _answer(request, write_rows(rows, SNAPSHOT_COLUMNS, form), _Wish(form, compressed, "snapshots"))
+        rows = snapshot_rows(archive.database, _extent(archive, wanted), site=site)
+        return _answer(request, write_rows(rows, SNAPSHOT_COLUMNS, wanted.form), wanted, "snapshots")
 
     return await export(request, work)
 
 
 @router.head("/api/exports/changes", include_in_schema=False, name="export_changes_head")
 @router.get("/api/exports/changes", responses=answers(404, 422, 503), response_class=StreamingResponse)
-async def export_changes(
-    request: Request,
-    archive: ArchiveDep,
-    form: Form = Format.JSONL,
-    compressed: Compressed = False,
-    source: SourceCode = None,
-    after_id: AfterId = None,
-    limit: Limit = None,
-    from_: Since = None,
-    to: Until = None,
-) -> Response:
+async def export_changes(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
     """Return changes by id, of some days in the order of time; go on with `afterId` of the last row."""
     site = site_of(request, archive.settings)
 
     def work() -> Response | Streamed:
-        extent = _extent(archive, _reach(archive, source, span(from_, to)), after_id, limit)
-        rows = change_rows(archive.database, extent, site=site)
-        return _answer(request, write_rows(rows, CHANGE_COLUMNS, form), _Wish(form, compressed, "changes"))
+        rows = change_rows(archive.database, _extent(archive, wanted), site=site)
+        return _answer(request, write_rows(rows, CHANGE_COLUMNS, wanted.form), wanted, "changes")
 
     return await export(request, work)
 
@@ -141,7 +138,7 @@ async def export_changes(
 async def export_cdxj_index(
     request: Request,
     archive: ArchiveDep,
-    job_id: Annotated[int | None, Query(alias="jobId", ge=0, lt=1 << 63, description="The crawl's number.")] = None,
+    job_id: Annotated[RowId | None, Query(alias="jobId", description="The crawl's number.")] = None,
     source: SourceCode = None,
     compressed: Compressed = False,
 ) -> Response:
@@ -162,6 +159,7 @@ def _index(
             execution(session, job_id)
         records = records_noted(session, execution_id=job_id, source_id=source_id)
     most = archive.settings.api.exports_max_records
+    # Sorting needs scratch space for all lines at once, and minutes: more than this is a command for an operator.
     if records > most:
         raise ExportTooLarge(records, most)
     scratch = archive.home / "cache"
@@ -172,23 +170,20 @@ def _index(
     return made._replace(is_holding=True) if isinstance(made, Streamed) else made
 
 
-def _reach(archive: Archive, source: str | None, days: tuple[datetime | None, datetime | None]) -> ExportReach:
+def _extent(archive: Archive, wanted: _RowsWanted) -> ExportExtent:
     _demand_enabled(archive)
-    with archive.database.read() as session:
-        return ExportReach(source_id_of(session, source), *days)
-
-
-def _extent(archive: Archive, reach: ExportReach, after_id: int | None, limit: int | None) -> ExportExtent:
     settings = archive.settings.api
-    if limit is not None and limit > settings.exports_max_limit:
+    with archive.database.read() as session:
+        reach = ExportReach(source_id_of(session, wanted.source), *wanted.days)
+    if wanted.limit is not None and wanted.limit > settings.exports_max_limit:
         raise Invalid(f"limit: at most {settings.exports_max_limit} rows at once; go on with afterId")
     default = min(settings.exports_default_limit, settings.exports_max_limit)
-    return ExportExtent(reach, -1 if after_id is None else after_id, limit or default)
+    return ExportExtent(reach, -1 if wanted.after_id is None else wanted.after_id, wanted.limit or default)
 
 
-def _answer(request: Request, lines: Iterable[bytes], wish: _Wish) -> Response | Streamed:
-    name = f"holdfast-{wish.what}.{wish.form.ending}"
-    return _stream(request, lines, wish.form.media_type, name, compressed=wish.compressed)
+def _answer(request: Request, lines: Iterable[bytes], wanted: _RowsWanted, what: str) -> Response | Streamed:
+    name = f"holdfast-{what}.{wanted.form.ending}"
+    return _stream(request, lines, wanted.form.media_type, name, compressed=wanted.compressed)
 
 
 def _stream(
@@ -196,33 +191,18 @@ def _stream(
 ) -> Response | Streamed:
     """Return the lines as a file; a compressed one is a gzip file, whatever the client would have unpacked itself."""
     name, media_type = (f"{name}.gz", "application/gzip") if compressed else (name, media_type)
+    # As a file, not as an encoding: a client that unpacks by itself would store something else than it names.
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     if request.method == "HEAD":
         return Response(headers=headers, media_type=media_type)
-    pieces = _gathered(lines)
-    return Streamed(_packed(pieces) if compressed else pieces, media_type, headers)
+    pieces = gathered(_reaching(lines), size=_GATHERED_BYTES)
+    return Streamed(gzipped(pieces, level=6) if compressed else pieces, media_type, headers)
 
 
-def _gathered(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines in pieces: a message for each would cost more than the line."""
+def _reaching(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines; the first step may be stalled by a test."""
     failpoints.reach("export.piece")
-    held: list[bytes] = []
-    size = 0
-    for line in lines:
-        held.append(line)
-        size += len(line)
-        if size >= _GATHERED_BYTES:
-            yield b"".join(held)
-            held, size = [], 0
-    yield b"".join(held)
-
-
-def _packed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    for piece in pieces:
-        if packed := packer.compress(piece):
-            yield packed
-    yield packer.flush()
+    yield from lines
 
 
 def _demand_enabled(archive: Archive) -> None:
@@ -230,7 +210,7 @@ def _demand_enabled(archive: Archive) -> None:
         raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
 
 
-ExecutionId = Annotated[int, Path(description="The crawl's number.", ge=0, lt=1 << 63)]
+ExecutionId = Annotated[RowId, Path(description="The crawl's number.")]
 
 
 @router.head("/api/executions/{id}.wacz", include_in_schema=False, name="wacz_file_head")
@@ -275,19 +255,15 @@ def _send(request: Request, package: CachedPackage) -> Response | Streamed:
     # RFC 9110, section 14.2: only GET has ranges.
     asked = request.headers.get("range") if request.method == "GET" else None
     condition = request.headers.get("if-range")
-    size = package.archive.size
-    try:
-        span = wanted_span(asked, size) if condition in (None, headers["ETag"]) else None
-    except RangeRefused:
-        return Response(status_code=416, headers={**headers, "Content-Range": f"bytes */{size}"})
-    start, end = span or (0, size)
-    headers["Content-Length"] = str(end - start)
-    if span is not None:
-        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-    status = 200 if span is None else 206
+    part = partial_content(asked, package.archive.size, if_range=condition, etag=headers["ETag"])
+    if part.content_range is not None:
+        headers["Content-Range"] = part.content_range
+    if part.status == 416:
+        return Response(status_code=416, headers=headers)
+    headers["Content-Length"] = str(part.end - part.start)
     if request.method == "HEAD":
-        return Response(status_code=status, headers=headers, media_type="application/wacz")
-    return Streamed(package.read(start, end), "application/wacz", headers, status)
+        return Response(status_code=part.status, headers=headers, media_type="application/wacz")
+    return Streamed(package.read(part.start, part.end), "application/wacz", headers, part.status)
 
 
 def packages_of(request: Request, archive: Archive) -> PackageCache:

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
 from holdfast import audit
-from holdfast.api.admin_writes import AdminWrite, DeskDep, HandDep, TurnsDep
-from holdfast.api.dependencies import SessionDep
+from holdfast.api.dependencies import AdminWrite, DeskDep, HandDep, SessionDep, TurnsDep
 from holdfast.api.errors import ExecutionNotFound, answers
 from holdfast.api.roles import ADMIN
 from holdfast.api.schemas.base import MAX_ID, Words

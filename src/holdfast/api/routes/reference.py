@@ -1,10 +1,9 @@
-"""The OpenAPI document and a page of it; neither exists in a strict environment (A24)."""
+"""The OpenAPI document and a page of it; neither exists in a strict environment."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any, Final, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -14,6 +13,7 @@ from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.archive import page
 from holdfast.errors import NotFound
+from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
 _CODE: Final = re.compile(r"`([^`\n]+)`")
@@ -26,7 +26,7 @@ class Parameter(NamedTuple):
     place: str
     is_required: bool
     kind: str
-    told: str
+    description: str
 
 
 class Operation(NamedTuple):
@@ -36,7 +36,7 @@ class Operation(NamedTuple):
     path: str
     group: str
     role: str
-    told: str
+    description: str
     parameters: tuple[Parameter, ...]
     statuses: tuple[tuple[str, str], ...]
     answer: tuple[str, ...]
@@ -52,7 +52,7 @@ def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
                 path=path,
                 group=(operation.get("tags") or ["other"])[0],
                 role=operation.get("x-role", ""),
-                told=operation.get("description", ""),
+                description=operation.get("description", ""),
                 parameters=tuple(_parameters(operation, document)),
                 statuses=tuple((status, answer["description"]) for status, answer in operation["responses"].items()),
                 answer=tuple(_fields(operation, document)),
@@ -120,10 +120,10 @@ def reference_page(document: Mapping[str, Any]) -> str:
     parts = [f"<h1>{escape(title)}</h1><p>The same, for programs: <a href=/openapi.json>openapi.json</a></p>"]
     for operation in operations(document):
         parts.append(f"<h2><span class=verb>{operation.verb}</span> <code>{escape(operation.path)}</code></h2>")
-        parts.append(f"<p>{_marked(operation.told)} <em>{escape(operation.role)}</em></p>")
+        parts.append(f"<p>{_marked(operation.description)} <em>{escape(operation.role)}</em></p>")
         if operation.parameters:
             rows = "".join(
-                f"<tr><td><code>{escape(given.name)}</code><td>{_marked(given.kind)}<td>{_marked(given.told)}"
+                f"<tr><td><code>{escape(given.name)}</code><td>{_marked(given.kind)}<td>{_marked(given.description)}"
                 for given in operation.parameters
             )
             parts.append(f"<table>{rows}</table>")
@@ -131,12 +131,15 @@ def reference_page(document: Mapping[str, Any]) -> str:
             parts.append(
                 f"<p>Answers with {', '.join(f'<code>{escape(name)}</code>' for name in operation.answer)}.</p>"
             )
-        parts.append("<p>" + " · ".join(f"{code} {escape(told)}" for code, told in operation.statuses) + "</p>")
+        parts.append(
+            "<p>" + " · ".join(f"{code} {escape(description)}" for code, description in operation.statuses) + "</p>"
+        )
     return page(title, "".join(parts))
 
 
 def _marked(text: str) -> str:
     """Return a sentence as markup: escaped, with what stands in backticks as code."""
+    # Escaped first: only the marks that we put in ourselves are markup.
     return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")
 
 

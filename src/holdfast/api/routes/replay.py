@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Annotated
@@ -16,11 +15,12 @@ from url import URL, URLError
 
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
-from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.heavy import Streamed, gathered, gzipped, heavily
 from holdfast.api.roles import PUBLIC
+from holdfast.clock import digits14
 from holdfast.errors import Invalid, NotFound
 from holdfast.index.capture import MAX_DATA_BYTES, request_data
-from holdfast.replay import browse, memento
+from holdfast.replay import memento, pages
 from holdfast.replay.address import (
     AddressListing,
     Modifier,
@@ -29,15 +29,13 @@ from holdfast.replay.address import (
     parse_http_date,
     read_path,
     replay_path,
-    timestamp,
 )
-from holdfast.replay.answer import ReplayAnswer, ReplayRequest, own_page, redirect
-from holdfast.replay.browse import refusal
 from holdfast.replay.cdx.question import read_question
 from holdfast.replay.cdx.server import TYPES, CdxServer
 from holdfast.replay.headers import READABLE
-from holdfast.replay.origins import ReplayOrigins, place_of, site_passes
-from holdfast.replay.serving import Replay
+from holdfast.replay.origins import ReplayOrigins, origins_of, site_passes
+from holdfast.replay.pages import refusal
+from holdfast.replay.serving import Replay, ReplayAnswer, ReplayRequest, own_page, redirect
 from holdfast.wiring.archive import Archive
 
 _PIECE_CHARS = 16_384
@@ -57,18 +55,18 @@ def replay_of(archive: Archive) -> Replay:
     )
 
 
-def place_here(request: Request, archive: Archive) -> ReplayOrigins:
+def origins_here(request: Request, archive: Archive) -> ReplayOrigins:
     """Return the two origins as this request sees them."""
     settings = archive.settings
     host = request.headers.get("host", "")
-    return place_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
+    return origins_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
 
 
-def asking_of(request: Request, archive: Archive, body: bytes = b"") -> ReplayRequest:
+def replay_request(request: Request, archive: Archive, body: bytes = b"") -> ReplayRequest:
     """Return what of a request matters to replay; `body` is what it carries."""
     headers = request.headers
     return ReplayRequest(
-        place=place_here(request, archive),
+        origins=origins_here(request, archive),
         accepts_gzip=takes_gzip(request),
         if_none_match=headers.get("if-none-match", ""),
         byte_range=headers.get("range", ""),
@@ -99,6 +97,7 @@ def takes_gzip(request: Request) -> bool:
 
 def target_behind(request: Request, prefix: str) -> str:
     """Return what stands behind a prefix in the request's target, undecoded and with its query."""
+    # Undecoded: `%2F` and `%3F` in an archived address mean something else than `/` and `?`.
     raw = request.scope.get("raw_path") or quote(request.scope["path"], safe=_PATH_SAFE).encode()
     path = raw.decode("latin-1").partition("?")[0].removeprefix(prefix)
     query = request.scope["query_string"].decode("latin-1")
@@ -114,6 +113,7 @@ def respond(answer: ReplayAnswer) -> Response:
             headers.append((b"content-length", str(len(answer.body)).encode()))
     else:
         response = StreamingResponse(answer.body, answer.status)
+    # Set whole: as a dict, headers that repeat would be lost.
     response.raw_headers = headers
     return response
 
@@ -133,41 +133,19 @@ def send_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
 
 def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) -> Response | Streamed:
     """Return the same for threads for heavy work, which make the pieces one by one."""
-    pieces = _gathered(texts, _PIECE_CHARS)
+    pieces: Iterator[bytes] = (text.encode("utf-8", "replace") for text in gathered(texts, size=_PIECE_CHARS))
     if packed:
-        pieces = _compressed(pieces)
+        # The fastest level: the index is read while a client waits, and its lines repeat themselves.
+        pieces = gathered(gzipped(pieces, level=1), size=_PIECE_CHARS)
     headers = {"Vary": "accept-encoding", "Cache-Control": "no-cache"}
     if packed:
         headers["Content-Encoding"] = "gzip"
     first = next(pieces, b"")
     second = next(pieces, None)
-    if second is None:  # a thread that hands over one piece would cost more than the answer
+    # A thread that passes on one piece would cost more than the answer.
+    if second is None:
         return Response(first, media_type=media_type, headers=headers)
     return Streamed(chain((first, second), pieces), media_type, headers)
-
-
-def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
-    held = b""
-    for piece in pieces:
-        held += packer.compress(piece)
-        if len(held) >= _PIECE_CHARS:
-            yield held
-            held = b""
-    yield held + packer.flush()
-
-
-def _gathered(texts: Iterable[str], size: int) -> Iterator[bytes]:
-    held: list[str] = []
-    length = 0
-    for text in texts:
-        held.append(text)
-        length += len(text)
-        if length >= size:
-            yield "".join(held).encode("utf-8", "replace")
-            held, length = [], 0
-    if held:
-        yield "".join(held).encode("utf-8", "replace")
 
 
 router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
@@ -192,6 +170,7 @@ def web_options(request: Request) -> Response:
         headers["Access-Control-Allow-Origin"] = "*"
         headers["Access-Control-Allow-Methods"] = ", ".join(_METHODS)
         headers["Access-Control-Max-Age"] = "600"
+        # Only what is a list of names comes back in our own header.
         if _HEADER_NAMES.fullmatch(names):
             headers["Access-Control-Allow-Headers"] = names
     return Response(status_code=204, headers=headers)
@@ -210,58 +189,60 @@ def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
     `/web/timemap/{link,json,cdxj}/<address>` lists all captures, `/web/*/<address>` is a calendar, `/web/*/<address>*`
     lists the addresses that begin alike.
     """
-    place = place_here(request, archive)
+    origins = origins_here(request, archive)
     target = target_behind(request, "/web/")
     wanted: WantedAddress | AddressListing | None = None
     try:
         if target.startswith("timemap/"):
-            return _time_map(archive, place, target.removeprefix("timemap/"))
+            return _time_map(archive, origins, target.removeprefix("timemap/"))
         wanted = read_path(target)
         if isinstance(wanted, AddressListing):
             with archive.database.read() as session:
-                return respond(own_page(browse.listing(session, wanted, place)))
+                return respond(own_page(pages.listing(session, wanted, origins)))
         if not wanted.digits:
-            return _time_gate(request, archive, place, wanted.url)
+            return _time_gate(request, archive, origins, wanted.url)
         return _capture(request, archive, wanted, body)
     except NotFound as exc:
-        return _readable(_missing(exc, place, target), wanted, archive)
+        return _readable(_missing(exc, origins, target), wanted, archive)
     except Invalid as exc:
         return refuse(400, "This address cannot be used", str(exc))
 
 
 def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: bytes) -> Response:
-    asking = asking_of(request, archive, body)
-    if not asking.place.is_replay:
-        return respond(redirect(307, asking.place.memento(wanted.digits, wanted.modifier, wanted.url), []))
+    asked = replay_request(request, archive, body)
+    # Archived pages are shown on the replay host alone; the application's host has cookies and the API.
+    if not asked.origins.is_replay:
+        return respond(redirect(307, asked.origins.memento(wanted.digits, wanted.modifier, wanted.url), []))
     if wanted.site_pass and not site_passes(archive.home).admits(wanted.site_pass, wanted.url):
         return refuse(403, "Not for this page", "this pass is not that of the address's site; load the page again")
-    return respond(replay_of(archive).capture(wanted, asking))
+    return respond(replay_of(archive).capture(wanted, asked))
 
 
 def _readable(response: Response, wanted: WantedAddress | AddressListing | None, archive: Archive) -> Response:
     """Return an answer that a script of the same site may read: what is missing has a status, too."""
     if isinstance(wanted, WantedAddress) and site_passes(archive.home).admits(wanted.site_pass, wanted.url):
+        # Otherwise a script sees a network error where its site answered 404.
         response.headers[READABLE[0]] = READABLE[1]
     return response
 
 
-def _time_gate(request: Request, archive: Archive, place: ReplayOrigins, url: str) -> Response:
+def _time_gate(request: Request, archive: Archive, origins: ReplayOrigins, url: str) -> Response:
     accepted = request.headers.get("accept-datetime")
     moment = parse_http_date(accepted) if accepted is not None else None
     with archive.database.read() as session:
-        chosen, ends = browse.gate(session, url, moment)
-    target = place.memento(timestamp(chosen.captured_at), "", chosen.url)
-    return respond(redirect(302, target, memento.gate_headers(url, place, ends)))
+        chosen, ends = memento.gate(session, url, moment)
+    target = origins.memento(digits14(chosen.captured_at), "", chosen.url)
+    return respond(redirect(302, target, memento.gate_headers(url, origins, ends)))
 
 
-def _time_map(archive: Archive, place: ReplayOrigins, path: str) -> Response:
-    form, page, text = browse.read_map_path(path)
+def _time_map(archive: Archive, origins: ReplayOrigins, path: str) -> Response:
+    form, page, text = memento.read_map_path(path)
     with archive.database.read() as session:
-        found = browse.time_map(session, archived_url(text), form, page)
-    return send_text(memento.render(found, place), memento.TYPES[form])
+        found = memento.time_map(session, archived_url(text), form, page)
+    return send_text(memento.render(found, origins), memento.TYPES[form])
 
 
-def _missing(exc: NotFound, place: ReplayOrigins, target: str) -> Response:
+def _missing(exc: NotFound, origins: ReplayOrigins, target: str) -> Response:
     """Return the page for what is not here; inside a page only its status is seen."""
     try:
         wanted = read_path(target)
@@ -300,8 +281,8 @@ def astray(request: Request, archive: ArchiveDep) -> Response:
     A page in a sandbox sends none; its module scripts and style sheets do. Our own script (`replay/shim.js`) resolves
     what the others make before they ask.
     """
-    place = place_here(request, archive)
-    asker = _asker(request.headers.get("referer", ""), place)
+    origins = origins_here(request, archive)
+    asker = _asker(request.headers.get("referer", ""), origins)
     target = None if asker is None else _meant(asker, f"/{target_behind(request, '/')}")
     if asker is None or target is None:
         return refuse(404, "Not in this archive", "this address says neither which site it belongs to nor when")
@@ -310,9 +291,9 @@ def astray(request: Request, archive: ArchiveDep) -> Response:
     return respond(redirect(307, path, [READABLE, ("Vary", "referer, sec-fetch-dest")]))
 
 
-def _asker(referer: str, place: ReplayOrigins) -> WantedAddress | None:
+def _asker(referer: str, origins: ReplayOrigins) -> WantedAddress | None:
     """Return the capture that asks; None if the Referer names none of this archive."""
-    start = f"{place.origin}/web/"
+    start = f"{origins.origin}/web/"
     if not referer.startswith(start):
         return None
     try:
@@ -336,7 +317,7 @@ raw_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
 @raw_router.get("/api/snapshots/raw/{snapshot_id}", response_class=HTMLResponse, responses=answers(404, 422))
 def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Response:
     """Show a capture as it was, with a bar that says what it is; 404 if the snapshot, its file or record is missing."""
-    return respond(replay_of(archive).raw(snapshot_id, asking_of(request, archive)))
+    return respond(replay_of(archive).raw(snapshot_id, replay_request(request, archive)))
 
 
 cdx_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
@@ -354,8 +335,9 @@ async def cdx(
     gzip: str = Query("", description="`false` sends plain text to a client that takes gzip."),
 ) -> Response:
     """Answer from the index of captures. docs/cdx.md lists all parameters, also those that are not named here."""
+    # Not by the framework: parameters repeat, have two vocabularies, and are refused with one code.
     question = read_question(request.query_params.multi_items())
-    texts = CdxServer(archive.database, clock=archive.clock).answer(question, place_here(request, archive))
+    texts = CdxServer(archive.database, clock=archive.clock).answer(question, origins_here(request, archive))
     packed = takes_gzip(request) and gzip.lower() not in ("false", "0", "no")
     media_type = TYPES[question.output]
     if question.is_quick:

@@ -1,8 +1,10 @@
-"""`POST /api/reports`: readers tell of problems. The only public route that takes something in."""
+"""Problem reports: `POST /api/reports`, the form at `/report`, and how operators read and triage them.
+
+The only public routes that take something in.
+"""
 
 from __future__ import annotations
 
-from html import escape
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
@@ -11,13 +13,13 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
 from holdfast import feedback
-from holdfast.api.admin_writes import HandDep
-from holdfast.api.dependencies import ArchiveDep, SessionDep, UsageDep
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
 from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.middleware.headers import is_own_origin
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
+from holdfast.api.schemas.base import RowId
 from holdfast.db.models import IssueReport
 from holdfast.feedback import (
     Category,
@@ -30,6 +32,8 @@ from holdfast.feedback import (
     submit,
     triage,
 )
+from holdfast.replay.address import raw_path
+from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["reports"], dependencies=[PUBLIC])
@@ -45,17 +49,7 @@ def send_report(archive: ArchiveDep, usage: UsageDep, form: ReportForm) -> Repor
 def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receipt:
     """Keep what a reader sent, and count it; return what to tell the reader."""
     receipt = submit(
-        archive.database,
-        archive.clock,
-        ProblemReport(
-            category=form.category,
-            description=form.description,
-            snapshot_id=form.snapshot_id,
-            original_url=form.original_url,
-            reporter_email=form.reporter_email,
-            page_url=form.page_url,
-            website=form.website or "",
-        ),
+        archive.database, archive.clock, ProblemReport(**form.model_dump(by_alias=False, exclude_none=True))
     )
     if receipt.report_id is not None and archive.settings.api.usage:
         usage.count(Use.REPORT)
@@ -63,7 +57,7 @@ def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receip
 
 
 admin_router = APIRouter(prefix="/api/admin/reports", tags=["admin"], dependencies=[ADMIN])
-ReportId = Annotated[int, Path(ge=0, lt=1 << 63, description="A report's id.", examples=[1])]
+ReportId = Annotated[RowId, Path(description="A report's id.", examples=[1])]
 
 
 @admin_router.get("", responses=answers(403, 422, 503))
@@ -89,10 +83,10 @@ def report_detail(session: SessionDep, id: ReportId) -> ReportDetail:
 
 
 @admin_router.patch("/{id}", responses=answers(403, 404, 413, 415, 422, 503))
-def triage_report(hand: HandDep, id: ReportId, form: ReportChanges) -> ReportDetail:
+def triage_report(admin: AdminWriteDep, id: ReportId, form: ReportChanges) -> ReportDetail:
     """Say how far a report is, and note what was found out; the audit log says who did."""
-    with hand.write() as session:
-        return _shown(triage(session, hand.job_service.clock, id, status=form.status, notes=form.notes))
+    with admin.write() as session:
+        return _shown(triage(session, admin.job_service.clock, id, status=form.status, notes=form.notes))
 
 
 def _shown(row: IssueReport) -> ReportDetail:
@@ -131,7 +125,7 @@ def style() -> Response:
 
 @form_router.get("/report")
 def report_form(
-    snapshot_id: Annotated[int | None, Query(alias="snapshotId", ge=0, lt=1 << 63)] = None,
+    snapshot_id: Annotated[RowId | None, Query(alias="snapshotId")] = None,
     url: Annotated[str | None, Query(max_length=2048)] = None,
 ) -> HTMLResponse:
     """Show the form, filled with the capture that it is about."""
@@ -142,10 +136,12 @@ def report_form(
 async def _sent(request: Request) -> dict[str, str]:
     """Return the fields of a form; OriginRefused if a page of another origin sent it."""
     origin = request.headers.get("origin")
-    if origin is not None and not is_own_origin(origin, request.headers):  # `null` too: an archived page is sandboxed
+    # `null` too: an archived page is sandboxed.
+    if origin is not None and not is_own_origin(origin, request.headers):
         raise OriginRefused
     body = (await request.body()).decode("utf-8", "replace")
     try:
+        # Bounded: a form of a million fields would be parsed into a million pairs.
         fields = dict(parse_qsl(body, max_num_fields=_MAX_FIELDS))
     except ValueError:
         fields = {}
@@ -158,14 +154,15 @@ def send_form(archive: ArchiveDep, usage: UsageDep, fields: Annotated[dict[str, 
     try:
         form = ReportForm.model_validate(fields)
     except ValidationError as exc:
-        return HTMLResponse(_form(fields, problem=_told(exc.errors()[0])), status_code=422)
+        return HTMLResponse(_form(fields, problem=_message(exc.errors()[0])), status_code=422)
     receipt = keep_report(archive, usage, form)
+    # A filled trap is thanked like any report: a program must not learn that it was caught.
     number = "" if receipt.report_id is None else f" It has the number {receipt.report_id}."
-    back = f'<p><a href="/api/snapshots/raw/{form.snapshot_id}">Back to the capture</a></p>' if form.snapshot_id else ""
+    back = f'<p><a href="{raw_path(form.snapshot_id)}">Back to the capture</a></p>' if form.snapshot_id else ""
     return HTMLResponse(page("Thank you", f"<h1>Thank you</h1><p>Your report was received.{number}</p>{back}"))
 
 
-def _told(error: Any) -> str:
+def _message(error: Any) -> str:
     field = str(error["loc"][0]) if error["loc"] else "form"
     words = {
         "description": "Please describe the problem in 20 to 4,000 characters.",
@@ -177,8 +174,8 @@ def _told(error: Any) -> str:
 
 def _form(given: dict[str, str], *, problem: str | None) -> str:
     options = "".join(
-        f'<option value="{name}"{" selected" if given.get("category") == name else ""}>{escape(told)}</option>'
-        for name, told in _CATEGORIES.items()
+        f'<option value="{name}"{" selected" if given.get("category") == name else ""}>{escape(label)}</option>'
+        for name, label in _CATEGORIES.items()
     )
     about = given.get("originalUrl") or (f"snapshot {given['snapshotId']}" if given.get("snapshotId") else "")
     hidden = "".join(

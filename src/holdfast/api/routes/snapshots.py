@@ -9,9 +9,10 @@ from sqlalchemy.orm import Session
 
 from holdfast.api import queries
 from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
-from holdfast.api.dependencies import ArchiveDep, SessionDep, browse_url, raw_url
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
+from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     Keyword,
     LatestCapture,
@@ -23,20 +24,20 @@ from holdfast.api.schemas.search import (
 )
 from holdfast.clock import digits14
 from holdfast.crawl.signal_pages import PageInFull, SignalPageRow, SignalQuery, find_pages, page_by_hash
-from holdfast.db.models import Snapshot
-from holdfast.errors import NotFound, UrlRefused
+from holdfast.errors import NotFound
 from holdfast.index.queries import document_of, holding_of, snapshot
-from holdfast.replay.address import earliest
-from holdfast.replay.finding import NotCaptured, candidates
-from holdfast.urls import hash64, parse, url_hash
+from holdfast.replay import finding
+from holdfast.replay.address import raw_path
+from holdfast.replay.origins import browse_url
+from holdfast.urls import parse, url_hash
 
 router = APIRouter(tags=["snapshots"], dependencies=[PUBLIC])
-SnapshotId = Annotated[int, Path(description="A snapshot's id.", ge=0, lt=1 << 63)]
+SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 
 
 @router.get("/api/snapshot/{id}", responses=answers(404, 422, 503))
 def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> SnapshotDetail:
-    """Return one capture (HA-056)."""
+    """Return one capture."""
     found = snapshot(session, id)
     document = document_of(session, found)
     source = queries.source_codes(session, [found.source_id])[found.source_id]
@@ -51,8 +52,8 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
         job_id=found.execution_id,
         original_url=found.url,
         snippet=document.snippet if document else None,
-        raw_snapshot_url=raw_url(found.id),
-        browse_url=browse_url(archive.settings, url=found.url, captured_at=found.captured_at, snapshot_id=found.id),
+        raw_snapshot_url=raw_path(found.id),
+        browse_url=browse_url(archive.settings, found),
         capture_backend=found.backend,
         capture_fidelity=found.fidelity,
         mime_type=found.media_type,
@@ -84,11 +85,13 @@ def resolve(
     timestamp: Annotated[
         str | None, Query(pattern=r"^[0-9]{14}$", description="14 digits, UTC; now if left out.")
     ] = None,
-    job_id: Annotated[int | None, Query(alias="jobId", ge=0, lt=1 << 63, description="Only this crawl.")] = None,
+    job_id: Annotated[RowId | None, Query(alias="jobId", description="Only this crawl.")] = None,
 ) -> Resolved:
     """Return the capture that answers for an address and a moment: the page, its www and scheme twins, its group."""
     digits = timestamp or digits14(archive.clock.now())
-    found = _resolve(session, url, digits, job_id)
+    within = None if job_id is None else holding_of(session, job_id)
+    # A crawl without a file has captured nothing; without the range, all crawls would answer for it.
+    found = None if job_id is not None and within is None else finding.resolve(session, url, digits, within=within)
     if found is None:
         return Resolved(found=False)
     return Resolved(
@@ -97,31 +100,8 @@ def resolve(
         capture_timestamp=found.captured_at,
         mime_type=found.media_type,
         resolved_url=found.url,
-        browse_url=browse_url(archive.settings, url=found.url, captured_at=found.captured_at, snapshot_id=found.id),
+        browse_url=browse_url(archive.settings, found),
     )
-
-
-def _resolve(session: Session, url: str, digits: str, job_id: int | None) -> Snapshot | None:
-    within = None if job_id is None else holding_of(session, job_id)
-    if job_id is not None and within is None:
-        return None
-    try:
-        ranked = candidates(session, url, digits, within=within)
-    except NotCaptured:
-        ranked = []
-    rows = queries.snapshots_by_id(session, [sighting.id for sighting in ranked])
-    best = next((rows[sighting.id] for sighting in ranked if sighting.id in rows), None)
-    return best or queries.near_in_groups(session, _groups(url), earliest(digits), within)
-
-
-def _groups(url: str) -> list[int]:
-    """Return the hashes of the groups that an address may stand for: both schemes, with and without www."""
-    try:
-        parsed = parse(url)
-    except UrlRefused:
-        return []
-    bare = parsed.group.partition("://")[2].removeprefix("www.")
-    return [hash64(f"{scheme}://{www}{bare}") for scheme in ("https", "http") for www in ("", "www.")]
 
 
 pages_router = APIRouter(tags=["pages"], dependencies=[ADMIN])
@@ -190,13 +170,15 @@ def _page(session: Session, digest: str) -> PageInFull:
     except NotFound:
         number = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
         for row in fetched_by_hash(session, number):
+            # The database keeps 64 bits; the whole digest, where it was given, must fit, too.
             if len(digest) == 16 or url_hash(parse(row.url).normalised) == digest:
                 return PageInFull(page=row, words=(), links=())
         raise
 
 
 def _listed(session: SessionDep, search: str, question: SignalQuery) -> PageList:
-    if "\x00" in (question.domain or ""):  # no domain has one, and PostgreSQL takes none
+    # No domain has one, and PostgreSQL takes none.
+    if "\x00" in (question.domain or ""):
         return PageList(pages=[], total=0, limit=question.limit, offset=question.offset)
     if not search.strip():
         window = fetched_pages(session, domain=question.domain, limit=question.limit, offset=question.offset)

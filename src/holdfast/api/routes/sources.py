@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
-from holdfast.api.admin_writes import AdminWrite, DeskDep, HandDep
 from holdfast.api.capture_queries import (
     CaptureExtent,
     CrawlSummary,
@@ -18,7 +17,7 @@ from holdfast.api.capture_queries import (
     extent_of_execution,
     newest_crawls,
 )
-from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, browse_url
+from holdfast.api.dependencies import AdminWrite, ArchiveDep, DeskDep, HandDep, SessionDep, TotalsDep
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.routes.jobs import Limit, Offset
@@ -39,6 +38,7 @@ from holdfast.jobs.administration.source_jobs import disable_source, enable_sour
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
+from holdfast.replay.origins import browse_url
 from holdfast.sources import registry
 from holdfast.sources.errors import SourceNotFound, SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
@@ -93,7 +93,7 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
 def _browse(archive: Archive, entry: Snapshot | None) -> str | None:
     if entry is None:
         return None
-    return browse_url(archive.settings, url=entry.url, captured_at=entry.captured_at, snapshot_id=entry.id)
+    return browse_url(archive.settings, entry)
 
 
 @router.get("/api/sources/{code}/editions", responses=answers(404, 422, 503))

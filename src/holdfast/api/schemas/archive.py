@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
-from holdfast.api.schemas.base import Answer, RequestForm, check_fields
+from holdfast.api.schemas.base import Answer, RequestForm, RowId, check_fields
 from holdfast.feedback import Category, ReportStatus
 
 
 class Stats(Answer):
-    """What the archive holds (document 000) and what its crawls did (document 002), in one object."""
+    """What the archive holds and what its crawls did, in one object."""
 
     snapshots_total: int = Field(description="Captures of pages.", examples=[26])
     pages_total: int = Field(description="Pages, whatever their query.", examples=[13])
@@ -137,7 +137,7 @@ class Usage(Answer):
 
 
 class Checks(Answer):
-    """What was asked, and what it said."""
+    """What was checked, and how it is."""
 
     db: Literal["ok", "error"]
     jobs: dict[str, int] | None = Field(
@@ -153,14 +153,14 @@ class Checks(Answer):
 
 
 class Services(Answer):
-    """What the archive stands on."""
+    """What the archive depends on."""
 
     database: Literal["ok", "error"]
     redis: str = Field(description="`not configured` on one machine.")
 
 
 class Health(Answer):
-    """Whether the archive can answer; document 000's fields and document 002's."""
+    """Whether the archive can answer, for monitors of either kind: `checks`, and `services` with `workers`."""
 
     status: Literal["ok", "error"]
     checks: Checks
@@ -316,10 +316,11 @@ class ReportForm(Answer):
 
     category: Category
     description: Sentences
-    snapshot_id: int | None = Field(None, ge=0, lt=1 << 63)
+    snapshot_id: RowId | None = None
     original_url: Line | None = None
     reporter_email: Email | None = None
     page_url: Line | None = None
+    # A trap: people do not see the field, and programs that fill in everything give themselves away.
     website: str | None = Field(None, max_length=2048, description="Leave empty: only programs fill it.")
 
 
@@ -335,7 +336,7 @@ class ReportChanges(RequestForm):
 
 
 class ReportReceipt(Answer):
-    """What the sender is told."""
+    """What the sender gets back."""
 
     report_id: int | None
     status: ReportStatus
@@ -343,7 +344,7 @@ class ReportReceipt(Answer):
 
 
 class ReportDetail(Answer):
-    """A report, as whoever runs the archive reads it."""
+    """A report, as an operator of the archive reads it."""
 
     report_id: int
     category: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -16,10 +16,12 @@ class Answer(BaseModel):
 
 
 MAX_ID = (1 << 63) - 1
+RowId = Annotated[int, Field(ge=0, le=MAX_ID)]
+"""An id in a path, a query or a form. A larger number is refused here: a database driver would break on it."""
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
+# Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be reported.
 _FIELDS = 100
-"""Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be told of."""
 
 
 def checked_text(text: str) -> str:
@@ -42,11 +44,14 @@ def check_values(value: Any) -> None:
 
 
 def _problem(value: Any) -> tuple[list[str], str] | None:
-    """Return what is wrong, and its place from the inside out: spelled for every value, a deep one would cost as much
-    for each of its leaves as all names above it are long."""
+    """Return what is wrong, and its place from the inside out."""
+    # The place is spelled only once something is found: spelled for every value, a deep one would cost as much for each
+    # of its leaves as all names above it are long.
     if isinstance(value, dict):
         for name, one in value.items():
+            # Names, too: a JSON column keeps them like values.
             if (found := _problem(name) or _problem(one)) is not None:
+                # What is wrong with it must not come back in the sentence that says so.
                 shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
                 found[0].append(f".{shown}")
                 return found

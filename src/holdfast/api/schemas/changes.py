@@ -1,4 +1,4 @@
-"""Answers about changes (1.7 of the facts)."""
+"""Answers about changes: lists, comparisons, timelines."""
 
 from __future__ import annotations
 

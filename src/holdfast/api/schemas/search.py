@@ -1,4 +1,4 @@
-"""Answers of search (HA-054, HA-055, 1.7 of the facts)."""
+"""Answers of search, of single captures and of pages."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ _REPLAY = "http://replay.localhost:8060/web/20260901120000/https://example.org/#
 
 
 class SnapshotDetail(Answer):
-    """One capture of a page (HA-055, HA-056)."""
+    """One capture of a page."""
 
     id: int = Field(examples=[_ID])
     title: str | None = Field(examples=["Tides"])

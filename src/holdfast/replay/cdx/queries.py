@@ -33,7 +33,7 @@ class CdxRow(NamedTuple):
     original_id: int | None
 
 
-class Spot(NamedTuple):
+class IndexPosition(NamedTuple):
     """A place in the index; the next capture stands behind it."""
 
     url_key: str
@@ -78,20 +78,18 @@ class _Shape(NamedTuple):
     reverse: bool = False
 
 
-def _shape(keys: KeyRange, behind: Spot | None, *, reverse: bool = False) -> _Shape:
+def _shape(keys: KeyRange, behind: IndexPosition | None, *, reverse: bool = False) -> _Shape:
     return _Shape(keys.low == keys.high, behind is not None, reverse)
 
 
-def _given(keys: KeyRange, behind: Spot | None) -> dict[str, Any]:
+def _given(keys: KeyRange, behind: IndexPosition | None) -> dict[str, Any]:
     given: dict[str, Any] = {"low": keys.low, "high": keys.high}
     return given if behind is None else {**given, "key": behind.url_key, "moment": behind.captured_at, "id": behind.id}
 
 
 def _within(shape: _Shape) -> list[ColumnElement[bool]]:
-    """Return the clauses for what is left of a range behind a place.
-
-    Each end is given once: of two bounds on one side SQLite would seek to the first that it meets.
-    """
+    """Return the clauses for what is left of a range behind a place."""
+    # Each end is given once: of two bounds on one side SQLite would seek to the first that it meets.
     key, moment, number = Snapshot.url_key, Snapshot.captured_at, Snapshot.id
     low, high = bindparam("low", type_=key.type), bindparam("high", type_=key.type)
     at = [bindparam("moment", type_=moment.type), bindparam("id", type_=number.type)]
@@ -118,7 +116,7 @@ def _batch(shape: _Shape) -> Select[*tuple[Any, ...]]:
 
 
 def batch(
-    session: Session, keys: KeyRange, *, behind: Spot | None, reverse: bool, period: Period, limit: int
+    session: Session, keys: KeyRange, *, behind: IndexPosition | None, reverse: bool, period: Period, limit: int
 ) -> list[CdxRow]:
     """Return the next captures of a range in index order, or against it. One seek, and as many steps as are asked for.
 
@@ -134,28 +132,32 @@ def batch(
     return [*map(CdxRow._make, session.execute(_batch(_shape(keys, behind, reverse=reverse)), given))]
 
 
-def skip(session: Session, ranges: Iterable[KeyRange], behind: Spot | None, number: int) -> Spot | None:
+def skip(
+    session: Session, ranges: Iterable[KeyRange], behind: IndexPosition | None, number: int
+) -> IndexPosition | None:
     """Return the place of the capture that is `number` captures further on; None if there are not so many."""
     for keys in ranges:
         if behind is not None and keys.low != keys.high and behind.url_key >= keys.high:
             continue
+        # An offset over the index alone: no row of the table is read to pass over it.
         wanted = select(*_ORDER).where(*_within(_shape(keys, behind)), *visible()).order_by(*_ORDER)
         row = session.execute(wanted.offset(number - 1).limit(1), _given(keys, behind)).one_or_none()
         if row is not None:
-            return Spot._make(row)
+            return IndexPosition._make(row)
         number -= count(session, keys, behind=behind, limit=number)
         behind = None
     return None
 
 
-def count(session: Session, keys: KeyRange, *, behind: Spot | None = None, limit: int) -> int:
+def count(session: Session, keys: KeyRange, *, behind: IndexPosition | None = None, limit: int) -> int:
     """Return how many captures a range has behind a place, counted up to a limit."""
     wanted = select(Snapshot.id).where(*_within(_shape(keys, behind)), *visible())
+    # Counted up to a limit: the count of a whole domain would read its whole index.
     some = wanted.order_by(*_ORDER).limit(max(limit, 0)).subquery()
     return session.scalar(select(func.count()).select_from(some), _given(keys, behind)) or 0
 
 
-class Stand(NamedTuple):
+class RecordLocation(NamedTuple):
     """Where a record stands in the files."""
 
     length: int
@@ -163,17 +165,18 @@ class Stand(NamedTuple):
     warc_file_id: int
 
 
-def stands(session: Session, ids: Iterable[int]) -> dict[int, Stand]:
+def record_locations(session: Session, ids: Iterable[int]) -> dict[int, RecordLocation]:
     """Return where these snapshots stand, by id; what is withdrawn or gone is left out."""
     wanted = sorted(set(ids))
     if not wanted:
         return {}
     columns = (Snapshot.id, Snapshot.warc_length, Snapshot.warc_offset, Snapshot.warc_file_id)
     rows = session.execute(select(*columns).where(Snapshot.id.in_(wanted), *visible()))
-    return {row[0]: Stand(*row[1:]) for row in rows}
+    return {row[0]: RecordLocation(*row[1:]) for row in rows}
 
 
 def file_names(session: Session, ids: Iterable[int]) -> dict[int, str]:
     """Return the names of WARC files by id, without their folders."""
     rows = session.execute(select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(sorted(set(ids)))))
+    # Without its folders: they would tell how this machine is set up.
     return {number: PurePosixPath(path).name for number, path in rows}

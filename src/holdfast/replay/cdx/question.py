@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from holdfast.clock import from_micros, to_micros
+from holdfast.clock import digits14, from_micros, to_micros
 from holdfast.errors import Invalid
-from holdfast.replay.address import BadTimestamp, earliest, is_storable, latest, timestamp
-from holdfast.replay.browse import prefix_range
-from holdfast.replay.cdx.queries import CdxRow, KeyRange, Spot, Stand
+from holdfast.replay.address import BadTimestamp, earliest, is_storable, latest
+from holdfast.replay.cdx.queries import CdxRow, IndexPosition, KeyRange, RecordLocation
+from holdfast.replay.finding import prefix_range
 from holdfast.urls import InvalidPattern, surt
 from holdfast.urls.scope import Patterns
 
@@ -60,7 +60,7 @@ class Line(NamedTuple):
 
     capture: CdxRow
     file_name: str = "-"
-    original: Stand | None = None
+    original: RecordLocation | None = None
     original_file: str = "-"
     counts: Mapping[str, str] = {}
     """dupecount, skipcount, endtimestamp, where they are asked for."""
@@ -81,7 +81,7 @@ def _status(line: Line) -> str:
 
 _VALUES: dict[str, Callable[[Line], str]] = {
     "urlkey": lambda line: line.capture.url_key,
-    "timestamp": lambda line: timestamp(line.capture.captured_at),
+    "timestamp": lambda line: digits14(line.capture.captured_at),
     "url": lambda line: line.capture.url,
     "mime": _mime,
     "status": _status,
@@ -125,9 +125,8 @@ _MAX_FILTERS = 8
 def read_filters(specs: Iterable[str]) -> list[Test]:
     """Return the tests that these filters ask for; BadCdxParameter says which cannot be used."""
     asked = [spec for spec in specs if spec]
-    if (
-        len(asked) > _MAX_FILTERS
-    ):  # before any is compiled: that takes up to 10 ms each, and an address has room for 1,000
+    # Before any is compiled: that takes up to 10 ms each, and an address has room for 1,000.
+    if len(asked) > _MAX_FILTERS:
         raise BadCdxParameter("filter", f"there are {len(asked)} of them, {_MAX_FILTERS} are allowed")
     return [_read_filter(spec) for spec in asked]
 
@@ -212,7 +211,7 @@ def collapse(lines: Iterable[Line], by: Sequence[Collapse]) -> Iterator[Line]:
                 break
             runs[at] = value
         if not is_new:
-            skipped, last = skipped + 1, timestamp(line.capture.captured_at)
+            skipped, last = skipped + 1, digits14(line.capture.captured_at)
             continue
         if kept is not None:
             yield _counted(kept, skipcount=str(skipped), endtimestamp=last)
@@ -289,7 +288,7 @@ class CdxQuery:
     collapses: tuple[Collapse, ...]
     fields: tuple[str, ...]
     output: Output
-    behind: Spot | None
+    behind: IndexPosition | None
     show_resume_key: bool
     resolve_revisits: bool
     count_duplicates: bool
@@ -333,6 +332,7 @@ class _Asked:
         if not text:
             return default
         try:
+            # `int` takes digits of every script, and a thousand of them take long.
             number = int(text[:20]) if text.isascii() else low - 1
         except ValueError:
             raise BadCdxParameter(name, f"{text[:40]!r} is no number") from None
@@ -370,7 +370,7 @@ def read_question(pairs: Iterable[tuple[str, str]]) -> CdxQuery:
         collapses=tuple(read_collapses(asked.every("collapse"))),
         fields=_fields(asked, output),
         output=output,
-        behind=_spot(asked.text("resumeKey")),
+        behind=_position(asked.text("resumeKey")),
         show_resume_key=asked.flag("showResumeKey"),
         resolve_revisits=asked.flag("resolveRevisits"),
         count_duplicates=asked.flag("showDupeCount"),
@@ -411,6 +411,7 @@ def _ranges(asked: _Asked) -> tuple[str, tuple[KeyRange, ...]]:
         return url, (KeyRange(surt(url), "\U0010ffff"),)
     host = surt(url).partition(")")[0]
     if kind == "host":
+        # `*` follows `)` among the characters: the range ends right behind this host.
         return url, (KeyRange(f"{host})", f"{host}*"),)
     if kind == "domain":
         # `)` ends the host itself, `,` begins its subdomains, `:` a port: in this order among the characters.
@@ -425,7 +426,9 @@ def _order(asked: _Asked, ranges: tuple[KeyRange, ...]) -> tuple[Order, datetime
         raise BadCdxParameter("sort", f"{wanted[:20]!r} is neither reverse nor closest")
     if wanted == "closest" or (closest and not wanted):
         if not closest:
-            return Order.FORWARD, None  # pywb asks so for everything
+            # pywb asks so for everything.
+            return Order.FORWARD, None
+        # Nearest in time is an order within one address; over many it would have to read and sort all of them.
         if ranges[0].low != ranges[0].high:
             raise BadCdxParameter("closest", "it is for one address; leave the wildcard and matchType away")
         # As pywb and the Wayback Machine: a year means its end. Of 14 digits only the second itself is meant.
@@ -440,6 +443,7 @@ def _output(asked: _Asked) -> Output:
     if wanted in ("", "text", "txt", "cdx"):
         return Output.TEXT
     if wanted == "json":
+        # Both servers have `output=json` and mean different things by it; only pywb has `fields`.
         return Output.NDJSON if asked.has("fields") else Output.JSON
     if wanted in ("jsonl", "ndjson"):
         return Output.NDJSON
@@ -467,21 +471,22 @@ def _fields(asked: _Asked, output: Output) -> tuple[str, ...]:
     return tuple(named)
 
 
-def resume_key(spot: Spot) -> str:
-    """Return a place in the index as the word that a client hands back."""
-    packed = json.dumps([spot.url_key, to_micros(spot.captured_at), spot.id], separators=(",", ":"))
+def resume_key(position: IndexPosition) -> str:
+    """Return a place in the index as the key with which a client goes on."""
+    packed = json.dumps([position.url_key, to_micros(position.captured_at), position.id], separators=(",", ":"))
     return base64.urlsafe_b64encode(packed.encode()).decode().rstrip("=")
 
 
-def _spot(key: str) -> Spot | None:
+def _position(key: str) -> IndexPosition | None:
     if not key:
         return None
     try:
+        # A client may send anything: whatever is not exactly ours is refused, never guessed at.
         packed = base64.b64decode(key + "=" * (-len(key) % 4), altchars=b"-_", validate=True)
         url_key, micros, number = json.loads(packed)
         is_place = isinstance(url_key, str) and isinstance(micros, int) and isinstance(number, int)
         if is_place and is_storable(url_key) and 0 <= number < 1 << 63:
-            return Spot(url_key, from_micros(micros), number)
+            return IndexPosition(url_key, from_micros(micros), number)
     except (binascii.Error, ValueError, TypeError, OverflowError, OSError, RecursionError):
         pass
     raise BadCdxParameter("resumeKey", "it is none that this server gave")

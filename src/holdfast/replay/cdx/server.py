@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Protocol
 
 from holdfast import cancellation
-from holdfast.clock import Clock
+from holdfast.clock import Clock, SystemClock, digits14
 from holdfast.db.engine import Database
-from holdfast.replay.address import http_date, safe, timestamp
+from holdfast.replay.address import http_date, safe
 from holdfast.replay.cdx import queries
-from holdfast.replay.cdx.queries import CdxRow, KeyRange, Spot
+from holdfast.replay.cdx.queries import CdxRow, IndexPosition, KeyRange
 from holdfast.replay.cdx.question import (
     BLOCK,
     MAX_RECORDS,
@@ -19,14 +23,178 @@ from holdfast.replay.cdx.question import (
     CdxMode,
     CdxQuery,
     Line,
+    Order,
     Output,
+    collapse,
+    count_duplicates,
     needs_files,
     plain,
     reader,
     resume_key,
 )
-from holdfast.replay.cdx.walk import Walk
 from holdfast.replay.origins import ReplayOrigins
+
+_BATCH = 1_000
+SECONDS = 10.0
+"""What reading and testing may take for one answer, whatever its filters are."""
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class Read(Protocol):
+    """Reads the next lines of a range."""
+
+    def __call__(
+        self, question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
+    ) -> list[Line]:
+        """Return at most `size` lines behind a place."""
+        ...
+
+
+class Walk:
+    """One way through the index: it reads no more than is shown, never more than a cap, nor for longer than a time."""
+
+    def __init__(self, read: Read, question: CdxQuery, cap: int, *, clock: Clock | None = None) -> None:
+        self._read, self._question, self._cap = read, question, cap
+        self._clock: Clock = clock or SystemClock()
+        self._spent_s, self._began = 0.0, 0.0
+        # Whether the time was up before the index was through.
+        self._is_late = False
+        self._scanned = 0
+        self._position: IndexPosition | None = None
+        self._before: IndexPosition | None = None
+        # Whether the index had no more.
+        self._is_over = False
+        # Whether as many lines were shown as were asked for.
+        self._is_full = False
+        self._raw: Iterator[Line] = iter(())
+
+    def lines(self) -> Iterator[Line]:
+        """Yield what the query shows."""
+        found = self._shown()
+        while True:
+            # Only our own work is timed: a client may take minutes to read, and is not cut off for it.
+            self._began = self._clock.monotonic()
+            line = next(found, None)
+            self._spent_s += self._clock.monotonic() - self._began
+            if line is None:
+                return
+            yield line
+
+    def _shown(self) -> Iterator[Line]:
+        question = self._question
+        if question.limit < 0:
+            yield from self._last(-question.limit)
+            return
+        shown = 0
+        for line in islice(self._chosen(question.order), question.offset, question.offset + question.limit):
+            shown += 1
+            yield line
+        self._is_full = shown == question.limit
+
+    def rest(self) -> IndexPosition | None:
+        """Return the place to go on behind, once all lines are taken; None if nothing is left or order forbids it."""
+        question = self._question
+        if question.limit < 0 or question.order is Order.CLOSEST:
+            return None
+        if (self._scanned >= self._cap or self._is_late) and not self._is_over:
+            # With `collapse` a line is shown only when the next one is read: the last that was read has to be read
+            # again.
+            return self._before if question.collapses and self._is_full else self._position
+        if not self._is_full or self._is_over:
+            return None
+        if question.collapses:
+            # The line that ended the last run was read, and not shown.
+            return self._before
+        here = self._position
+        return None if next(self._raw, None) is None and not self._is_late else here
+
+    def _last(self, number: int) -> Iterator[Line]:
+        """Yield the last lines in index order: from the end where that is the same, else by keeping the last ones."""
+        question = self._question
+        # What collapses depends on the line before: read from the end, other lines would stay.
+        if question.collapses or question.count_duplicates or question.order is not Order.FORWARD:
+            yield from deque(self._chosen(question.order), maxlen=number)
+        else:
+            yield from reversed([*islice(self._chosen(Order.REVERSE), question.offset, question.offset + number)])
+
+    def _chosen(self, order: Order) -> Iterator[Line]:
+        question = self._question
+        self._raw = self._closest() if order is Order.CLOSEST else self._run(question, reverse=order is Order.REVERSE)
+        low, high = question.period
+        found: Iterator[Line] = (
+            line
+            for line in self._raw
+            if low <= line.capture.captured_at <= high and all(test(line) for test in question.filters)
+        )
+        if question.collapses:
+            found = collapse(found, question.collapses)
+        return count_duplicates(found) if question.count_duplicates else found
+
+    def _run(self, question: CdxQuery, *, reverse: bool) -> Iterator[Line]:
+        """Yield the lines of all ranges in index order, or against it."""
+        behind = question.behind
+        size = self._first_size()
+        for keys in reversed(question.ranges) if reverse else question.ranges:
+            if behind is not None and keys.low != keys.high:
+                if behind.url_key < keys.low if reverse else behind.url_key >= keys.high:
+                    continue
+                if behind.url_key >= keys.high if reverse else behind.url_key < keys.low:
+                    behind = None
+            while lines := self._read(question, keys, behind, reverse=reverse, size=size):
+                for line in lines:
+                    if self._scanned >= self._cap or self._is_time_up():
+                        return
+                    self._scanned += 1
+                    capture = line.capture
+                    self._before, self._position = (
+                        self._position,
+                        IndexPosition(capture.url_key, capture.captured_at, capture.id),
+                    )
+                    yield line
+                if len(lines) < size:
+                    break
+                behind, size = self._position, _BATCH
+            behind = None
+        self._is_over = True
+
+    def _is_time_up(self) -> bool:
+        """Return whether to stop, once there is anything to go on behind."""
+        if self._scanned and self._spent_s + self._clock.monotonic() - self._began >= SECONDS:
+            self._is_late = True
+        return self._is_late
+
+    def _first_size(self) -> int:
+        """Return how many lines to read first: what will do if nothing is left out."""
+        question = self._question
+        if question.filters or question.collapses:
+            return _BATCH
+        # One more than is shown says whether something is left.
+        return max(2, min(_BATCH, abs(question.limit) + question.offset + 1))
+
+    def _closest(self) -> Iterator[Line]:
+        """Yield the captures of one address, the nearest in time first, the earlier one on a tie."""
+        question = self._question
+        assert question.closest is not None
+        low, high = question.period
+        moment = question.closest
+        # No moment lies before the year 1.
+        just_before = moment - min(moment - _BEGINNING, timedelta(microseconds=1))
+        later = self._run(replace(question, period=(max(low, moment), high), behind=None), reverse=False)
+        earlier = self._run(replace(question, period=(low, min(high, just_before)), behind=None), reverse=True)
+        before, after = next(earlier, None), next(later, None)
+        while before is not None or after is not None:
+            if after is None or (before is not None and _distance(before, moment) <= _distance(after, moment)):
+                assert before is not None
+                yield before
+                before = next(earlier, None)
+            else:
+                yield after
+                after = next(later, None)
+
+
+def _distance(line: Line, moment: datetime) -> timedelta:
+    return abs(line.capture.captured_at - moment)
+
 
 TYPES = {
     Output.TEXT: "text/plain; charset=utf-8",
@@ -37,15 +205,15 @@ TYPES = {
 }
 """What each form is called in Content-Type."""
 
-Rest = Callable[[], Spot | None]
+Rest = Callable[[], IndexPosition | None]
 
 
-def render(lines: Iterator[Line], question: CdxQuery, place: ReplayOrigins, rest: Rest) -> Iterator[str]:
+def render(lines: Iterator[Line], question: CdxQuery, origins: ReplayOrigins, rest: Rest) -> Iterator[str]:
     """Yield the answer's text; the resume key comes last, where it was asked for and something is left."""
     if question.output is Output.JSON:
         return _array(lines, question, rest)
     if question.output is Output.LINK:
-        return _links(lines, question, place)
+        return _links(lines, question, origins)
     form = {Output.NDJSON: _json_line, Output.CDXJ: _cdxj_line}.get(question.output, _text_line)
     return _plain_lines(lines, question, rest, form(question.fields))
 
@@ -53,8 +221,8 @@ def render(lines: Iterator[Line], question: CdxQuery, place: ReplayOrigins, rest
 def _plain_lines(lines: Iterator[Line], question: CdxQuery, rest: Rest, form: Callable[[Line], str]) -> Iterator[str]:
     for line in lines:
         yield form(line) + "\n"
-    if question.show_resume_key and (spot := rest()) is not None:
-        yield f"\n{resume_key(spot)}\n"
+    if question.show_resume_key and (position := rest()) is not None:
+        yield f"\n{resume_key(position)}\n"
 
 
 def _text_line(fields: tuple[str, ...]) -> Callable[[Line], str]:
@@ -77,7 +245,7 @@ def _cdxj_line(fields: tuple[str, ...]) -> Callable[[Line], str]:
     inside = _json_line(tuple(name for name in fields if name not in ("urlkey", "timestamp")))
 
     def form(line: Line) -> str:
-        return f"{plain(line.capture.url_key)} {timestamp(line.capture.captured_at)} {inside(line)}"
+        return f"{plain(line.capture.url_key)} {digits14(line.capture.captured_at)} {inside(line)}"
 
     return form
 
@@ -91,23 +259,23 @@ def _array(lines: Iterator[Line], question: CdxQuery, rest: Rest) -> Iterator[st
             yield f"[{json.dumps([*question.fields])}"
             begun = True
         yield ",\n" + json.dumps([read(line) for read in readers])
-    spot = rest() if question.show_resume_key else None
-    if not begun and spot is None:
+    position = rest() if question.show_resume_key else None
+    if not begun and position is None:
         yield "[]\n"
         return
     if not begun:
         yield f"[{json.dumps([*question.fields])}"
-    if spot is not None:
-        yield f",\n[],\n{json.dumps([resume_key(spot)])}"
+    if position is not None:
+        yield f",\n[],\n{json.dumps([resume_key(position)])}"
     yield "]\n"
 
 
-def _links(lines: Iterator[Line], question: CdxQuery, place: ReplayOrigins) -> Iterator[str]:
+def _links(lines: Iterator[Line], question: CdxQuery, origins: ReplayOrigins) -> Iterator[str]:
     """Yield a TimeMap of what was asked for."""
-    yield f'<{safe(question.url)}>; rel="original",\n<{place.gate(question.url)}>; rel="timegate"'
+    yield f'<{safe(question.url)}>; rel="original",\n<{origins.gate(question.url)}>; rel="timegate"'
     for line in lines:
         at = line.capture.captured_at
-        address = place.memento(timestamp(at), "", line.capture.url)
+        address = origins.memento(digits14(at), "", line.capture.url)
         yield f',\n<{address}>; rel="memento"; datetime="{http_date(at)}"'
     yield "\n"
 
@@ -119,7 +287,7 @@ class CdxServer:
         self._database, self._clock = database, clock
         self._names: dict[int, str] = {}
 
-    def answer(self, question: CdxQuery, place: ReplayOrigins) -> Iterator[str]:
+    def answer(self, question: CdxQuery, origins: ReplayOrigins) -> Iterator[str]:
         """Yield the answer's text, piece by piece. Nothing is held between two batches."""
         if question.mode is CdxMode.PAGE_COUNT:
             yield self._page_count(question)
@@ -131,27 +299,33 @@ class CdxServer:
                 cap = question.page_size * BLOCK
                 question = replace(question, behind=self._page_start(question))
             walk = Walk(self.batch, question, cap, clock=self._clock)
-            yield from render(walk.lines(), question, place, walk.rest)
+            yield from render(walk.lines(), question, origins, walk.rest)
 
-    def batch(self, question: CdxQuery, keys: KeyRange, behind: Spot | None, *, reverse: bool, size: int) -> list[Line]:
+    def batch(
+        self, question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
+    ) -> list[Line]:
         """Return the next lines of a range, with file names and originals where a field asks for them."""
+        # A client that left is noticed between two batches, before the next one is read.
         cancellation.check()
         with self._database.read() as session:
             rows = queries.batch(session, keys, behind=behind, reverse=reverse, period=question.period, limit=size)
-            originals: dict[int, queries.Stand] = {}
+            originals: dict[int, queries.RecordLocation] = {}
             if question.resolve_revisits:
-                originals = queries.stands(session, (row.original_id for row in rows if row.original_id is not None))
+                originals = queries.record_locations(
+                    session, (row.original_id for row in rows if row.original_id is not None)
+                )
             if needs_files(question.fields):
-                known = {row.warc_file_id for row in rows} | {stand.warc_file_id for stand in originals.values()}
+                known = {row.warc_file_id for row in rows} | {location.warc_file_id for location in originals.values()}
+                # A range of a million lines lies in a few files: each name is asked for once.
                 if missing := known - self._names.keys():
                     self._names |= queries.file_names(session, missing)
         return [self._line(row, originals.get(row.original_id or -1)) for row in rows]
 
-    def _line(self, row: CdxRow, original: queries.Stand | None) -> Line:
+    def _line(self, row: CdxRow, original: queries.RecordLocation | None) -> Line:
         there = "-" if original is None else self._names.get(original.warc_file_id, "-")
         return Line(row, self._names.get(row.warc_file_id, "-"), original, there)
 
-    def _page_start(self, question: CdxQuery) -> Spot | None:
+    def _page_start(self, question: CdxQuery) -> IndexPosition | None:
         """Return the place that a page begins behind; BadCdxParameter behind the last page.
 
         As pywb and Common Crawl answer: clients ask for one page after the other until they are refused.
@@ -159,16 +333,17 @@ class CdxServer:
         number = (question.page or 0) * question.page_size * BLOCK
         if number == 0:
             return question.behind
-        spot = None
+        position = None
         if number < MAX_RECORDS:
             with self._database.read() as session:
-                spot = queries.skip(session, question.ranges, question.behind, number)
-                if spot is not None and queries.skip(session, question.ranges, spot, 1) is None:
-                    spot = None
-        if spot is None:
+                position = queries.skip(session, question.ranges, question.behind, number)
+                # A page that begins exactly behind the last record is behind the last page.
+                if position is not None and queries.skip(session, question.ranges, position, 1) is None:
+                    position = None
+        if position is None:
             last = max(0, self._pages(question)[0] - 1)
             raise BadCdxParameter("page", f"Page {question.page} invalid: First Page is 0, Last Page is {last}")
-        return spot
+        return position
 
     def _page_count(self, question: CdxQuery) -> str:
         """Return how many pages there are."""
@@ -188,13 +363,13 @@ class CdxServer:
     def _page_index(self, question: CdxQuery) -> Iterator[str]:
         """Yield where each page begins: key, timestamp, number."""
         size = question.page_size * BLOCK
-        behind: Spot | None = None
+        behind: IndexPosition | None = None
         for page in range(MAX_RECORDS // size):
             with self._database.read() as session:
                 first = queries.skip(session, question.ranges, behind, 1)
                 behind = queries.skip(session, question.ranges, behind, size)
             if first is None:
                 return
-            yield f"{first.url_key} {timestamp(first.captured_at)}\t{page}\n"
+            yield f"{first.url_key} {digits14(first.captured_at)}\t{page}\n"
             if behind is None:
                 return
