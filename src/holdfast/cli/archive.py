@@ -21,8 +21,9 @@ from holdfast.cli.execution_selector import (
     find_executions,
 )
 from holdfast.cli.formatting import counted, lines
+from holdfast.cli.index import as_object, describe, stoppable, take_in
 from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
-from holdfast.cli.progress import ProgressLine, as_object, describe, stoppable, take_in
+from holdfast.cli.progress import ProgressLine
 from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database

@@ -51,7 +51,9 @@ COMMANDS = {
         "crawl:stop_command", "Drain a running crawl and keep it, or discard it with --cancel.", HelpGroup.CRAWL
     ),
     "report": Command("report", "Account for every URL of an execution: outcomes, reasons.", HelpGroup.CRAWL),
-    "import": Command("imports", "Import and index WARC, ARC and WACZ files of other writers.", HelpGroup.CRAWL),
+    "import": Command(
+        "index:import_command", "Import and index WARC, ARC and WACZ files of other writers.", HelpGroup.CRAWL
+    ),
     "demo": Command("demo", "Crawl, index and compare a small bundled site, and serve it.", HelpGroup.CRAWL),
     "search": Command("search", "Find captures by words or by address.", HelpGroup.FIND),
     "snapshot": Command("snapshot", "A capture: show, cat, hide, unhide.", HelpGroup.FIND),
