@@ -13,8 +13,7 @@ from sqlalchemy import func, select
 
 from holdfast.archive_tool.contract import Host
 from holdfast.db.models import AuditEvent, Edition, Job, JobEvent
-from holdfast.editions.campaign import CampaignWish
-from holdfast.editions.errors import CampaignRefused
+from holdfast.editions.campaign import CampaignRefused, CampaignWish
 from holdfast.editions.scheduling import Campaigns, annual_status
 from holdfast.jobs.administration import source_jobs
 from holdfast.jobs.states import JobAction

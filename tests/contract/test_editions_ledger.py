@@ -12,8 +12,7 @@ import pytest
 
 from holdfast.db.models import Feed, FeedItem, Job
 from holdfast.editions.campaign import CampaignWish
-from holdfast.editions.edition_files import draft, edition_folder
-from holdfast.editions.errors import EditionBusy
+from holdfast.editions.edition_files import EditionBusy, draft, edition_folder
 from holdfast.editions.report import accept_gap
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.urls import parse_seed

@@ -16,9 +16,9 @@ from sqlalchemy import Connection, event
 
 from holdfast.db.models import AuditEvent, Execution
 from holdfast.editions.campaign import CampaignWish
-from holdfast.editions.errors import EditionNotReady, ShardNotFound
+from holdfast.editions.edition_view import EditionNotReady
 from holdfast.editions.freezing import freeze
-from holdfast.editions.report import accept_gap, due
+from holdfast.editions.report import ShardNotFound, accept_gap, due
 from holdfast.errors import Invalid
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.jobs.states import JobAction

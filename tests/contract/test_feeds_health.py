@@ -18,6 +18,7 @@ from holdfast.feeds import registry, status
 from holdfast.feeds.status import FeedStanding, read_feed_standing
 from holdfast.jobs.administration.source_jobs import disable_source, follow_all
 from holdfast.sources import registry as sources
+from holdfast.sources.queries import find_source
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
@@ -35,7 +36,7 @@ def jobs(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
 def add(jobs: Bed, path: str, **facts: Any) -> int:
     """Let the source have a feed."""
     with jobs.database.write() as session:
-        made = registry.add(session, jobs.clock, sources.find(session, "ex"), f"https://ex.example{path}")
+        made = registry.add(session, jobs.clock, find_source(session, "ex"), f"https://ex.example{path}")
         for name, value in facts.items():
             setattr(made, name, value)
         return made.id

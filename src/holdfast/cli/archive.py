@@ -20,7 +20,7 @@ from holdfast.cli.execution_selector import (
     find_completed,
     find_executions,
 )
-from holdfast.cli.formatting import counted, lines
+from holdfast.cli.formatting import counted, lines, text
 from holdfast.cli.index import as_object, describe, stoppable, take_in
 from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
 from holdfast.cli.progress import ProgressLine
@@ -37,7 +37,7 @@ from holdfast.parse.child import ParseChild
 from holdfast.replay.checks import Replayable, check_execution, each_execution
 from holdfast.search.outbox import take_over_signals
 from holdfast.search.signals import recompute
-from holdfast.sources.registry import find
+from holdfast.sources.queries import find_source
 from holdfast.wiring import Runtime, open_ground
 from holdfast.wiring.archive import open_archive
 
@@ -70,7 +70,7 @@ def index_job(
             typer.echo(lines(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"))
         typer.echo(f"{meant.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
         for error in done.errors:
-            typer.echo(f"failed: {error}", err=True)
+            typer.echo(f"failed: {text(error)}", err=True)
     if done.errors:
         raise typer.Exit(1)
 
@@ -165,7 +165,7 @@ def _counter(what: str, *, quiet: bool) -> Callable[[int], None]:
 
 def _source_id(database: Database, code: str | None) -> int | None:
     with database.read() as session:
-        return None if code is None else find(session, code).id
+        return None if code is None else find_source(session, code).id
 
 
 def _say(told: dict[str, Any], sentence: str, *, json: bool, dry: bool = False) -> None:
@@ -407,7 +407,7 @@ def _replay_text(found: Replayable, name: str) -> str:
     if found.is_whole:
         return f"{head}, replayable"
     faults = ", ".join(f"{name} {count}" for name, count in sorted(found.faults.items()))
-    return "\n".join([f"{head}; {faults}", *(f"  {example}" for example in found.examples)])
+    return "\n".join([f"{head}; {faults}", *(f"  {text(example)}" for example in found.examples)])
 
 
 def _replay_object(found: Replayable) -> dict[str, Any]:

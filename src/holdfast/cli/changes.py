@@ -19,8 +19,7 @@ from holdfast.changes.site_comparison import SiteEntry, SiteKind, walk_site
 from holdfast.cli.formatting import counted, lines, text
 from holdfast.cli.parameters import AsJson, Home
 from holdfast.coordination.runfile import step_back
-from holdfast.sources.errors import SourceNotFound
-from holdfast.sources.queries import source_by_code
+from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive, open_archive
 
 
@@ -49,7 +48,7 @@ def compute_changes(
     step_back(settings.index.nice)
     with open_archive(settings) as archive:
         wish = ComputeWish(
-            source_id=None if source is None else find_source(archive, source),
+            source_id=_source_id(archive, source),
             max_events=max_events,
             since_days=since_days,
             backfill=backfill,
@@ -71,13 +70,9 @@ def compute_changes(
         print(f"{result.left:,} left for the next run: captures arrived while they were compared")
 
 
-def find_source(archive: Archive, code: str) -> int:
-    """Return the id of a source; SourceNotFound if there is none of this code."""
+def _source_id(archive: Archive, code: str | None) -> int | None:
     with archive.database.read() as session:
-        found = source_by_code(session, code)
-    if found is None:
-        raise SourceNotFound(code)
-    return found.id
+        return None if code is None else find_source(session, code).id
 
 
 def _show(result: Computed) -> None:
@@ -124,7 +119,7 @@ def list_changes(
     Example: holdfast changes list --execution 3
     """
     with open_archive(config.load(home=home)) as archive:
-        source_id = None if source is None else find_source(archive, source)
+        source_id = _source_id(archive, source)
         with archive.database.read() as session:
             scope = ChangeScope(source_id=source_id, unchanged=unchanged)
             if execution is not None:

@@ -14,7 +14,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.display import Display, followed
-from holdfast.cli.formatting import counted, duration, outcomes, size
+from holdfast.cli.formatting import counted, duration, outcomes, size, text
 from holdfast.cli.parameters import (
     AsJson,
     ExecutionId,
@@ -183,7 +183,7 @@ def _summarise(
         return
     print(f"{status.source}: execution {status.execution_id} {status.state} ({status.reason})")
     if status.shortfalls:
-        print(f"  {status.error or status.sentence}")
+        print(f"  {text(status.error or status.sentence)}")
     rate = status.pages / status.run_seconds if status.run_seconds else 0.0
     print(
         f"  {counted(status.pages, 'page')}, {counted(status.requests, 'request')}, {size(status.bytes)} in "
@@ -242,11 +242,11 @@ def _print_dry_run(found: Any, *, as_json: bool) -> None:
         return
     for step in found.steps:
         print(
-            f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {step.url}\n"
-            f"      {step.why}"
+            f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {text(step.url)}\n"
+            f"      {text(step.why)}"
         )
     for (rule, host), count in found.excluded:
-        print(f"      left out: {counted(count, 'link')} to {host} ({rule})")
+        print(f"      left out: {counted(count, 'link')} to {text(host)} ({rule})")
 
 
 app_command = crawl

@@ -14,7 +14,7 @@ import typer
 
 from holdfast.cli.api import configured, serve
 from holdfast.cli.crawl import run
-from holdfast.cli.formatting import counted
+from holdfast.cli.formatting import counted, one_line
 from holdfast.cli.parameters import AsJson, configure_log
 from holdfast.config import REPLAY_HOST, Settings
 from holdfast.crawl.plan import CrawlPlan
@@ -77,7 +77,7 @@ def _show(runtime: Runtime, execution_id: int, folder: Path) -> None:
     for row in account(runtime.raw_db, execution_id):
         outcome = row.outcome.value if row.outcome else "open"
         said = row.title or row.redirected_to or row.message or row.media_type or ""
-        print(f"  {outcome:<14}  {row.reason or '':<16}  {row.url}  {said[:60]}")
+        print(f"  {outcome:<14}  {row.reason or '':<16}  {row.url}  {one_line(said[:60])}")
     for path in sorted(folder.glob("*.warc.gz")):
         report = verify_file(path)
         verdict = "sound" if report.ok else f"{report.problem_count} problems"

@@ -13,7 +13,7 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.contract import Host
-from holdfast.cli.formatting import counted, fields, table
+from holdfast.cli.formatting import counted, fields, table, text
 from holdfast.cli.parameters import Apply, AsJson, Home
 from holdfast.cli.progress import ProgressLine
 from holdfast.db.models import Edition, Source
@@ -21,14 +21,13 @@ from holdfast.editions import queries
 from holdfast.editions.campaign import CampaignWish, Plan, campaign_year, in_order
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.composition import shard_object
-from holdfast.editions.edition_files import CSV, LEDGER, edition_folder
+from holdfast.editions.edition_files import CSV, LEDGER, ArtefactNotFound, edition_folder
 from holdfast.editions.edition_view import EditionView, find_edition, read_volume
-from holdfast.editions.errors import ArtefactNotFound
 from holdfast.editions.freezing import freeze as freeze_edition
 from holdfast.editions.freezing import verify_frozen
 from holdfast.editions.report import EditionReport, accept_gap, write_report
 from holdfast.editions.scheduling import Campaigns, annual_status
-from holdfast.sources.registry import find as find_source
+from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
 
 app_command = typer.Typer(
@@ -207,7 +206,7 @@ def _print_report(one: EditionReport, *, applied: bool) -> None:
     print(fields([(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]))
     for seed in content["missing_seeds"][:10]:
         accepted = " (accepted)" if seed["accepted"] else ""
-        print(f"missing seed  {seed['url']}  {seed['outcome']}: {seed['reason']}{accepted}")
+        print(text(f"missing seed  {seed['url']}  {seed['outcome']}: {seed['reason']}{accepted}"))
     print(f"written to {one.folder}\n" if applied else f"{_NOTHING}\n")
 
 
@@ -296,7 +295,7 @@ def verify(
     else:
         print(fields([(name.replace("_", " "), value) for name, value in told.items()]))
         for example in found.examples:
-            print(f"  {example}")
+            print(f"  {text(example)}")
     if not found.holds:
         sys.exit(1)
 
@@ -464,7 +463,7 @@ def _show_plan(plan: Plan, *, json: bool, wanted: bool) -> None:
         )
         for entry in plan.entries:
             for note in entry.notes:
-                print(f"  {entry.source}: {note}")
+                print(f"  {entry.source}: {text(note)}")
         if plan.errors:
             print("nothing was changed: mend the errors first", file=sys.stderr)
         elif not wanted:

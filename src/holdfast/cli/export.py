@@ -17,7 +17,6 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from holdfast import config
 from holdfast.changes.listing import span
-from holdfast.cli.changes import find_source
 from holdfast.cli.parameters import Home
 from holdfast.editions.edition_view import find_edition
 from holdfast.errors import READ_ONLY, Invalid, Unavailable
@@ -34,7 +33,7 @@ from holdfast.exports.tables import (
     snapshot_rows,
     write_rows,
 )
-from holdfast.sources.registry import find as find_by_code
+from holdfast.sources.queries import find_source
 from holdfast.warc.outfile import sync_directory
 from holdfast.wiring.archive import Archive, open_archive
 
@@ -111,9 +110,9 @@ def cdxj(
     if (execution is None) == (source is None):
         raise typer.BadParameter("name either a crawl's number or --source")
     with open_archive(config.load(home=home)) as archive:
-        source_id = None if source is None else find_source(archive, source)
-        if execution is not None:
-            with archive.database.read() as session:
+        with archive.database.read() as session:
+            source_id = None if source is None else find_source(session, source).id
+            if execution is not None:
                 find_execution(session, execution)
         with _scratch(archive) as scratch:
             lines = export_cdxj(
@@ -149,7 +148,7 @@ def edition(
     """
     with open_archive(config.load(home=home)) as archive:
         with archive.database.read() as session:
-            found = find_edition(session, find_by_code(session, code), year)
+            found = find_edition(session, find_source(session, code), year)
         with _packages(archive) as packages:
             _write_package(packages.edition(found.id), output)
 
@@ -186,7 +185,8 @@ def _packages(archive: Archive) -> Iterator[PackageCache]:
 
 
 def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> ExportReach:
-    source_id = None if source is None else find_source(archive, source)
+    with archive.database.read() as session:
+        source_id = None if source is None else find_source(session, source).id
     first, last = span(since and since.date(), until and until.date())
     return ExportReach(source_id, first, last)
 

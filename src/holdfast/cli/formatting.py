@@ -75,7 +75,14 @@ def text(value: object) -> str:
         return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, list | tuple):
         return ", ".join(text(one) for one in value)
-    return "".join(c if c.isprintable() else "\ufffd" for c in str(value))
+    # A title may carry an escape sequence that clears the screen or turns text around: none reaches the terminal.
+    # Spaces of other kinds (a no-break space) are shown as one, though Python does not call them printable.
+    return "".join(c if c.isprintable() else " " if c.isspace() and c > "\x9f" else "\ufffd" for c in str(value))
+
+
+def one_line(value: object) -> str:
+    """Return what a page says about itself on one line: its line ends become spaces, the rest as in tables."""
+    return text("".join(" " if c.isspace() else c for c in str(value)))
 
 
 def size(count: float) -> str:

@@ -41,7 +41,7 @@ from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain
 from holdfast.search.signals import refresh
-from holdfast.sources.registry import find
+from holdfast.sources.queries import find_source
 from holdfast.warc.queries import read_all_again
 from holdfast.wiring import Runtime, open_ground
 from holdfast.withdrawals.hiding import restore_withdrawals
@@ -103,7 +103,7 @@ def index(
 
 def _demand_source(runtime: Runtime, code: str) -> None:
     with closing(Database(runtime.settings.database)) as database, database.read() as session:
-        find(session, code)
+        find_source(session, code)
 
 
 def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool) -> bool:
@@ -111,7 +111,7 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
     home = runtime.settings.home
     found = plan_rebuild(runtime.raw_db, home)
     for problem in found.problems:
-        typer.echo(f"warning: {problem}", err=True)
+        typer.echo(f"warning: {plain(problem)}", err=True)
     if not apply:
         if as_json:
             told = {"known": found.known, "lost": len(found.lost), "problems": found.problems, "applied": False}
@@ -189,7 +189,7 @@ def _show_status(runtime: Runtime, *, as_json: bool) -> None:
         typer.echo(
             f"{one['file']:>6}  {one['source']:<16} {one['phase']:<10} {one['recordsProcessed']:>9,} records  "
             f"{size(one['bytesProcessed'])} of {size(one['bytesTotal'])}  {duration(one['elapsedSeconds'])}"
-            + (f"  {one['error']}" if one["error"] else "")
+            + (f"  {plain(one['error'])}" if one["error"] else "")
         )
 
 

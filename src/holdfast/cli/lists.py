@@ -26,7 +26,7 @@ from holdfast.jobs.views.listing import (
     list_admin_jobs,
     list_jobs,
 )
-from holdfast.sources.queries import id_of
+from holdfast.sources.queries import find_source
 
 job_list = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -64,7 +64,7 @@ def list_all(
     if status and scheduled:
         raise typer.BadParameter("it goes with --source alone; --state knows the other words", param_hint="--status")
     with open_database(config.load(home=home)) as database, database.read() as session:
-        source_id = id_of(session, source) if source is not None else None
+        source_id = find_source(session, source).id if source is not None else None
         if scheduled:
             wish = JobFilter(
                 states=tuple(state or ()),
@@ -131,7 +131,7 @@ def list_feeds(
     """
     demand_kind(kind)
     with open_database(config.load(home=home)) as database, database.read() as session:
-        source_id = id_of(session, source) if source is not None else None
+        source_id = find_source(session, source).id if source is not None else None
         rows = queries.listed(
             session, queries.FeedFilter(source_id=source_id, disabled=disabled, kind=kind, limit=100_000)
         )

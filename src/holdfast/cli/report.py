@@ -13,7 +13,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.display import find_execution
-from holdfast.cli.formatting import counted
+from holdfast.cli.formatting import counted, text
 from holdfast.cli.parameters import AsJson, ExecutionId, Home, configure_log
 from holdfast.crawl_process.recovery import recover as clean_up
 from holdfast.db.audit_events import append_event
@@ -21,6 +21,7 @@ from holdfast.frontier import Account, OpenAttempt, Summary
 from holdfast.frontier.queries import account, summary
 from holdfast.jobs.endings import shortfall_text
 from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.outside_text import guarded
 from holdfast.urls import parse_seed
 from holdfast.wiring import open_ground
 
@@ -77,12 +78,7 @@ def _write_csv(rows: Iterable[Account]) -> None:
     out = csvlib.writer(sys.stdout, lineterminator="\n")
     out.writerow(Account._fields)
     for row in rows:
-        out.writerow([_cell(value) for value in _row(row).values()])
-
-
-def _cell(value: Any) -> Any:
-    """Return a value that no spreadsheet takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
+        out.writerow([guarded(value) if isinstance(value, str) else value for value in _row(row).values()])
 
 
 def as_object(found: Summary) -> dict[str, Any]:
@@ -129,7 +125,7 @@ def _table(title: str, counts: Mapping[Any, int]) -> None:
     print(f"\nby {title}" if "," not in title else f"\n{title}")
     rows = sorted(counts.items(), key=lambda row: (-row[1], str(row[0])))
     for name, count in rows[:_TOP]:
-        print(f"  {count:>10,}  {name}")
+        print(f"  {count:>10,}  {text(name)}")
     if len(rows) > _TOP:
         print(f"  {sum(count for _, count in rows[_TOP:]):>10,}  in {len(rows) - _TOP} more")
 
@@ -182,7 +178,7 @@ def list_open(
         return
     for row in rows:
         when = f"  not before {row.scheduled_for:%H:%M:%S}" if row.scheduled_for else ""
-        print(f"{row.priority}  depth {row.depth}  try {row.number}  {row.kind.value:<9}  {row.url}{when}")
+        print(f"{row.priority}  depth {row.depth}  try {row.number}  {row.kind.value:<9}  {text(row.url)}{when}")
     if not rows:
         print(f"execution {one}: nothing is queued")
 

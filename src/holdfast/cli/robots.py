@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
+from holdfast.cli.formatting import text
 from holdfast.cli.parameters import AsJson, Home, configure_log, read_network
 from holdfast.cli.seeds import check_seed
 from holdfast.crawl.plan import CrawlPlan
@@ -113,11 +114,11 @@ def _answer(url: Url, rules: RobotsFile) -> dict[str, Any]:
 
 def _print(answer: dict[str, Any]) -> None:
     by = f"line {answer['line']}: {answer['rule']}" if answer["line"] else _without_rule(answer)
-    print(f"{'allowed' if answer['allowed'] else 'disallowed'}  {answer['url']}  ({by})")
+    print(text(f"{'allowed' if answer['allowed'] else 'disallowed'}  {answer['url']}  ({by})"))
     if answer["crawl_delay"] is not None:
         print(f"  crawl-delay {answer['crawl_delay']:g} s")
     for sitemap in answer["sitemaps"]:
-        print(f"  sitemap {sitemap}")
+        print(f"  sitemap {text(sitemap)}")
 
 
 def _without_rule(answer: dict[str, Any]) -> str:

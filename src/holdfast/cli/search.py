@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from holdfast import config
-from holdfast.cli.formatting import counted
+from holdfast.cli.formatting import counted, one_line
 from holdfast.cli.parameters import AsJson, Home, configure_log
 from holdfast.clock import digits14
 from holdfast.config import Settings
@@ -122,20 +122,15 @@ def _lines(hit: Hit) -> str:
     more = f", {counted(hit.captures, 'capture')}" if hit.captures else ""
     head = f"{row.captured_at:%Y-%m-%d %H:%M}  {row.status or '-'}  {hit.source_code}  snapshot {row.id}{more}"
     bold = sys.stdout.isatty()
-    title = _clean("".join(piece.text for piece in hit.title)) or "(no title)"
+    title = one_line("".join(piece.text for piece in hit.title)) or "(no title)"
     text = [f"    {_marked(passage, bold=bold)}" for passage in hit.passages[:1]] or [
-        f"    {_clean(row.snippet or '')[:160]}"
+        f"    {one_line(row.snippet or '')[:160]}"
     ]
-    return "\n".join([title, f"    {_clean(row.url)}", f"    {head}", *text, ""])
+    return "\n".join([title, f"    {one_line(row.url)}", f"    {head}", *text, ""])
 
 
 def _marked(passage: list[Piece], *, bold: bool) -> str:
-    return "".join(typer.style(_clean(p.text), bold=True) if p.hit and bold else _clean(p.text) for p in passage)
-
-
-def _clean(text: str) -> str:
-    """Return a page's text without anything that a terminal would obey."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    return "".join(typer.style(one_line(p.text), bold=True) if p.hit and bold else one_line(p.text) for p in passage)
 
 
 app_command = search

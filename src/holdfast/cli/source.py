@@ -10,17 +10,16 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.cli.formatting import counted, fields, table
+from holdfast.cli.formatting import counted, fields, table, text
 from holdfast.cli.parameters import AsJson, Home, leaves, read_assignments
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, take_in_sources
 from holdfast.sources import registry
-from holdfast.sources.config import SourceConfig
-from holdfast.sources.errors import SourceRefused
+from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
-from holdfast.sources.queries import sources
+from holdfast.sources.queries import find_source, sources
 from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import check_backend, open_jobs
 
@@ -100,7 +99,7 @@ def show(code: Code, json: AsJson = False, home: Home = None) -> None:
     Example: holdfast source show hc
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
-        row = registry.find(session, code)
+        row = find_source(session, code)
     _print(row, json=json)
 
 
@@ -265,7 +264,7 @@ def validate(file: SourceFile, json: AsJson = False, home: Home = None) -> None:
     print(f"{counted(len(specs), 'source')} {verb} valid: {', '.join(spec.code for spec in specs)}")
     for code, told in warnings.items():
         for warning in told:
-            print(f"{code}: warning: {warning}")
+            print(f"{code}: warning: {text(warning)}")
 
 
 def _read_specs(settings: Settings, file: Path) -> list[registry.SourceSpec]:
@@ -336,9 +335,9 @@ def _print(row: Source, *, json: bool) -> None:
         )
     )
     for name, value in leaves({name: value for name, value in row.config.items() if name != "seeds"}):
-        print(f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}")
+        print(f"  {text(name)} = {text(jsonlib.dumps(value, ensure_ascii=False))}")
     for warning in warnings:
-        print(f"warning: {warning}")
+        print(f"warning: {text(warning)}")
 
 
 def _switched(code: str, word: str, count: int, verbs: tuple[str, str], *, json: bool) -> None:

@@ -21,12 +21,12 @@ from sqlalchemy.orm import Session
 
 from holdfast import config
 from holdfast.cli.execution_selector import OfExecution, OfJob, find_executions
-from holdfast.cli.formatting import counted, size, table
+from holdfast.cli.formatting import counted, size, table, text
 from holdfast.cli.parameters import AsJson, Home
 from holdfast.db.models import WarcFile
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index import queries
-from holdfast.sources.registry import find
+from holdfast.sources.queries import find_source
 from holdfast.warc.manifest import MANIFEST, ManifestDamaged, ManifestEntry, read_manifest
 from holdfast.warc.outfile import disk_error
 from holdfast.warc.rewrite import packed_record, record_pieces
@@ -60,7 +60,7 @@ def list_files(
     wanted = limit or (_RECENT if recent else None)
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
         if source is not None:
-            find(session, source)
+            find_source(session, source)
         meant = find_executions(archive.database, job_id, execution).each()
         rows = (
             row
@@ -277,14 +277,14 @@ def _progress(total: int) -> Iterator[Callable[[int], None]]:
 
 def _print(result: Checked) -> None:
     facts = f"{result.records:>9,} records {result.bytes:>15,} bytes  " if result.state in ("ok", "damaged") else ""
-    typer.echo(f"{result.state:<8} {facts}{result.path}")
+    typer.echo(f"{result.state:<8} {facts}{text(result.path)}")
     for problem in result.problems[:_SHOWN]:
-        typer.echo(f"  at {problem.offset}: {problem.kind}: {problem.detail}")
+        typer.echo(f"  at {problem.offset}: {problem.kind}: {text(problem.detail)}")
     if result.problem_count > _SHOWN:
         typer.echo(f"  and {result.problem_count - _SHOWN:,} more; --json lists them")
     for kind, count in sorted(Counter(note.kind for note in result.notes).items()):
         first = next(note for note in result.notes if note.kind == kind)
-        typer.echo(f"  note: {kind}, {count} times, first at {first.offset}: {first.detail}")
+        typer.echo(f"  note: {kind}, {count} times, first at {first.offset}: {text(first.detail)}")
 
 
 def _print_summary(checked: list[Checked]) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from holdfast.archive_tool.contract import Host, ToolOptions, annual_caps, read_job_config, with_annual_minima
 from holdfast.archive_tool.zimit_flags import read_flags
-from holdfast.editions.errors import CampaignRefused
+from holdfast.errors import Invalid
 from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig, zimit_job
 
 FIRST_YEAR, LAST_YEAR = 1970, 2100
@@ -32,6 +32,12 @@ _MINIMA: Final = (
     "error_threshold_http",
     "backoff_delay_minutes",
 )
+
+
+class CampaignRefused(Invalid):
+    """An annual campaign cannot be planned like this."""
+
+    code = "campaign_refused"
 
 
 def campaign_year(year: int | None, *, now: datetime) -> int:

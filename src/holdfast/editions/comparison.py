@@ -15,8 +15,7 @@ from holdfast.db.engine import Database
 from holdfast.editions import edition_files, queries
 from holdfast.editions.composition import comparison_text
 from holdfast.editions.edition_files import LEDGER, EditionDraft, Written, csv_line, edition_folder
-from holdfast.editions.edition_view import EditionView, captures_of, read_volume
-from holdfast.editions.errors import EditionNotReady
+from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, read_volume
 from holdfast.editions.freezing import cited_list, entries
 from holdfast.editions.ledger import Fate
 from holdfast.editions.queries import CaptureRow

@@ -9,11 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.editions.edition_files import Written
-from holdfast.editions.edition_view import EditionView, Shard
+from holdfast.editions.edition_view import INDEXED, Acceptance, EditionView, Shard, judge
 from holdfast.editions.ledger import FEED_ITEM_POLLED, Fate, MissingSeed, Tally
 from holdfast.editions.ledger_reading import MeantSeed, seeds_of
 from holdfast.editions.queries import LeftOut
-from holdfast.editions.readiness import INDEXED, Acceptance, judge
 from holdfast.errors import UrlRefused
 from holdfast.urls import parse_seed
 

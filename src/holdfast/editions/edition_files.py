@@ -19,8 +19,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, Self
 
 from holdfast.coordination.disk import CachedFile, trim
 from holdfast.coordination.runfile import alone
-from holdfast.editions.errors import CopyBusy, EditionBusy
-from holdfast.errors import NoSpace
+from holdfast.errors import Conflict, NoSpace, NotFound, Unavailable
 from holdfast.outside_text import guarded
 from holdfast.warc.outfile import sync_directory
 
@@ -28,6 +27,24 @@ LEDGER, MANIFEST = "target-ledger.jsonl", "capture-manifest.jsonl"
 REPORT_JSON, REPORT_MD, CSV = "coverage-report.json", "coverage-report.md", "coverage.csv"
 FROZEN = "frozen.jsonl"
 _BUFFER = 1 << 20
+
+
+class ArtefactNotFound(NotFound):
+    """This file of an edition has not been written, or is not for the public."""
+
+    code = "artefact_not_found"
+
+
+class CopyBusy(Unavailable):
+    """The public copy of a file is being made."""
+
+    code = "copy_busy"
+
+
+class EditionBusy(Conflict):
+    """Somebody else writes the files of this edition at this moment."""
+
+    code = "edition_busy"
 
 
 def edition_folder(home: Path, code: str, year: int) -> Path:

@@ -21,12 +21,23 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Edition
 from holdfast.editions import edition_files, queries
 from holdfast.editions.edition_files import FROZEN, EditionDraft, Written, edition_folder, placed_folder
-from holdfast.editions.edition_view import EditionView, captures_of, read_volume
-from holdfast.editions.errors import EditionFrozen, EditionNotReady, FrozenListDamaged
+from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, judge, read_volume
 from holdfast.editions.queries import CaptureRow, SealedFileRow, WantedCaptures
-from holdfast.editions.readiness import judge
+from holdfast.errors import Conflict
 from holdfast.sorting import sorted_lines
 from holdfast.warc.roots import placed
+
+
+class EditionFrozen(Conflict):
+    """The edition was frozen before: its list is cited."""
+
+    code = "edition_frozen"
+
+
+class FrozenListDamaged(Conflict):
+    """The frozen list is not the one that was cited."""
+
+    code = "frozen_list_damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

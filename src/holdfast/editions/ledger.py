@@ -16,9 +16,15 @@ from urllib.parse import urlsplit
 
 from holdfast.clock import from_micros
 from holdfast.editions.campaign import LANGUAGES, language_of
-from holdfast.editions.errors import LedgerUnbalanced
+from holdfast.errors import Conflict
 from holdfast.types import BROKEN_OFF, Outcome
 from holdfast.urls.address import url_key
+
+
+class LedgerUnbalanced(Conflict):
+    """The rows of a ledger do not add up to its counts: no report is written from it."""
+
+    code = "ledger_unbalanced"
 
 
 class SightingOrigin(StrEnum):

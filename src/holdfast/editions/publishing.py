@@ -21,8 +21,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files
 from holdfast.editions.comparison import comparison_stem
-from holdfast.editions.edition_files import edition_folder, open_copy, placed_folder, table_line
-from holdfast.editions.errors import ArtefactNotFound
+from holdfast.editions.edition_files import ArtefactNotFound, edition_folder, open_copy, placed_folder, table_line
 from holdfast.editions.freezing import entries
 from holdfast.urls import page_key
 from holdfast.withdrawals.queries import withdrawals_word

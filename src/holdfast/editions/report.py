@@ -22,11 +22,17 @@ from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files, queries
-from holdfast.editions import shard_queries as shards
 from holdfast.editions.composition import SHOWN, Figures, assess, compose, report_text, shard_counts, summary
 from holdfast.editions.edition_files import LEDGER, REPORT_JSON, EditionDraft, Written, csv_line, draft, edition_folder
-from holdfast.editions.edition_view import EditionView, Shard, captures_of, read_volume
-from holdfast.editions.errors import ShardNotFound
+from holdfast.editions.edition_view import (
+    Acceptance,
+    EditionStatus,
+    EditionView,
+    Shard,
+    captures_of,
+    judge,
+    read_volume,
+)
 from holdfast.editions.ledger import (
     CSV_COLUMNS,
     MissingSeed,
@@ -40,9 +46,17 @@ from holdfast.editions.ledger import (
 )
 from holdfast.editions.ledger_reading import seeds_of, sightings
 from holdfast.editions.queries import CaptureRow
-from holdfast.editions.readiness import Acceptance, EditionStatus, judge
-from holdfast.errors import Invalid, NoSpace
+from holdfast.errors import Invalid, NoSpace, NotFound
 from holdfast.sorting import sorted_lines
+
+
+class ShardNotFound(NotFound):
+    """This job is no part of an edition."""
+
+    code = "shard_not_found"
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(f"job {job_id} is no part of an edition; see them with: holdfast edition show")
 
 
 def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[str, ...], now: datetime) -> Edition:
@@ -115,9 +129,9 @@ def mark_shards(session: Session, volume: EditionView, *, now: datetime) -> None
         wanted = (Acceptance.NEEDS_REVIEW if shard.state.needs_review else Acceptance.PENDING).value
         if shard.state.is_accepted or shard.acceptance == wanted:
             continue
-        job = shards.job_of_edition(session, shard.job_id)
+        job = queries.job_of_edition(session, shard.job_id)
         if job is not None and job.acceptance_state == shard.acceptance:
-            shards.mark(job, wanted, now=now)
+            queries.mark_shard(job, wanted, now=now)
 
 
 Tell = Callable[[int], None]
@@ -282,7 +296,7 @@ def accept_gap(
 
 def _edition_of(database: Database, job_id: int) -> EditionView:
     with database.read() as session:
-        edition_id = shards.edition_of(session, job_id) if 0 <= job_id < 1 << 63 else None
+        edition_id = queries.edition_of_job(session, job_id) if 0 <= job_id < 1 << 63 else None
         if edition_id is None:
             raise ShardNotFound(job_id)
         return read_volume(session, edition_id)
@@ -298,12 +312,12 @@ def _accept(
     """Write down what is decided, or undo that; return the edition, and its report as it reads now if there is one."""
     now = clock.now()
     with database.write() as session:
-        job = shards.job_of_edition(session, job_id)
+        job = queries.job_of_edition(session, job_id)
         if job is None or job.edition_id is None:
             raise ShardNotFound(job_id)
         state = Acceptance.ACCEPTED_GAP.value
         told = {"state": state, "reason": said, "accepted_at": now.isoformat(), "accepted_by": acting_user()}
-        shards.mark(job, state, now=now, details={"operator_acceptance": told})
+        queries.mark_shard(job, state, now=now, details={"operator_acceptance": told})
         audit.record(session, clock, action="edition.gap_accepted", subject=f"job {job_id}", detail={"reason": said})
         session.flush()
         volume = read_volume(session, job.edition_id)

@@ -22,19 +22,16 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import campaign, queries
-from holdfast.editions import shard_queries as shards
-from holdfast.editions.campaign import CampaignWish, Plan, PlanEntry, PlanStep, ShardSeed, Skip
-from holdfast.editions.edition_view import read_volume
-from holdfast.editions.errors import CampaignRefused
-from holdfast.editions.readiness import ShardReadiness, judge
+from holdfast.editions.campaign import CampaignRefused, CampaignWish, Plan, PlanEntry, PlanStep, ShardSeed, Skip
+from holdfast.editions.edition_view import ShardReadiness, judge, read_volume
+from holdfast.editions.queries import ANNUAL, SHARD, ShardState
 from holdfast.editions.report import ensure_edition, record_plan
-from holdfast.editions.shard_queries import ANNUAL, SHARD, ShardState
 from holdfast.errors import Invalid
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.store import locked_source
 from holdfast.sources.config import merge_fields
-from holdfast.sources.queries import source_by_code, sources
+from holdfast.sources.queries import no_source, source_by_code, sources
 from holdfast.sources.registry import config_of
 
 _ACTIVE = frozenset({"queued", "retryable", "running", "completed", "indexing", "index_failed"})
@@ -108,13 +105,13 @@ class Campaigns:
         found = source_by_code(session, code)
         source = None if found is None else locked_source(session, found.id)
         if source is None:
-            return [PlanEntry(source=code, step=PlanStep.ERROR, reason=f"there is no source {code[:40]!r}")]
+            return [PlanEntry(source=code, step=PlanStep.ERROR, reason=no_source(code))]
         return one(session, source, turn)
 
     def _schedule_one(self, session: Session, source: Source, turn: CampaignTurn) -> list[PlanEntry]:
         name = campaign.job_name(source.code, turn.year)
         made = PlanEntry(source=source.code, step=PlanStep.CREATE, name=name, at=turn.at(source.code))
-        known = [one for one in shards.of_source(session, source.id) if one.status != "cancelled"]
+        known = [one for one in queries.jobs_of_source(session, source.id) if one.status != "cancelled"]
         annual = [one for one in known if is_annual(one, source, turn.year)]
         if sum(one.job.kind == ANNUAL for one in annual) > 1:
             several = ", ".join(str(one.job.id) for one in annual)
@@ -149,12 +146,12 @@ class Campaigns:
         except Invalid as exc:
             return replace(entry, step=PlanStep.ERROR, reason=str(exc))
         kind = campaign.SEED_GROUP if is_shard else campaign.FULL_SITE
-        shards.attach(job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
+        queries.attach_shard(job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
         return replace(entry, job_id=job.id, notes=free.notes)
 
     def _shard_one(self, session: Session, source: Source, turn: CampaignTurn) -> list[PlanEntry]:
         edition = queries.edition(session, source_id=source.id, year=turn.year)
-        known = shards.of_source(session, source.id)
+        known = queries.jobs_of_source(session, source.id)
         whole = [one for one in known if is_annual(one, source, turn.year) and one.job.kind != SHARD]
         skipped = PlanEntry(source=source.code, step=PlanStep.SKIP)
         if whole and (edition is None or edition.generated_at is None):
@@ -210,7 +207,7 @@ class Campaigns:
         return self._create(session, source, turn, entry, wanted.key)
 
     def _salvage_one(self, session: Session, source: Source, turn: CampaignTurn) -> list[PlanEntry]:
-        found = [one for one in shards.of_source(session, source.id) if is_annual(one, source, turn.year)]
+        found = [one for one in queries.jobs_of_source(session, source.id) if is_annual(one, source, turn.year)]
         loose = [one for one in found if one.job.edition_id is None]
         if not loose:
             return [PlanEntry(source=source.code, step=PlanStep.SKIP, reason=Skip.NOTHING.value)]
@@ -225,7 +222,7 @@ class Campaigns:
             key = one.job.shard_key or _free_key(taken, several=len(loose) > 1)
             taken.add(key)
             kind = one.job.shard_kind or campaign.LEGACY
-            shards.attach(one.job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
+            queries.attach_shard(one.job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
             entries.append(
                 PlanEntry(source=source.code, step=PlanStep.ATTACH, name=one.job.name, shard_key=key, job_id=one.job.id)
             )
@@ -340,11 +337,11 @@ def _source(session: Session, code: str, year: int) -> dict[str, Any]:
     source = source_by_code(session, code)
     row: dict[str, Any] = {"sourceCode": code, "state": "error", "searchReady": False, "jobs": []}
     if source is None:
-        return {**row, "error": f"there is no source {code[:40]!r}"}
+        return {**row, "error": no_source(code)}
     edition = queries.edition(session, source_id=source.id, year=year)
     jobs = [
         one
-        for one in shards.of_source(session, source.id)
+        for one in queries.jobs_of_source(session, source.id)
         if is_annual(one, source, year) or (edition is not None and one.job.edition_id == edition.id)
     ]
     ready = judge(

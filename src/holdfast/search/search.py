@@ -30,7 +30,7 @@ from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, understa
 from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import ReaderCache, View
 from holdfast.search.result_cache import CANDIDATES, SECONDS, Budget, Gate, ResultCache
-from holdfast.sources.errors import SourceNotFound
+from holdfast.sources.queries import SourceNotFound
 
 EXACT_DOCUMENTS: Final = 10_000
 FILTERED_DOCUMENTS: Final = (25_000, 100_000)

@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.errors import Invalid, UrlRefused
-from holdfast.sources.errors import SourceRefused
 from holdfast.urls import DEFAULT, InvalidPattern, ScopeKind, parse_seed
 from holdfast.urls.scope import Patterns
 
@@ -21,6 +20,16 @@ MAX_LIST = 10_000
 MAX_NESTED = 32
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
+
+
+class SourceRefused(Invalid):
+    """A source cannot be kept like this; `field` says which part of it is wrong."""
+
+    code = "source_refused"
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field, self.reason = field, reason
 
 
 def demand_plain(value: object, place: str, *, nested: int = 0) -> None:

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]
 
-from holdfast.sources.config import MAX_NESTED, demand_plain
-from holdfast.sources.errors import SourceRefused
+from holdfast.sources.config import MAX_NESTED, SourceRefused, demand_plain
 
 FORMS: Final = ("yaml", "toml", "json")
 MAX_CHARS: Final = 4 * 1024 * 1024

@@ -16,12 +16,33 @@ from sqlalchemy.orm import Session
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.models import Source
-from holdfast.errors import UrlRefused
+from holdfast.errors import Conflict, UrlRefused
 from holdfast.sources import queries
 from holdfast.sources.adhoc_queries import CODE_CHARS
-from holdfast.sources.config import Fields, SourceConfig, merge_fields, read_config
-from holdfast.sources.errors import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
+from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
+from holdfast.sources.queries import find_source
 from holdfast.urls import parse_seed
+
+
+class SourceTaken(Conflict):
+    """The code of a new source belongs to another one."""
+
+    code = "source_taken"
+
+    def __init__(self, code: str) -> None:
+        super().__init__(f"there is a source {code!r} already; edit it, or choose another code")
+
+
+class SourceInUse(Conflict):
+    """A source that jobs, captures or editions belong to cannot be deleted."""
+
+    code = "source_in_use"
+
+    def __init__(self, code: str, what: str) -> None:
+        super().__init__(
+            f"the source {code!r} has {what}, which stay; disable it instead: holdfast source disable {code}"
+        )
+
 
 RESILIENT: Final[dict[str, Any]] = {
     "cleanup": False,
@@ -160,14 +181,6 @@ def _address(text: str | None) -> str | None:
         raise SourceRefused("base_url", str(exc)) from exc
 
 
-def find(session: Session, code: str) -> Source:
-    """Return the source with this code; SourceNotFound if there is none."""
-    source = queries.source_by_code(session, code)
-    if source is None:
-        raise SourceNotFound(code)
-    return source
-
-
 def create(session: Session, clock: Clock, spec: SourceSpec) -> Source:
     """Add a source; SourceTaken if its code is in use."""
     if queries.source_by_code(session, spec.code) is not None:
@@ -200,7 +213,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
 
     SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. Its code stays for ever.
     """
-    source = find(session, code)
+    source = find_source(session, code)
     given = Fields(changes)
     fresh = {name: given.text(name, limit=limit) for name, limit in _LIMITS.items() if name in changes}
     config = given.mapping("config")
@@ -221,7 +234,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
 
 def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
     """Enable or disable a source; False if it was so before. Its jobs are the jobs room's business."""
-    source = find(session, code)
+    source = find_source(session, code)
     if source.enabled == enabled:
         return False
     source.enabled, source.updated_at = enabled, clock.now()
@@ -231,7 +244,7 @@ def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
 
 def delete(session: Session, clock: Clock, code: str) -> None:
     """Remove a source that nothing belongs to; SourceInUse says what does."""
-    source = find(session, code)
+    source = find_source(session, code)
     belongs = queries.belongings(session, source_id=source.id)
     if belongs is not None:
         raise SourceInUse(code, belongs)
@@ -254,7 +267,7 @@ def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any
 
     One that only names where imported files belong has no seeds, and no file could bring it back.
     """
-    rows = [find(session, code) for code in codes]
+    rows = [find_source(session, code) for code in codes]
     rows = rows or [row for row in queries.sources(session, limit=100_000) if content_of(row).get("seeds")]
     return [
         {
@@ -322,7 +335,7 @@ def _take_in_one(session: Session, clock: Clock, spec: SourceSpec, source: Sourc
 
 def replace(session: Session, clock: Clock, spec: SourceSpec) -> bool:
     """Write a source anew; False if it was so before. SourceNotFound if there is none with this code."""
-    source = find(session, spec.code)
+    source = find_source(session, spec.code)
     if _anew(source, spec) == _present(source):
         return False
     _write(session, clock, source, spec, deed="source.edited")

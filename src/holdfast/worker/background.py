@@ -11,7 +11,8 @@ from typing import Protocol
 from holdfast import log
 from holdfast.config import Settings
 from holdfast.db.engine import Database
-from holdfast.editions.errors import EditionBusy, LedgerUnbalanced
+from holdfast.editions.edition_files import EditionBusy
+from holdfast.editions.ledger import LedgerUnbalanced
 from holdfast.editions.report import due, write_report
 from holdfast.search.signals import refresh
 from holdfast.wiring import Runtime, open_ground

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.editions.composition import report_text
-from holdfast.editions.edition_files import draft, edition_folder, placed_folder
-from holdfast.editions.errors import EditionBusy
+from holdfast.editions.edition_files import EditionBusy, draft, edition_folder, placed_folder
 
 
 def test_a_file_is_in_place_only_when_it_is_whole(tmp_path: Path) -> None:

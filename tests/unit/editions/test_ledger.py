@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.editions.edition_files import csv_line
-from holdfast.editions.errors import LedgerUnbalanced
 from holdfast.editions.ledger import (
     CSV_COLUMNS,
     AddressSighting,
     Fate,
+    LedgerUnbalanced,
     Row,
     SightingOrigin,
     Tally,

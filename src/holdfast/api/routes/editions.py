@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.api.admin_writes import HandDep
-from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep, source_of
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import ADMIN, PUBLIC
@@ -20,13 +20,10 @@ from holdfast.db.audit_events import acting
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.composition import shard_object
-from holdfast.editions.edition_view import EditionView, read_volume
-from holdfast.editions.errors import EditionNotFound
+from holdfast.editions.edition_view import EditionNotFound, EditionView, read_volume
 from holdfast.editions.publishing import open_public, public_summary
 from holdfast.editions.queries import edition as find_edition
 from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
-from holdfast.errors import NotFound
-from holdfast.sources.queries import source_by_code
 
 admin_router = APIRouter(prefix="/api/admin/annual-editions", tags=["admin"], dependencies=[ADMIN])
 _MAX_ID = (1 << 63) - 1
@@ -166,9 +163,7 @@ async def coverage_file(
 
 def edition_of(session: Session, code: str, year: int) -> tuple[Edition, Source]:
     """Return an edition and its source by code and year; NotFound."""
-    kept = source_by_code(session, code) if "\x00" not in code else None
-    if kept is None:
-        raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
+    kept = source_of(session, code)
     found = find_edition(session, source_id=kept.id, year=year)
     if found is None:
         raise EditionNotFound(

@@ -18,7 +18,7 @@ from holdfast.api.capture_queries import (
     extent_of_execution,
     newest_crawls,
 )
-from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, browse_url
+from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, browse_url, source_of
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.routes.jobs import Limit, Offset
@@ -40,9 +40,9 @@ from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 from holdfast.sources import registry
-from holdfast.sources.errors import SourceNotFound, SourceRefused
+from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
-from holdfast.sources.queries import listed_sources, source_by_code, source_by_id
+from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.queries import hidden_counts
 
@@ -105,7 +105,7 @@ def editions(
     offset: Annotated[int, Query(ge=0, le=10_000, description="Newer crawls to leave out.")] = 0,
 ) -> list[EditionSummary]:
     """Return the crawls of a source that were indexed last, the newest capture first."""
-    source = _source(session, code)
+    source = source_of(session, code)
     ids = newest_crawls(session, source_id=source.id, limit=offset + limit)[offset:]
     hidden = hidden_counts(session, source_id=source.id, executions=ids)
     found = []
@@ -149,16 +149,8 @@ def _noted_extent(session: Session, crawl: CrawlSummary, hidden: int) -> Capture
 @router.get("/api/sources/{code}/preview", responses=answers(404, 422))
 def preview(session: SessionDep, code: Code) -> None:
     """Return a picture of a source's first page. There is none until pages are captured with a browser: always 404."""
-    _source(session, code)
+    source_of(session, code)
     raise NotFound(f"there is no preview of {code}: previews come with browser capture")
-
-
-def _source(session: Session, code: str) -> Source:
-    """Return a source by its code; NotFound if there is none."""
-    found = source_by_code(session, code) if "\x00" not in code else None
-    if found is None:
-        raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
-    return found
 
 
 admin_router = APIRouter(tags=["sources"], dependencies=[ADMIN])
