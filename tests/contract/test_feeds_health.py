@@ -15,7 +15,7 @@ from holdfast.clock import to_micros
 from holdfast.config import FeedSettings
 from holdfast.db.connect import connect
 from holdfast.feeds import registry, status
-from holdfast.feeds.status import FeedStanding, read_feed_standing
+from holdfast.feeds.status import FeedStatus, read_feed_status
 from holdfast.jobs.administration.source_jobs import disable_source, follow_all
 from holdfast.sources import registry as sources
 from holdfast.sources.queries import find_source
@@ -42,10 +42,10 @@ def add(jobs: Bed, path: str, **facts: Any) -> int:
         return made.id
 
 
-def standing(jobs: Bed) -> FeedStanding:
+def standing(jobs: Bed) -> FeedStatus:
     """Return how the feeds stand."""
     with closing(connect(jobs.url)) as raw_db:
-        return read_feed_standing(raw_db, jobs.clock, FeedSettings())
+        return read_feed_status(raw_db, jobs.clock, FeedSettings())
 
 
 def test_feeds_that_are_polled_in_time_are_not_worth_a_word(jobs: Bed, clock: FakeClock) -> None:

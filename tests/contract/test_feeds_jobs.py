@@ -120,11 +120,11 @@ def test_a_poll_by_hand_runs_at_once_and_keeps_the_rhythm(jobs: Bed, clock: Fake
     assert job.next_run_at > clock.now()
 
 
-def brief(jobs: Bed, **settings: Any) -> registry.Brief:
+def brief(jobs: Bed, **settings: Any) -> registry.PollPlan:
     """Return what a poll of the source has to do now."""
     with jobs.database.read() as session:
         source = find_source(session, "ex")
-        return registry.read_brief(
+        return registry.plan_poll(
             session, source, sources.config_of(source), FeedSettings(**settings), now=jobs.clock.now()
         )
 

@@ -20,11 +20,11 @@ from holdfast.config import Settings
 from holdfast.wiring.server import ConnectionLimits, listen, strict_http
 
 _APPLICATION = "holdfast.api.serve:application"
+# Request line and headers together.
 _HEAD_BYTES = 32 * 1024
-"""Request line and headers together."""
 _DRAIN_S = 10
+# Open at once; more are turned away, so that idle ones cannot use up the process's files.
 _CONNECTIONS = 1000
-"""Open at once; more are turned away, so that idle ones cannot use up the process's files."""
 
 
 def api(

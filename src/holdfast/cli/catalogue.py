@@ -37,12 +37,12 @@ class Command(NamedTuple):
     subcommand: str | None = None
 
 
+# Commands of a group that are typed often and need little, by the group's module: each in a file that loads less.
 APART = {
     ("job", "list"): "lists:job_list",
     ("job", "show"): "job_show",
     ("feed", "list"): "lists:feed_list",
 }
-"""Commands of a group that are typed often and need little, by the group's module: each in a file that loads less."""
 
 COMMANDS = {
     "crawl": Command("crawl", "Crawl a website into sealed WARC files, politely; again resumes.", HelpGroup.CRAWL),

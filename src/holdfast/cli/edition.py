@@ -18,11 +18,11 @@ from holdfast.cli.parameters import Apply, AsJson, Home
 from holdfast.cli.progress import ProgressLine
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
-from holdfast.editions.campaign import CampaignWish, Plan, campaign_year, in_order
+from holdfast.editions.campaign import CampaignRequest, Plan, campaign_year, in_order
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.composition import shard_object
 from holdfast.editions.edition_files import CSV, LEDGER, ArtefactNotFound, edition_folder
-from holdfast.editions.edition_view import EditionView, find_edition, read_volume
+from holdfast.editions.edition_view import EditionView, find_edition, view_edition
 from holdfast.editions.freezing import freeze as freeze_edition
 from holdfast.editions.freezing import verify_frozen
 from holdfast.editions.report import EditionReport, accept_gap, write_report
@@ -78,7 +78,7 @@ def schedule(
     Example: holdfast edition schedule --year 2027 --apply
     """
     with _open(home) as jobs:
-        wish = CampaignWish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
+        wish = CampaignRequest(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
         plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).schedule(wish)
     _show_plan(plan, json=json, wanted=apply)
 
@@ -130,7 +130,7 @@ def salvage(
     Example: holdfast edition salvage --year 2026 --apply --report
     """
     with _open(home) as jobs:
-        wish = CampaignWish(year=year, sources=_codes(sources), apply=apply)
+        wish = CampaignRequest(year=year, sources=_codes(sources), apply=apply)
         plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(wish)
         if report and plan.applied:
             for code in in_order(entry.source for entry in plan.made):
@@ -155,7 +155,7 @@ def plan(
     Example: holdfast edition plan --year 2026 --sources hc --apply
     """
     with _open(home) as jobs:
-        wish = CampaignWish(
+        wish = CampaignRequest(
             year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply, url_cap=shard_target_url_cap
         )
         planned = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(wish)
@@ -223,8 +223,8 @@ def accept_gap_command(
     Example: holdfast edition accept-gap --job-id 7 --reason "the site was closed in March" --apply
     """
     with _open(home) as jobs:
-        volume = accept_gap(jobs.database, jobs.settings.home, jobs.clock, job_id=job_id, reason=reason, apply=apply)
-    _show_volume(volume, json=json, applied=apply)
+        view = accept_gap(jobs.database, jobs.settings.home, jobs.clock, job_id=job_id, reason=reason, apply=apply)
+    _show_edition(view, json=json, applied=apply)
     if not apply and not json:
         print(_NOTHING)
 
@@ -390,8 +390,8 @@ def show(code: Code, year: OneYear, json: AsJson = False, home: Home = None) -> 
     with _open(home) as jobs:
         edition, _ = _find(jobs, code, year)
         with jobs.database.read() as session:
-            volume = read_volume(session, edition.id)
-    _show_volume(volume, json=json)
+            view = view_edition(session, edition.id)
+    _show_edition(view, json=json)
 
 
 @app_command.command()
@@ -425,11 +425,11 @@ def _find(jobs: Jobs, code: str, year: int) -> tuple[Edition, Source]:
         return find_edition(session, source, campaign_year(year, now=jobs.clock.now())), source
 
 
-def _show_volume(volume: EditionView, *, json: bool, applied: bool | None = None) -> None:
-    shown = edition_object(volume.edition, volume.source)
+def _show_edition(view: EditionView, *, json: bool, applied: bool | None = None) -> None:
+    shown = edition_object(view.edition, view.source)
     if json and applied is not None:
         shown["applied"] = applied
-    shards = [shard_object(shard) for shard in volume.shards]
+    shards = [shard_object(shard) for shard in view.shards]
     if json:
         print(jsonlib.dumps({**shown, "shard_list": shards}, ensure_ascii=False))
         return

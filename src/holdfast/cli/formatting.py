@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 _GAP = "  "
+# No column is cut below this many letters.
 _LEAST = 8
-"""No column is cut below this many letters."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int | None = None) -> str:

@@ -91,8 +91,8 @@ class ProgressLine:
         self._console = Console(stderr=True, highlight=False)
         self._is_live = self._console.is_terminal and not quiet
         self._said_at = clock.monotonic() if not self._is_live else -_LINE_S
+        # What stands in front: file n of m.
         self.before = ""
-        """What stands in front: file n of m."""
 
     def step(self, step: ImportStep) -> None:
         """Show how far an import is with one file."""

@@ -17,8 +17,8 @@ from holdfast.cli.formatting import lines
 from holdfast.errors import READ_ONLY, HoldfastError
 
 Built = TyperCommand | TyperGroup
+# What shells say of a program that Ctrl-C ended.
 INTERRUPTED = 130
-"""What shells say of a program that Ctrl-C ended."""
 _TOLD = 300
 _LARGEST = 2**63 - 1
 _MANY = 1_000_000

@@ -17,8 +17,8 @@ from holdfast.fetch.guard import AddressGuard
 from holdfast.urls import DEFAULT, Normalisation, is_ip, parse, parse_seed
 
 _MAX_COMPLAINTS = 20
+# How much of a line is read at once: more than any address has, far less than a file that is no list of lines.
 _LINE_BYTES = 64 * 1024
-"""How much of a line is read at once: more than any address has, far less than a file that is no list of lines."""
 
 
 def read_seeds(

@@ -11,8 +11,8 @@ from holdfast import config
 from holdfast.cli.parameters import AsJson, Home
 from holdfast.config.model import Setting, SettingGroup
 
+# What follows an address's scheme, with its password or without: taken in either case, so that it is read once.
 _LOGIN = re.compile(r"(://[^:/@\s]*+)(?::[^@\s]*+(@)?)?")
-"""What follows an address's scheme, with its password or without: taken in either case, so that it is read once."""
 _NAMED = re.compile(r"((?:password|token|secret|key)=)[^&\s]++", re.I)
 
 

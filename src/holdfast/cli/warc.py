@@ -162,8 +162,8 @@ def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
 
 _PATTERNS = ("*.warc", "*.warc.gz", "*.warc.zst", "*.warc.gz.open")
 _SHOWN = 25
+# From here on a terminal is shown how far it got.
 _LONG_BYTES = 64 << 20
-"""From here on a terminal is shown how far it got."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

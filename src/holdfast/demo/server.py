@@ -20,8 +20,8 @@ _TYPES = {
 }
 _REDIRECTS = {"/home": "/", "/index.html": "/"}
 _PRIVATE = "/private/"
+# What the later edition of the site no longer has.
 _REMOVED = ("/notes/winter-gulls.html",)
-"""What the later edition of the site no longer has."""
 
 
 _BUNDLE = resources.files("holdfast.demo")
@@ -115,11 +115,11 @@ class DemoSite:
         self.address: str = address
         self.port: int = self._server.server_address[1]
         origin = f"http://{address}:{self.port}"
+        # Where a crawl starts.
         self.url = f"{origin}/"
-        """Where a crawl starts."""
         self._origin = origin
+        # The path of every page, the forbidden ones included.
         self.pages: list[str] = []
-        """The path of every page, the forbidden ones included."""
         self._publish(_read(_BUNDLE / "site", "/", origin))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="demo site", daemon=True)
         self._thread.start()

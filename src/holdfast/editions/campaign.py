@@ -21,8 +21,8 @@ from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig, zimit_
 FIRST_YEAR, LAST_YEAR = 1970, 2100
 FULL_SITE, LEGACY, SEED_GROUP = "full_site", "legacy_full_site", "seed_group"
 FULL_KEY, LEGACY_KEY = "full-site", "legacy-full-site"
+# The `schedule_hint` of sources that a campaign takes when nobody names any.
 HINT: Final = "annual"
-"""The `schedule_hint` of sources that a campaign takes when nobody names any."""
 _FIRST: Final = ("hc", "phac", "cihr")
 _LANGUAGES: Final = {"en": "en", "e": "en", "eng": "en", "fr": "fr", "f": "fr", "fra": "fr"}
 LANGUAGES: Final = frozenset(_LANGUAGES.values())
@@ -243,7 +243,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignWish:
+class CampaignRequest:
     """What somebody asked a campaign for."""
 
     year: int | None = None

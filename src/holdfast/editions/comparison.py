@@ -14,18 +14,18 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.editions import edition_files, queries
 from holdfast.editions.composition import comparison_text
-from holdfast.editions.edition_files import LEDGER, EditionDraft, Written, csv_line, edition_folder
-from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, read_volume
+from holdfast.editions.edition_files import LEDGER, EditionDraft, WrittenFile, csv_line, edition_folder
+from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, view_edition
 from holdfast.editions.freezing import cited_list, entries
-from holdfast.editions.ledger import Fate
+from holdfast.editions.ledger import LedgerOutcome
 from holdfast.editions.queries import CaptureRow
 from holdfast.errors import Invalid
 from holdfast.index.capture import identify
 from holdfast.sorting import sorted_lines
 
 WITHDRAWN: Final = "withdrawn"
+# Lost addresses of one body that are held until it is known whether it came again: some 3 MB.
 _HELD_OF_A_BODY: Final = 10_000
-"""Lost addresses of one body that are held until it is known whether it came again: some 3 MB."""
 
 
 class KeptPage(NamedTuple):
@@ -52,28 +52,28 @@ class Difference(NamedTuple):
     to_snapshot_id: int | None = None
 
 
-def pages_of(database: Database, home: Path, volume: EditionView, scratch: Path) -> Iterator[KeptPage]:
+def pages_of(database: Database, home: Path, view: EditionView, scratch: Path) -> Iterator[KeptPage]:
     """Yield each page of an edition once, by address: as it was frozen, or as its executions have it.
 
     EditionNotReady if it has no ledger, or no frozen list where it was frozen; FrozenListDamaged.
     """
-    rows = _frozen(database, home, volume) if volume.edition.frozen_at else _live(database, volume)
-    lines = chain(_meant(home, volume), map(_pack, rows))
+    rows = _frozen(database, home, view) if view.edition.frozen_at else _live(database, view)
+    lines = chain(_meant(home, view), map(_pack, rows))
     for place, group in groupby(sorted_lines(lines, scratch), key=_place):
         yield _kept(place, [json.loads(line.rsplit(b"\x00", 1)[1]) for line in group])
 
 
-def _meant(home: Path, volume: EditionView) -> Iterator[bytes]:
+def _meant(home: Path, view: EditionView) -> Iterator[bytes]:
     """Yield a line for every address of an edition's ledger, and for every one that those led to."""
-    code, year = volume.source.code, volume.edition.year
+    code, year = view.source.code, view.edition.year
     label, again = f"{code} {year}", f"write it with: holdfast edition report --year {year} --sources {code} --apply"
-    path = edition_folder(home, volume.source.code, volume.edition.year) / LEDGER
+    path = edition_folder(home, view.source.code, view.edition.year) / LEDGER
     try:
         with path.open("rb") as file:
             for line in file:
                 row = json.loads(line)
                 yield _mark(row["url"])
-                if row["redirected_to"] and row["outcome"] == Fate.CAPTURED:
+                if row["redirected_to"] and row["outcome"] == LedgerOutcome.CAPTURED:
                     yield _mark(row["redirected_to"])
     except FileNotFoundError as exc:
         raise EditionNotReady(f"{label} has no report; {again}") from exc
@@ -86,12 +86,12 @@ def _mark(url: str) -> bytes:
     return b"%b\x00%b\x00null\n" % _place_of(found.url_key, found.url_hash)
 
 
-def _live(database: Database, volume: EditionView) -> Iterator[CaptureRow]:
-    return (row for _, row in captures_of(database, volume))
+def _live(database: Database, view: EditionView) -> Iterator[CaptureRow]:
+    return (row for _, row in captures_of(database, view))
 
 
-def _frozen(database: Database, home: Path, volume: EditionView) -> Iterator[CaptureRow]:
-    for batch in entries(cited_list(home, volume.edition)):
+def _frozen(database: Database, home: Path, view: EditionView) -> Iterator[CaptureRow]:
+    for batch in entries(cited_list(home, view.edition)):
         ids = [row["snapshot_id"] for row in batch if row is not None and row.get("page", True)]
         with database.read() as session:
             found = queries.captures_by_id(session, ids)
@@ -286,7 +286,7 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
     EditionNotFound; EditionNotReady if a report or a frozen list is gone, FrozenListDamaged; EditionBusy, NoSpace.
     """
     with database.read() as session:
-        earlier, later = read_volume(session, earlier_id), read_volume(session, later_id)
+        earlier, later = view_edition(session, earlier_id), view_edition(session, later_id)
     if earlier.source.id != later.source.id or earlier.edition.year >= later.edition.year:
         raise Invalid("name two editions of one source, the earlier year first")
     folder = edition_files.edition_folder(home, later.source.code, later.edition.year)
@@ -315,7 +315,7 @@ def _sampled(differences: Iterable[Difference], examples: dict[str, list[str]]) 
         yield difference
 
 
-def _write_pages(made: EditionDraft, stem: str, differences: Iterable[Difference]) -> tuple[Written, Written]:
+def _write_pages(made: EditionDraft, stem: str, differences: Iterable[Difference]) -> tuple[WrittenFile, WrittenFile]:
     with made.sheet(f"{stem}.jsonl") as lines, made.sheet(f"{stem}.csv") as table:
         table.write(csv_line(Difference._fields))
         for difference in differences:
@@ -326,7 +326,7 @@ def _write_pages(made: EditionDraft, stem: str, differences: Iterable[Difference
 
 
 def _content(
-    earlier: EditionView, later: EditionView, counts: Counter[str], files: Iterable[Written]
+    earlier: EditionView, later: EditionView, counts: Counter[str], files: Iterable[WrittenFile]
 ) -> dict[str, Any]:
     return {
         "source": later.source.code,
@@ -339,8 +339,8 @@ def _content(
     }
 
 
-def _edition(volume: EditionView) -> dict[str, Any]:
-    row = volume.edition
+def _edition(view: EditionView) -> dict[str, Any]:
+    row = view.edition
     return {
         "edition_id": row.id,
         "year": row.year,

@@ -52,7 +52,7 @@ def edition_folder(home: Path, code: str, year: int) -> Path:
     return home.resolve() / "editions" / code / str(year)
 
 
-def placed_folder(home: Path, stored: str) -> Path | None:
+def stored_file(home: Path, stored: str) -> Path | None:
     """Return where a file of an edition lies that a row names so, if it is there; None if none may lie there.
 
     A database may be restored from elsewhere or tampered with: links are followed, and what is outside is refused.
@@ -84,7 +84,7 @@ def _cell(value: str) -> str:
     return guarded(value if value.isprintable() else value.translate(_CONTROL))
 
 
-class Written(NamedTuple):
+class WrittenFile(NamedTuple):
     """A file that is ready."""
 
     name: str
@@ -97,7 +97,7 @@ class Written(NamedTuple):
         return {"file": self.name, "bytes": self.size, "rows": self.rows, "sha256": self.sha256}
 
 
-class Sheet:
+class DraftFile:
     """One file being written; counts its lines and its bytes and knows its digest."""
 
     def __init__(self, path: Path) -> None:
@@ -116,12 +116,12 @@ class Sheet:
         self._hasher.update(content)
         self.size += len(content)
 
-    def close(self) -> Written:
+    def close(self) -> WrittenFile:
         """Sync the file and return what it is."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        return Written(self._path.name, self.size, self.rows, self._hasher.hexdigest())
+        return WrittenFile(self._path.name, self.size, self.rows, self._hasher.hexdigest())
 
     def __enter__(self) -> Self:
         return self
@@ -136,17 +136,17 @@ class EditionDraft:
     def __init__(self, folder: Path, scratch: Path) -> None:
         self.folder, self.scratch = folder, scratch
 
-    def sheet(self, name: str) -> Sheet:
+    def sheet(self, name: str) -> DraftFile:
         """Begin a file."""
-        return Sheet(self.scratch / name)
+        return DraftFile(self.scratch / name)
 
-    def whole(self, name: str, content: bytes) -> Written:
+    def whole(self, name: str, content: bytes) -> WrittenFile:
         """Write a file at once."""
         with self.sheet(name) as sheet:
             sheet.write(content)
             return sheet.close()
 
-    def publish(self, *files: Written) -> None:
+    def publish(self, *files: WrittenFile) -> None:
         """Put files in place, in this order; the last one is what readers go by."""
         for file in files:
             (self.scratch / file.name).replace(self.folder / file.name)

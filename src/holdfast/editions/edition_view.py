@@ -227,7 +227,7 @@ def find_edition(session: Session, source: Source, year: int) -> Edition:
     return found
 
 
-def read_volume(session: Session, edition_id: int) -> EditionView:
+def view_edition(session: Session, edition_id: int) -> EditionView:
     """Return an edition with its shards and their executions; EditionNotFound."""
     found = queries.edition_by_id(session, edition_id) if 0 <= edition_id < 1 << 63 else None
     if found is None:
@@ -297,10 +297,10 @@ def _run(execution: Execution) -> ShardRun:
 
 
 def captures_of(
-    database: Database, volume: EditionView, *, which: WantedCaptures = WantedCaptures.PAGES
+    database: Database, view: EditionView, *, which: WantedCaptures = WantedCaptures.PAGES
 ) -> Iterator[tuple[Shard, CaptureRow]]:
     """Yield the captures of an edition's executions; withdrawn ones are marked."""
-    for shard, run in volume.runs:
+    for shard, run in view.runs:
         after = -1
         while True:
             with database.read() as session:

@@ -20,8 +20,8 @@ from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition
 from holdfast.editions import edition_files, queries
-from holdfast.editions.edition_files import FROZEN, EditionDraft, Written, edition_folder, placed_folder
-from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, judge, read_volume
+from holdfast.editions.edition_files import FROZEN, EditionDraft, WrittenFile, edition_folder, stored_file
+from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, judge, view_edition
 from holdfast.editions.queries import CaptureRow, SealedFileRow, WantedCaptures
 from holdfast.errors import Conflict
 from holdfast.sorting import sorted_lines
@@ -62,52 +62,52 @@ def freeze(database: Database, home: Path, clock: Clock, edition_id: int, *, aga
     digest and its date, and puts the list back in its place if it was lost or damaged.
     """
     with database.read() as session:
-        known = read_volume(session, edition_id)
+        known = view_edition(session, edition_id)
     folder = edition_folder(home, known.source.code, known.edition.year)
     with edition_files.draft(folder) as made:
         with database.read() as session:
-            volume = read_volume(session, edition_id)
-        _demand_ready(volume, again=again)
-        listed = _write(database, made, volume)
+            view = view_edition(session, edition_id)
+        _demand_ready(view, again=again)
+        listed = _write(database, made, view)
         if not listed.rows:
-            raise EditionNotReady(f"nothing of {volume.source.code} {volume.edition.year} is indexed; there is no list")
+            raise EditionNotReady(f"nothing of {view.source.code} {view.edition.year} is indexed; there is no list")
         name = f"frozen-{listed.sha256[:16]}.jsonl"
         (made.scratch / FROZEN).rename(made.scratch / name)
         made.publish(listed._replace(name=name))
-        return _record(database, clock, volume, folder / name, listed)
+        return _record(database, clock, view, folder / name, listed)
 
 
-def _demand_ready(volume: EditionView, *, again: bool) -> None:
-    row, label = volume.edition, f"{volume.source.code} {volume.edition.year}"
+def _demand_ready(view: EditionView, *, again: bool) -> None:
+    row, label = view.edition, f"{view.source.code} {view.edition.year}"
     if row.frozen_at is not None and not again:
         raise EditionFrozen(
             f"{label} was frozen on {row.frozen_at:%Y-%m-%d} as {row.frozen_digest}; freeze it anew with --again"
         )
-    if not judge([shard.state for shard in volume.shards], captured=1, missing_seeds=None).search_ready:
+    if not judge([shard.state for shard in view.shards], captured=1, missing_seeds=None).search_ready:
         raise EditionNotReady(
             f"{label} has shards that are neither indexed nor accepted; see: holdfast edition show {label}"
         )
 
 
-def _record(database: Database, clock: Clock, volume: EditionView, path: Path, listed: Written) -> Frozen:
+def _record(database: Database, clock: Clock, view: EditionView, path: Path, listed: WrittenFile) -> Frozen:
     digest, now = f"sha256:{listed.sha256}", clock.now()
     with database.write() as session:
-        row = queries.locked(session, volume.edition.id)
+        row = queries.locked(session, view.edition.id)
         before = row.frozen_digest
         if before != digest:
             row.frozen_at, row.frozen_digest, row.frozen_count = now, digest, listed.rows
-            row.frozen_path = f"editions/{volume.source.code}/{row.year}/{path.name}"
+            row.frozen_path = f"editions/{view.source.code}/{row.year}/{path.name}"
             action = "edition.frozen" if before is None else "edition.frozen_again"
             audit.record(
                 session,
                 clock,
                 action=action,
-                subject=f"edition {volume.source.code} {row.year}",
+                subject=f"edition {view.source.code} {row.year}",
                 detail={"digest": digest, "before": before, "count": listed.rows},
             )
         frozen_at = row.frozen_at or now
     return Frozen(
-        edition_id=volume.edition.id,
+        edition_id=view.edition.id,
         path=path,
         digest=digest,
         count=listed.rows,
@@ -116,9 +116,9 @@ def _record(database: Database, clock: Clock, volume: EditionView, path: Path, l
     )
 
 
-def _write(database: Database, made: EditionDraft, volume: EditionView) -> Written:
+def _write(database: Database, made: EditionDraft, view: EditionView) -> WrittenFile:
     """Write the list by address, time and number: the same captures give the same bytes."""
-    lines = (_sortable(row) for _, row in captures_of(database, volume, which=WantedCaptures.ALL))
+    lines = (_sortable(row) for _, row in captures_of(database, view, which=WantedCaptures.ALL))
     with made.sheet(FROZEN) as sheet:
         for line in sorted_lines(lines, made.scratch):
             sheet.line(line.rsplit(b"\x00", 1)[1])
@@ -154,7 +154,7 @@ def frozen_list(home: Path, edition: Edition) -> Path:
     """Return where the frozen list of an edition lies; EditionNotReady if it was never frozen or the file is gone."""
     if edition.frozen_path is None:
         raise EditionNotReady("this edition was never frozen; do so with: holdfast edition freeze")
-    path = placed_folder(home, edition.frozen_path)
+    path = stored_file(home, edition.frozen_path)
     if path is None:
         raise EditionNotReady(
             f"the frozen list {Path(edition.frozen_path).name} is gone; restore it from a backup, or make it again "
@@ -200,8 +200,8 @@ _SHOWN: Final = 20
 _COMPARED: Final = ("warc_record_id", "url", "captured_at", "payload_digest")
 _CHUNK: Final = 1 << 20
 
+# Hears which file is being read.
 Tell = Callable[[str], None]
-"""Hears which file is being read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -240,12 +240,12 @@ def verify_frozen(
     Every WARC file is read whole and its digest compared with that of its sealing; `quick` only looks at its size.
     """
     with database.read() as session:
-        volume = read_volume(session, edition_id)
-    path = frozen_list(home, volume.edition)
+        view = view_edition(session, edition_id)
+    path = frozen_list(home, view.edition)
     digest = digest_of(path)
-    found = Verified(digest_matches=digest == volume.edition.frozen_digest)
+    found = Verified(digest_matches=digest == view.edition.frozen_digest)
     if not found.digest_matches:
-        found.note(f"{path.name} is {digest}, cited was {volume.edition.frozen_digest}")
+        found.note(f"{path.name} is {digest}, cited was {view.edition.frozen_digest}")
     files: set[int] = set()
     for batch in entries(path):
         files |= _hold(database, found, batch)

@@ -38,7 +38,7 @@ class SightingOrigin(StrEnum):
     """A crawler of another make captured it and does not say where it found it."""
 
 
-class Fate(StrEnum):
+class LedgerOutcome(StrEnum):
     """What became of an address, best first."""
 
     CAPTURED = "captured"
@@ -50,17 +50,17 @@ class Fate(StrEnum):
 
 
 _ORIGINS: Final = {origin: rank for rank, origin in enumerate(SightingOrigin)}
-_FATES: Final = {fate: rank for rank, fate in enumerate(Fate)}
+_FATES: Final = {outcome: rank for rank, outcome in enumerate(LedgerOutcome)}
 _LIMITS: Final = frozenset({"max_pages", "max_bytes", "max_time"})
 _OVER: Final = "over_limit"
+# What attempts are closed with when somebody ends an execution: nobody asked for them, no rule kept them out.
 _CUT_SHORT: Final = frozenset({"stopped", "cancelled"})
-"""What attempts are closed with when somebody ends an execution: nobody asked for them, no rule kept them out."""
+# The reason of what was answered with another address; `redirects` says what came of that.
 REDIRECTED: Final = "redirected"
-"""The reason of what was answered with another address; `redirects` says what came of that."""
 
 
+# What feeds named and no shard met: nobody has asked for it yet, or only a poll, which is no part of an edition.
 FEED_ITEM_WAITS, FEED_ITEM_POLLED = "feed_item_waits", "feed_item_polled"
-"""What feeds named and no shard met: nobody has asked for it yet, or only a poll, which is no part of an edition."""
 
 
 class AddressSighting(NamedTuple):
@@ -69,7 +69,7 @@ class AddressSighting(NamedTuple):
     url: str
     url_hash: int
     origin: SightingOrigin
-    fate: Fate
+    outcome: LedgerOutcome
     reason: str
     detail: str | None = None
     """The robots rule, the error's message: what stands behind the reason."""
@@ -99,42 +99,42 @@ class Row(NamedTuple):
     """How many executions met it."""
 
 
-def fate_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[Fate, str]:
+def outcome_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[LedgerOutcome, str]:
     """Return what an attempt's outcome means for the ledger, and its reason; `ended` is the execution's own reason."""
     if outcome is None:
         if ended in _LIMITS:
-            return Fate.OVER_LIMIT, ended
-        return Fate.NOT_REACHED, f"execution_{ended}"
+            return LedgerOutcome.OVER_LIMIT, ended
+        return LedgerOutcome.NOT_REACHED, f"execution_{ended}"
     found = reason or outcome
     if outcome == Outcome.SUCCESS:
-        return Fate.CAPTURED, found
+        return LedgerOutcome.CAPTURED, found
     if outcome == Outcome.BLOCKED_ROBOTS:
-        return Fate.ROBOTS, found
+        return LedgerOutcome.ROBOTS, found
     if outcome != Outcome.EXCLUDED:
-        return Fate.FAILED, found
+        return LedgerOutcome.FAILED, found
     if found in _CUT_SHORT:
-        return Fate.NOT_REACHED, f"execution_{found}"
+        return LedgerOutcome.NOT_REACHED, f"execution_{found}"
     if found.startswith(_OVER):
-        return Fate.OVER_LIMIT, found.removeprefix(_OVER).lstrip(":") or _OVER
-    return Fate.EXCLUDED, found
+        return LedgerOutcome.OVER_LIMIT, found.removeprefix(_OVER).lstrip(":") or _OVER
+    return LedgerOutcome.EXCLUDED, found
 
 
-def fate_of_status(status: int | None, truncated: str | None = None) -> tuple[Fate, str]:
+def outcome_of_status(status: int | None, truncated: str | None = None) -> tuple[LedgerOutcome, str]:
     """Return what a captured answer means for the ledger where nothing but the answer is known.
 
     A body that broke off (`truncated`, as its record has it) is no capture of the page.
     """
     if status is not None and status >= 400:
-        return Fate.FAILED, f"http_{status}"
+        return LedgerOutcome.FAILED, f"http_{status}"
     is_redirect = status is not None and 300 <= status < 400 and status != 304
     if truncated in BROKEN_OFF and not is_redirect:
-        return Fate.FAILED, "truncated"
-    return Fate.CAPTURED, REDIRECTED if is_redirect else "ok"
+        return LedgerOutcome.FAILED, "truncated"
+    return LedgerOutcome.CAPTURED, REDIRECTED if is_redirect else "ok"
 
 
-def rank_of(fate: Fate) -> int:
+def rank_of(outcome: LedgerOutcome) -> int:
     """Return how good an end is: 0 is the best."""
-    return _FATES[fate]
+    return _FATES[outcome]
 
 
 def is_gap(row: Row) -> bool:
@@ -144,10 +144,10 @@ def is_gap(row: Row) -> bool:
     """
     if row.seen.reason == FEED_ITEM_POLLED:
         return False
-    if row.seen.fate is Fate.FAILED:
+    if row.seen.outcome is LedgerOutcome.FAILED:
         status = row.seen.http_status
         return status is None or not 400 <= status < 500 or status in (408, 425, 429)
-    return row.seen.fate is Fate.NOT_REACHED
+    return row.seen.outcome is LedgerOutcome.NOT_REACHED
 
 
 def pack(sighting: AddressSighting) -> bytes:
@@ -161,7 +161,7 @@ def unpack(line: bytes) -> tuple[bytes, bytes, AddressSighting]:
     """Return a line's key, its page, and the sighting."""
     key, page, content = line.split(b"\x00", 2)
     found = AddressSighting._make(json.loads(content))
-    return key, page, found._replace(origin=SightingOrigin(found.origin), fate=Fate(found.fate))
+    return key, page, found._replace(origin=SightingOrigin(found.origin), outcome=LedgerOutcome(found.outcome))
 
 
 def unite(lines: Iterable[bytes]) -> Iterator[Row]:
@@ -182,7 +182,7 @@ def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
 
 def _rank(one: AddressSighting) -> tuple[Any, ...]:
     """Return what sorts the best first; ties are broken by every field that could still differ."""
-    return _FATES[one.fate], -(one.at or 0), -(one.execution_id or 0), one.job_id or 0, json.dumps(one)
+    return _FATES[one.outcome], -(one.at or 0), -(one.execution_id or 0), one.job_id or 0, json.dumps(one)
 
 
 def as_object(row: Row) -> dict[str, Any]:
@@ -191,8 +191,8 @@ def as_object(row: Row) -> dict[str, Any]:
     return {
         "url": seen.url,
         "intent_source": seen.origin.value,
-        "status": "captured" if seen.fate is Fate.CAPTURED else "missing",
-        "outcome": seen.fate.value,
+        "status": "captured" if seen.outcome is LedgerOutcome.CAPTURED else "missing",
+        "outcome": seen.outcome.value,
         "reason": seen.reason,
         "detail": seen.detail,
         "http_status": seen.http_status,
@@ -229,11 +229,11 @@ CSV_COLUMNS: Final = (
 def as_cells(row: Row) -> list[Any]:
     """Return a row as it stands in coverage.csv, which anybody may read: an error's own words stay inside."""
     seen = row.seen
-    detail = None if seen.fate in (Fate.FAILED, Fate.CAPTURED) else seen.detail
+    detail = None if seen.outcome in (LedgerOutcome.FAILED, LedgerOutcome.CAPTURED) else seen.detail
     return [
         seen.url,
         seen.origin.value,
-        seen.fate.value,
+        seen.outcome.value,
         seen.reason,
         detail,
         seen.http_status,
@@ -250,9 +250,9 @@ def _moment(micros: int | None) -> str | None:
 
 
 _REASONS = 200
+# As `as_object` writes it; inside a value its quotes would be escaped.
 _MISSING_SEED = b'"intent_source": "seed", "status": "missing"'
-"""As `as_object` writes it; inside a value its quotes would be escaped."""
-_RULED_OUT = (Fate.EXCLUDED, Fate.ROBOTS, Fate.OVER_LIMIT)
+_RULED_OUT = (LedgerOutcome.EXCLUDED, LedgerOutcome.ROBOTS, LedgerOutcome.OVER_LIMIT)
 
 
 class MissingSeed(NamedTuple):
@@ -308,8 +308,8 @@ class Tally:
         self.outcomes: Counter[str] = Counter()
         self.origins: Counter[str] = Counter()
         self.reasons: Counter[tuple[str, str]] = Counter()
+        # By the job that decided, and the outcome: names of shards may be given twice.
         self.shards: Counter[tuple[int | None, str]] = Counter()
-        """By the job that decided, and the outcome: names of shards may be given twice."""
         self.backends: Counter[str] = Counter()
         self.fidelities: Counter[str] = Counter()
         self.gaps: Counter[Area] = Counter()
@@ -323,39 +323,39 @@ class Tally:
             raise LedgerUnbalanced(f"{seen.url[:200]} stands twice in the ledger; nothing was written")
         self._last = row.key, page
         self.rows += 1
-        self.outcomes[seen.fate.value] += 1
+        self.outcomes[seen.outcome.value] += 1
         self.origins[seen.origin.value] += 1
-        self.reasons[seen.fate.value, seen.reason] += 1
-        self.shards[seen.job_id, seen.fate.value] += 1
-        if seen.fate is Fate.CAPTURED:
+        self.reasons[seen.outcome.value, seen.reason] += 1
+        self.shards[seen.job_id, seen.outcome.value] += 1
+        if seen.outcome is LedgerOutcome.CAPTURED:
             self.backends[seen.backend or "unknown"] += 1
             self.fidelities[seen.fidelity or "unknown"] += 1
         if is_gap(row) and (area := area_of(seen.url)).host in self._hosts:
             self.gaps[area] += 1
         if seen.url_hash in self._seeds:
             self._met.add(seen.url_hash)
-            if seen.fate is not Fate.CAPTURED:
+            if seen.outcome is not LedgerOutcome.CAPTURED:
                 self.missing_seeds.append(
                     MissingSeed(
                         url=self._seeds[seen.url_hash],
-                        outcome=seen.fate.value,
+                        outcome=seen.outcome.value,
                         reason=seen.reason,
                         job_id=seen.job_id,
                         shard_key=seen.shard_key,
                     )
                 )
 
-    def of(self, *fates: Fate) -> int:
+    def of(self, *fates: LedgerOutcome) -> int:
         """Return how many addresses had one of these ends."""
-        return sum(self.outcomes[fate.value] for fate in fates)
+        return sum(self.outcomes[outcome.value] for outcome in fates)
 
     def counts(self) -> dict[str, int]:
         """Return the figures of the report: captured, failed, missing and excluded add up to intended."""
         return {
             "intended_urls": self.rows,
-            "captured_urls": self.of(Fate.CAPTURED),
-            "failed_urls": self.of(Fate.FAILED),
-            "missing_urls": self.of(Fate.NOT_REACHED),
+            "captured_urls": self.of(LedgerOutcome.CAPTURED),
+            "failed_urls": self.of(LedgerOutcome.FAILED),
+            "missing_urls": self.of(LedgerOutcome.NOT_REACHED),
             "excluded_urls": self.of(*_RULED_OUT),
             "fallback_urls": self.fidelities["fallback"],
         }
@@ -376,7 +376,7 @@ class Tally:
 
     def check(self, *, written: int, recounted: Mapping[str, int]) -> None:
         """Raise LedgerUnbalanced unless all agree: the figures, the lines that were written, a count of the file."""
-        captured = self.of(Fate.CAPTURED)
+        captured = self.of(LedgerOutcome.CAPTURED)
         sums = {
             "rows written": written,
             "outcomes": self.outcomes.total(),
@@ -389,9 +389,9 @@ class Tally:
         of_captured = {"backends": self.backends.total(), "fidelities": self.fidelities.total()}
         wrong += [f"{name} {total} for {captured} captured" for name, total in of_captured.items() if total != captured]
         wrong += [
-            f"{fate} {self.outcomes[fate]} counted, {recounted.get(fate, 0)} in the file"
-            for fate in Fate
-            if self.outcomes[fate] != recounted.get(fate, 0)
+            f"{outcome} {self.outcomes[outcome]} counted, {recounted.get(outcome, 0)} in the file"
+            for outcome in LedgerOutcome
+            if self.outcomes[outcome] != recounted.get(outcome, 0)
         ]
         if lost := len(self._seeds) - len(self._met):
             wrong.append(f"{lost} seeds without a row")

@@ -21,7 +21,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files
 from holdfast.editions.comparison import comparison_stem
-from holdfast.editions.edition_files import ArtefactNotFound, edition_folder, open_copy, placed_folder, table_line
+from holdfast.editions.edition_files import ArtefactNotFound, edition_folder, open_copy, stored_file, table_line
 from holdfast.editions.freezing import entries
 from holdfast.urls import page_key
 from holdfast.withdrawals.queries import withdrawals_word
@@ -72,7 +72,7 @@ def open_public(
         copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
         return OpenedFile(shown, FileForm.CSV, _long(database, copies, _there(folder / name, name), _table))
     if name == edition_files.FROZEN and edition.frozen_path is not None:
-        path = _there(placed_folder(home, edition.frozen_path), name)
+        path = _there(stored_file(home, edition.frozen_path), name)
         copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
         return OpenedFile(shown, FileForm.LINES, _long(database, copies, path, _lines))
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")

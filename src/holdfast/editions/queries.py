@@ -109,8 +109,8 @@ class AttemptRow(NamedTuple):
     via_kind: str | None
 
 
+# Domain, page and attempt: the order in which an execution's rows are read.
 Place = tuple[int, int, int]
-"""Domain, page and attempt: the order in which an execution's rows are read."""
 _Via, _ViaPage, _Next = aliased(PageCrawl), aliased(Page), aliased(PageCrawl)
 
 

@@ -23,7 +23,15 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files, queries
 from holdfast.editions.composition import SHOWN, Figures, assess, compose, report_text, shard_counts, summary
-from holdfast.editions.edition_files import LEDGER, REPORT_JSON, EditionDraft, Written, csv_line, draft, edition_folder
+from holdfast.editions.edition_files import (
+    LEDGER,
+    REPORT_JSON,
+    EditionDraft,
+    WrittenFile,
+    csv_line,
+    draft,
+    edition_folder,
+)
 from holdfast.editions.edition_view import (
     Acceptance,
     EditionStatus,
@@ -31,7 +39,7 @@ from holdfast.editions.edition_view import (
     Shard,
     captures_of,
     judge,
-    read_volume,
+    view_edition,
 )
 from holdfast.editions.ledger import (
     CSV_COLUMNS,
@@ -76,11 +84,11 @@ def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[
 
 
 def record_report(
-    session: Session, volume: EditionView, content: dict[str, Any], summary: dict[str, Any], *, now: datetime
+    session: Session, view: EditionView, content: dict[str, Any], summary: dict[str, Any], *, now: datetime
 ) -> None:
     """Bring an edition's row up to a report, and mark the shards that wait for somebody."""
-    row, counts = queries.locked(session, volume.edition.id), content["counts"]
-    folder = f"editions/{volume.source.code}/{row.year}"
+    row, counts = queries.locked(session, view.edition.id), content["counts"]
+    folder = f"editions/{view.source.code}/{row.year}"
     row.intended_url_count, row.captured_url_count = counts["intended_urls"], counts["captured_urls"]
     row.failed_url_count, row.missing_url_count = counts["failed_urls"], counts["missing_urls"]
     row.excluded_url_count, row.fallback_url_count = counts["excluded_urls"], counts["fallback_urls"]
@@ -90,29 +98,29 @@ def record_report(
     row.coverage_report_json_path = f"{folder}/{edition_files.REPORT_JSON}"
     row.coverage_report_md_path = f"{folder}/{edition_files.REPORT_MD}"
     _stand(row, content)
-    mark_shards(session, volume, now=now)
+    mark_shards(session, view, now=now)
 
 
-def record_standing(session: Session, volume: EditionView, content: dict[str, Any], *, now: datetime) -> None:
+def record_standing(session: Session, view: EditionView, content: dict[str, Any], *, now: datetime) -> None:
     """Bring an edition's row up to what is decided about its shards; what was measured stays."""
-    row = queries.locked(session, volume.edition.id)
+    row = queries.locked(session, view.edition.id)
     row.coverage_summary = {**row.coverage_summary, "missing_seeds": content["missing_seeds"][:SHOWN]}
     _stand(row, content)
-    mark_shards(session, volume, now=now)
+    mark_shards(session, view, now=now)
 
 
-def record_plan(session: Session, volume: EditionView, *, now: datetime) -> None:
+def record_plan(session: Session, view: EditionView, *, now: datetime) -> None:
     """Bring the status of an edition whose measure is not known up to its shards; a report is to be written."""
-    row = queries.locked(session, volume.edition.id)
-    ready = judge([shard.state for shard in volume.shards], captured=row.captured_url_count, missing_seeds=None)
-    _stand(row, {**ready.as_object(), "counts": shard_counts(volume.shards)})
-    mark_shards(session, volume, now=now)
+    row = queries.locked(session, view.edition.id)
+    ready = judge([shard.state for shard in view.shards], captured=row.captured_url_count, missing_seeds=None)
+    _stand(row, {**ready.as_object(), "counts": shard_counts(view.shards)})
+    mark_shards(session, view, now=now)
 
 
-def forget_report(session: Session, volume: EditionView, *, now: datetime) -> None:
+def forget_report(session: Session, view: EditionView, *, now: datetime) -> None:
     """Take note that the files of a report cannot be read any more: the edition is to be accounted for anew."""
-    queries.locked(session, volume.edition.id).generated_at = None
-    record_plan(session, volume, now=now)
+    queries.locked(session, view.edition.id).generated_at = None
+    record_plan(session, view, now=now)
 
 
 def _stand(row: Edition, content: dict[str, Any]) -> None:
@@ -123,9 +131,9 @@ def _stand(row: Edition, content: dict[str, Any]) -> None:
     row.needs_review_shard_count = counts["needs_review_shards"]
 
 
-def mark_shards(session: Session, volume: EditionView, *, now: datetime) -> None:
+def mark_shards(session: Session, view: EditionView, *, now: datetime) -> None:
     """Write which shards need review; one that was tried again and got better is pending again."""
-    for shard in volume.shards:
+    for shard in view.shards:
         wanted = (Acceptance.NEEDS_REVIEW if shard.state.needs_review else Acceptance.PENDING).value
         if shard.state.is_accepted or shard.acceptance == wanted:
             continue
@@ -134,14 +142,14 @@ def mark_shards(session: Session, volume: EditionView, *, now: datetime) -> None
             queries.mark_shard(job, wanted, now=now)
 
 
+# Hears how many rows were read so far; it may raise to break off, and then nothing was written.
 Tell = Callable[[int], None]
-"""Hears how many rows were read so far; it may raise to break off, and then nothing was written."""
 
 
 class EditionReport(NamedTuple):
     """A report that was written."""
 
-    volume: EditionView
+    view: EditionView
     content: dict[str, Any]
     folder: Path
 
@@ -160,30 +168,30 @@ def write_report(
     EditionNotFound; LedgerUnbalanced if the rows do not add up, EditionBusy, NoSpace: then nothing is changed.
     """
     with database.read() as session:
-        known = read_volume(session, edition_id)
+        known = view_edition(session, edition_id)
     folder = edition_files.edition_folder(home, known.source.code, known.edition.year)
     with edition_files.draft(folder) as made:
         now = clock.now()
         with database.read() as session:
-            volume = read_volume(session, edition_id)
-        tally = Tally([(page, seed.url) for page, seed in seeds_of(volume).items()])
-        lines = (pack(one) for one in sightings(database, volume, now=now, tell=tell))
+            view = view_edition(session, edition_id)
+        tally = Tally([(page, seed.url) for page, seed in seeds_of(view).items()])
+        lines = (pack(one) for one in sightings(database, view, now=now, tell=tell))
         ledger, table = _write_ledger(made, unite(sorted_lines(lines, made.scratch)), tally)
-        manifest = _write_manifest(database, made, volume)
+        manifest = _write_manifest(database, made, view)
         tally.check(written=ledger.rows, recounted=_recount(made.scratch / ledger.name))
-        figures = _figures(database, volume, tally)
-        content = compose(volume, figures, [ledger, manifest, table], now=now)
+        figures = _figures(database, view, tally)
+        content = compose(view, figures, [ledger, manifest, table], now=now)
         if not apply:
-            return EditionReport(volume, content, folder)
+            return EditionReport(view, content, folder)
         report = made.whole(edition_files.REPORT_JSON, _json(content))
         text = made.whole(edition_files.REPORT_MD, report_text(content).encode("utf-8", "replace"))
         made.publish(ledger, manifest, table, text, report)
         with database.write() as session:
             # Shards may have been added or decided about meanwhile: the row says how the edition stands now.
-            volume = read_volume(session, edition_id)
-            standing = assess(volume, content, tally.missing_seeds)
-            record_report(session, volume, standing, summary(volume, standing), now=now)
-    return EditionReport(volume, content, folder)
+            view = view_edition(session, edition_id)
+            standing = assess(view, content, tally.missing_seeds)
+            record_report(session, view, standing, summary(view, standing), now=now)
+    return EditionReport(view, content, folder)
 
 
 def rewrite_report(made: EditionDraft, content: dict[str, Any]) -> None:
@@ -193,7 +201,7 @@ def rewrite_report(made: EditionDraft, content: dict[str, Any]) -> None:
     made.publish(text, report)
 
 
-def _write_ledger(made: EditionDraft, rows: Iterable[Row], tally: Tally) -> tuple[Written, Written]:
+def _write_ledger(made: EditionDraft, rows: Iterable[Row], tally: Tally) -> tuple[WrittenFile, WrittenFile]:
     with made.sheet(edition_files.LEDGER) as ledger, made.sheet(edition_files.CSV) as table:
         table.write(csv_line(CSV_COLUMNS))
         for row in rows:
@@ -209,15 +217,15 @@ def _recount(path: Path) -> Counter[str]:
         return Counter(json.loads(line)["outcome"] for line in file)
 
 
-def _write_manifest(database: Database, made: EditionDraft, volume: EditionView) -> Written:
+def _write_manifest(database: Database, made: EditionDraft, view: EditionView) -> WrittenFile:
     with made.sheet(edition_files.MANIFEST) as manifest:
-        for shard, row in captures_of(database, volume):
-            content = json.dumps(_manifest_row(volume, shard, row), ensure_ascii=False)
+        for shard, row in captures_of(database, view):
+            content = json.dumps(_manifest_row(view, shard, row), ensure_ascii=False)
             manifest.line(content.encode("utf-8", "replace") + b"\n")
         return manifest.close()
 
 
-def _manifest_row(volume: EditionView, shard: Shard, row: CaptureRow) -> dict[str, Any]:
+def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str, Any]:
     if row.withdrawn:
         return {"snapshot_id": row.id, "job_id": shard.job_id, "withdrawn": True}
     path = row.warc_path
@@ -238,16 +246,16 @@ def _manifest_row(volume: EditionView, shard: Shard, row: CaptureRow) -> dict[st
         "provenance": {
             "job_id": shard.job_id,
             "job_name": shard.name,
-            "edition_id": volume.edition.id,
+            "edition_id": view.edition.id,
             "shard_key": shard.key,
             "shard_kind": shard.kind,
         },
     }
 
 
-def _figures(database: Database, volume: EditionView, tally: Tally) -> Figures:
+def _figures(database: Database, view: EditionView, tally: Tally) -> Figures:
     """Return what the report says besides the ledger: what was left out without a row, and what was told in numbers."""
-    runs = volume.runs
+    runs = view.runs
     ids = [run.id for _, run in runs]
     with database.read() as session:
         left_out = queries.links_left_out(session, ids) if ids else []
@@ -282,16 +290,16 @@ def accept_gap(
     folder = edition_folder(home, known.source.code, known.edition.year)
     with draft(folder) as made:
         written = read_report(folder) if known.edition.generated_at is not None else None
-        volume, content = _accept(database, clock, job_id, said, written, apply=apply)
+        view, content = _accept(database, clock, job_id, said, written, apply=apply)
         if not apply:
-            return volume
+            return view
         if content is not None:
             try:
                 rewrite_report(made, content)
             except (NoSpace, OSError) as exc:  # it is decided; a worker sees that and writes the report
                 _log.warning("edition.report_not_rewritten", job_id=job_id, message=str(exc))
     with database.read() as session:
-        return read_volume(session, known.edition.id)
+        return view_edition(session, known.edition.id)
 
 
 def _edition_of(database: Database, job_id: int) -> EditionView:
@@ -299,15 +307,15 @@ def _edition_of(database: Database, job_id: int) -> EditionView:
         edition_id = queries.edition_of_job(session, job_id) if 0 <= job_id < 1 << 63 else None
         if edition_id is None:
             raise ShardNotFound(job_id)
-        return read_volume(session, edition_id)
+        return view_edition(session, edition_id)
 
 
-_Written = tuple[dict[str, Any], list[MissingSeed]]
-"""A report, and all seeds that its ledger has as missing."""
+# A report, and all seeds that its ledger has as missing.
+_WrittenFile = tuple[dict[str, Any], list[MissingSeed]]
 
 
 def _accept(
-    database: Database, clock: Clock, job_id: int, said: str, written: _Written | None, *, apply: bool
+    database: Database, clock: Clock, job_id: int, said: str, written: _WrittenFile | None, *, apply: bool
 ) -> tuple[EditionView, dict[str, Any] | None]:
     """Write down what is decided, or undo that; return the edition, and its report as it reads now if there is one."""
     now = clock.now()
@@ -320,20 +328,20 @@ def _accept(
         queries.mark_shard(job, state, now=now, details={"operator_acceptance": told})
         audit.record(session, clock, action="edition.gap_accepted", subject=f"job {job_id}", detail={"reason": said})
         session.flush()
-        volume = read_volume(session, job.edition_id)
-        content = None if written is None else assess(volume, *written)
+        view = view_edition(session, job.edition_id)
+        content = None if written is None else assess(view, *written)
         if content is None:
-            forget_report(session, volume, now=now)
+            forget_report(session, view, now=now)
         else:
-            record_standing(session, volume, content, now=now)
+            record_standing(session, view, content, now=now)
         if not apply:
             session.flush()
             session.expunge_all()  # what was thought through stays readable
             session.rollback()
-        return volume, content
+        return view, content
 
 
-def read_report(folder: Path) -> _Written | None:
+def read_report(folder: Path) -> _WrittenFile | None:
     """Return the report of an edition as it was written last, with its missing seeds; None if it cannot be read."""
     try:
         content = json.loads((folder / REPORT_JSON).read_bytes())
@@ -356,10 +364,10 @@ def due(session: Session, *, passed: Collection[int] = ()) -> list[int]:
     return [
         found
         for found in queries.unaccounted(session)
-        if found not in passed and is_at_rest(read_volume(session, found))
+        if found not in passed and is_at_rest(view_edition(session, found))
     ]
 
 
-def is_at_rest(volume: EditionView) -> bool:
+def is_at_rest(view: EditionView) -> bool:
     """Return whether nothing of an edition is going to happen by itself."""
-    return bool(volume.shards) and all(shard.state.is_accepted or shard.status in _AT_REST for shard in volume.shards)
+    return bool(view.shards) and all(shard.state.is_accepted or shard.status in _AT_REST for shard in view.shards)

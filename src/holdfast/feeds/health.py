@@ -23,6 +23,7 @@ class Trouble(StrEnum):
     UNEXPECTED = "unexpected"
 
 
+# Polls in a row that end so until the feed is asked no more; the others never disable one.
 DISABLE_AFTER = {
     Trouble.NOT_FOUND: 3,
     Trouble.GONE: 1,
@@ -31,17 +32,16 @@ DISABLE_AFTER = {
     Trouble.NETWORK: 10,
     Trouble.PARSE_ERROR: 5,
 }
-"""Polls in a row that end so until the feed is asked no more; the others never disable one."""
 
+# Stands where a trouble does while somebody has disabled the feed: then no answer enables it.
 BY_HAND = "by_hand"
-"""Stands where a trouble does while somebody has disabled the feed: then no answer enables it."""
 
+# Stands where a trouble does while a feed names more than may wait: it is well, and what is left is read again.
 BACKLOG = "backlog"
-"""Stands where a trouble does while a feed names more than may wait: it is well, and what is left is read again."""
 
+# Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
+# them would have them asked again at every poll.
 FORGOTTEN_AFTER = timedelta(days=30)
-"""Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
-them would have them asked again at every poll."""
 
 _BY_STATUS = {429: Trouble.RATE_LIMITED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND, 410: Trouble.GONE}
 _LIMIT_STEP = timedelta(minutes=5)

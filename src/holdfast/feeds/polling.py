@@ -45,8 +45,8 @@ class FeedSearch:
 
     def __init__(self, start: int) -> None:
         self._starts = {start}
+        # Set while the usual places may still have to be tried.
         self._origin: str | None = None
-        """Set while the usual places may still have to be tried."""
         self._pending: set[int] = set()
         self._named: set[int] = set()
         self._found = False
@@ -88,14 +88,14 @@ class FeedSearch:
         return [FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, 0) for url in urls]
 
 
+# A date further in the future is no date: nothing could ever be newer.
 _AHEAD = timedelta(days=1)
-"""A date further in the future is no date: nothing could ever be newer."""
+# If more than five known addresses, and four of five, say at once that they changed, their dates tell nothing.
 _MANY, _NEARLY_ALL = 5, 0.8
-"""If more than five known addresses, and four of five, say at once that they changed, their dates tell nothing."""
 
 
 @dataclass(slots=True)
-class News:
+class SortedItems:
     """The addresses of one document, sorted."""
 
     fresh: list[FeedItemRow] = field(default_factory=list)
@@ -108,12 +108,14 @@ class News:
     """False if so many dates moved at once that none of them was believed."""
 
 
-def sort_out(items: Iterable[ListedUrl], known: Mapping[int, int | None], *, now: datetime, max_age: timedelta) -> News:
+def sort_items(
+    items: Iterable[ListedUrl], known: Mapping[int, int | None], *, now: datetime, max_age: timedelta
+) -> SortedItems:
     """Return what is news among a document's items. `known` are the dates that were told before, by address.
 
     What is told to be older than `max_age` is left out; what has no date is kept.
     """
-    news, seen = News(), 0
+    news, seen = SortedItems(), 0
     oldest, latest = to_micros(now - max_age), to_micros(now + _AHEAD)
     for found, told_at in items:
         told = None if told_at is None else to_micros(told_at)
@@ -135,18 +137,18 @@ def sort_out(items: Iterable[ListedUrl], known: Mapping[int, int | None], *, now
 
 
 _log = log.get()
+# Items that one transaction writes: some 20 ms.
 _ITEMS_AT_ONCE = 2000
-"""Items that one transaction writes: some 20 ms."""
+# Indexes that name indexes are followed so far (X02).
 _MAX_DEPTH = 3
-"""Indexes that name indexes are followed so far (X02)."""
 _LIST_PRIORITY = 3
+# Items of feeds are asked for before those of sitemaps, as document 003 ranks them.
 _FEED_PRIORITY, _SITEMAP_PRIORITY = 3, 2
-"""Items of feeds are asked for before those of sitemaps, as document 003 ranks them."""
+# Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments.
 _NOTICED_DEPTH = 1
-"""Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments."""
 _TRIES = 3
+# Of the items that may wait, what sitemaps may fill: the rest is kept for the news of feeds.
 _SITEMAP_SHARE = 0.8
-"""Of the items that may wait, what sitemaps may fill: the rest is kept for the news of feeds."""
 
 
 class _Overtaken(Exception):
@@ -169,24 +171,24 @@ class FeedPolling:
     """Tells the database what polls brought. Belongs to the thread of its connection; every call may be repeated."""
 
     def __init__(
-        self, raw_db: RawDatabase, frontier: Frontier, clock: Clock, settings: FeedSettings, charge: PolledFeeds
+        self, raw_db: RawDatabase, frontier: Frontier, clock: Clock, settings: FeedSettings, polled: PolledFeeds
     ) -> None:
         self._raw_db, self._frontier, self._clock, self._settings = raw_db, frontier, clock, settings
-        self.charge = charge
-        self._search = FeedSearch(charge.start) if charge.start is not None else None
+        self.polled = polled
+        self._search = FeedSearch(polled.start) if polled.start is not None else None
         self._room = settings.items
+        # The page of each feed that was polled here: items name it as where they were found.
         self._pages: dict[int, int] = {}
-        """The page of each feed that was polled here: items name it as where they were found."""
+        # Addresses of lists that have answered here.
         self._heard: set[int] = set()
-        """Addresses of lists that have answered here."""
+        # Feeds that sent us to another domain for now, by where: that answer is theirs.
         self._sent: dict[int, set[int]] = {}
-        """Feeds that sent us to another domain for now, by where: that answer is theirs."""
 
     def tell(self, visits: Iterable[Visit]) -> None:
         """Write what these visits mean for feeds, and enqueue what is new; called before the visits are settled."""
         changed = False
         for visit in visits:
-            if self.charge.polls and visit.attempt.kind is UrlKind.SITEMAP:
+            if self.polled.polls and visit.attempt.kind is UrlKind.SITEMAP:
                 self._polled(visit)
                 changed = True
             elif visit.attempt.kind is UrlKind.PAGE:
@@ -196,8 +198,8 @@ class FeedPolling:
 
     def offer(self, found: Sequence[FoundUrl]) -> None:
         """Take the sitemaps that a robots.txt names: to be read now in a crawl, to be tried where feeds are sought."""
-        if not self.charge.polls:
-            self._frontier.add(self.charge.execution_id, found)
+        if not self.polled.polls:
+            self._frontier.add(self.polled.execution_id, found)
         elif self._search is not None:
             self._search.named(found)
             self._try(found)
@@ -206,7 +208,7 @@ class FeedPolling:
         """Enqueue items that wait, as many as this poll may; return how many. All of a step, or nothing of it."""
         for _ in range(_TRIES):
             with self._raw_db.read() as tx:
-                waiting = polling_queries.waiting_items(tx, source_id=self.charge.source_id, limit=self._room)
+                waiting = polling_queries.waiting_items(tx, source_id=self.polled.source_id, limit=self._room)
             if not waiting:
                 return 0
             try:
@@ -215,7 +217,7 @@ class FeedPolling:
             except _Overtaken:
                 continue
             return len(waiting)
-        _log.warning("feed.items_left", source=self.charge.source_id, execution=self.charge.execution_id)
+        _log.warning("feed.items_left", source=self.polled.source_id, execution=self.polled.execution_id)
         return 0
 
     def _enqueue(self, waiting: Sequence[WaitingItem], *, via: int | None) -> None:
@@ -223,11 +225,11 @@ class FeedPolling:
 
         def mark(tx: FrontierTransaction) -> None:
             reach("feed_enqueued")
-            if polling_queries.take_items(tx, ids, execution_id=self.charge.execution_id) != len(ids):
+            if polling_queries.take_items(tx, ids, execution_id=self.polled.execution_id) != len(ids):
                 raise _Overtaken
 
         pages = [found for item in waiting for found in _page(item)]
-        self._frontier.add(self.charge.execution_id, pages, via=via, also=mark)
+        self._frontier.add(self.polled.execution_id, pages, via=via, also=mark)
         self._room -= len(waiting)
         reach("feed_taken")
 
@@ -254,7 +256,7 @@ class FeedPolling:
 
     def _row(self, url_hash: int) -> FeedRow | None:
         with self._raw_db.read() as tx:
-            return polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=url_hash)
+            return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=url_hash)
 
     def _judge(self, row: FeedRow, visit: Visit, *, named: bool) -> None:
         """Count an answer for or against a feed; where it sends us elsewhere for now, the answer from there counts."""
@@ -283,15 +285,15 @@ class FeedPolling:
                 _log.warning("feed.too_many", url=attempt.url, limit=self._settings.per_source)
                 return None
             new = NewFeed(attempt.url, attempt.url_hash, kind, origin)
-            polling_queries.insert_feed(tx, new, source_id=self.charge.source_id, now=to_micros(self._clock.now()))
-            return polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=attempt.url_hash)
+            polling_queries.insert_feed(tx, new, source_id=self.polled.source_id, now=to_micros(self._clock.now()))
+            return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=attempt.url_hash)
 
     def _room_for_feeds(self, tx: Transaction) -> int:
         """Return how many more feeds the source may have, after those have gone that have been disabled for long.
 
         Those that are disabled count: else a site could name new ones that are gone for ever.
         """
-        source_id, most = self.charge.source_id, self._settings.per_source
+        source_id, most = self.polled.source_id, self._settings.per_source
         room = most - polling_queries.count_feeds(tx, source_id=source_id)
         if room <= 0:
             before = to_micros(self._clock.now() - FORGOTTEN_AFTER)
@@ -347,7 +349,7 @@ class FeedPolling:
         except UrlRefused:
             return
         if polling_queries.move_feed(
-            tx, feed_id=row.id, source_id=self.charge.source_id, url=url.fetch, url_hash=url.hash64
+            tx, feed_id=row.id, source_id=self.polled.source_id, url=url.fetch, url_hash=url.hash64
         ):
             _log.info("feed.moved", url=row.url, to=url.fetch)
 
@@ -358,12 +360,12 @@ class FeedPolling:
 
     def _record(self, row: FeedRow, listing: PolledListing) -> int:
         """Write down new items, and those with a newer date: they wait from now on. Return how many found no room."""
-        source_id, now, items = self.charge.source_id, self._clock.now(), listing.items
+        source_id, now, items = self.polled.source_id, self._clock.now(), listing.items
         most = self._settings.waiting if listing.is_feed else int(self._settings.waiting * _SITEMAP_SHARE)
         left = 0
         with self._raw_db.read() as tx:
             known = polling_queries.known_items(tx, source_id=source_id, hashes=[item.found.url_hash for item in items])
-        news = sort_out(items, known, now=now, max_age=timedelta(days=self._settings.max_age_days))
+        news = sort_items(items, known, now=now, max_age=timedelta(days=self._settings.max_age_days))
         if not news.trusted:
             _log.warning("feed.dates_not_believed", url=row.url, moved=len(news.dated))
         micros = to_micros(now)
@@ -393,11 +395,11 @@ class FeedPolling:
         recent = [child for child in recent if child.found.url_hash != row.url_hash]
         recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
         due = [child.found for child in recent[: self._settings.per_source] if self._wants(child, now)]
-        self._frontier.add(self.charge.execution_id, [_list(found, depth) for found in due])
+        self._frontier.add(self.polled.execution_id, [_list(found, depth) for found in due])
 
     def _wants(self, child: ListedUrl, now: datetime) -> bool:
         """Return whether a sitemap of an index is to be read now; a new one becomes a feed of its own."""
-        source_id, found = self.charge.source_id, child.found
+        source_id, found = self.polled.source_id, child.found
         with self._raw_db.write() as tx:
             row = polling_queries.feed_by_hash(tx, source_id=source_id, url_hash=found.url_hash)
             if row is None:
@@ -420,11 +422,11 @@ class FeedPolling:
         """Take the feeds that a page refers to: tried at once where feeds are sought, noted in an ordinary crawl."""
         if self._search is not None:
             self._try(self._search.visited(visit))
-        elif not self.charge.polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
+        elif not self.polled.polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
             self._notice(visit.feeds)
 
     def _notice(self, feeds: Sequence[FoundUrl]) -> None:
-        source_id, now = self.charge.source_id, to_micros(self._clock.now())
+        source_id, now = self.polled.source_id, to_micros(self._clock.now())
         with self._raw_db.write() as tx:
             for found in feeds[: self._room_for_feeds(tx)]:
                 new = NewFeed(found.url, found.url_hash, "feed", "discovered")
@@ -439,9 +441,9 @@ class FeedPolling:
             unknown = [
                 found
                 for found in candidates[: self._settings.per_source]
-                if polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=found.url_hash) is None
+                if polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=found.url_hash) is None
             ]
-        self._frontier.add(self.charge.execution_id, [_list(found, 1) for found in unknown])
+        self._frontier.add(self.polled.execution_id, [_list(found, 1) for found in unknown])
 
 
 def _trouble(visit: Visit) -> Trouble | None:

@@ -11,11 +11,11 @@ from holdfast.db.raw import Row, Transaction
 from holdfast.feeds.health import BY_HAND, FeedHealth
 from holdfast.values import dataclass
 
+# Values of one IN: enough to make round trips few, and far below what SQLite binds.
 _AT_ONCE = 500
-"""Values of one IN: enough to make round trips few, and far below what SQLite binds."""
 
 
-class Speaker(Protocol):
+class StatementRunner(Protocol):
     """What a statement that joins somebody else's transaction is run on."""
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -222,7 +222,7 @@ def count_waiting(tx: Transaction, *, source_id: int, limit: int) -> int:
     return int(tx.execute(WAITING_COUNT, (source_id, limit))[0][0])
 
 
-def take_items(tx: Speaker, ids: Collection[int], *, execution_id: int) -> int:
+def take_items(tx: StatementRunner, ids: Collection[int], *, execution_id: int) -> int:
     """Give waiting items to an execution that still runs; return how many were to be had."""
     taken = 0
     everything = list(ids)

@@ -14,8 +14,8 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.feeds.health import BY_HAND
 
 KINDS = ("feed", "sitemap")
+# What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until somebody resumes it.
 _CRAWLS = ("crawl", "annual", "shard")
-"""What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until somebody resumes it."""
 
 _ENDED = ("completed", "failed", "cancelled")
 _UNASKED = ("over_limit:max_time", "over_limit:max_bytes", "stopped", "cancelled")

@@ -35,15 +35,15 @@ from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse_seed
 
 _log = log.get()
+# Polls before this one whose items are looked after.
 _LOOKED_BACK = 3
-"""Polls before this one whose items are looked after."""
+# How long an item stays known after it was named. An edition reads those since the campaign before its own, and its
+# report may be made again until the next: two years.
 ITEMS_KEPT = timedelta(days=3 * 366)
-"""How long an item stays known after it was named. An edition reads those since the campaign before its own, and its
-report may be made again until the next: two years."""
+# Items that one poll looks at for old ones: twice as many as it may add at most.
 _LOOKED_AT = 10_000
-"""Items that one poll looks at for old ones: twice as many as it may add at most."""
+# Share of the interval by which a poll may come early: the job's rhythm decides, and runs do not start on the dot.
 _SLACK = 0.5
-"""Share of the interval by which a poll may come early: the job's rhythm decides, and runs do not start on the dot."""
 
 
 def find(session: Session, feed_id: int) -> Feed:
@@ -145,7 +145,7 @@ def _must_wait(feed: Feed, settings: FeedSettings) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brief:
+class PollPlan:
     """What one poll of a source has to do."""
 
     feeds: tuple[Feed, ...]
@@ -163,15 +163,15 @@ class Brief:
         return self.crawled_now or not (self.feeds or self.search or self.waiting)
 
 
-def read_brief(
+def plan_poll(
     session: Session, source: Source, config: SourceConfig, settings: FeedSettings, *, now: datetime
-) -> Brief:
+) -> PollPlan:
     """Return what is to be polled and searched now."""
     soon = now + timedelta(minutes=settings.interval_minutes) * _SLACK
     polled = queries.polled_feeds(session, source_id=source.id, sitemaps=config.sitemaps)
     sought = source.feeds_sought_at
     stale = sought is None or now - sought >= timedelta(hours=settings.search_hours)
-    return Brief(
+    return PollPlan(
         feeds=tuple(feed for feed in polled if _is_due(feed, settings, now=now, soon=soon)),
         search=settings.discovery and stale,
         waiting=queries.waiting_count(session, source_id=source.id),
@@ -230,9 +230,9 @@ def forget_items(database: Database, *, now: datetime, looked_at: int = _LOOKED_
         return queries.forget_items(session, ids=ids, before=before)
 
 
-def count_unreached(session: Session, brief: Brief, settings: FeedSettings, *, since: datetime, now: datetime) -> int:
+def count_unreached(session: Session, plan: PollPlan, settings: FeedSettings, *, since: datetime, now: datetime) -> int:
     """Count a poll against the feeds that a run did not get to ask: their domain stayed away. Return how many."""
-    ids = [feed.id for feed in brief.feeds]
+    ids = [feed.id for feed in plan.feeds]
     asked = queries.polled_since(session, ids=ids, since=since)
     rows = (queries.feed_by_id(session, number) for number in ids if number not in asked)
     missed = [feed for feed in rows if feed is not None and feed.last_error_type != BY_HAND]

@@ -192,11 +192,12 @@ class Fields:
 
 
 DEFAULT_DEPTH: Final = 3
+# A source that goes deeper is warned about (NC-040).
 DEEP: Final = 5
-"""A source that goes deeper is warned about (NC-040)."""
 UNLIMITED: Final = -1
 STORAGE: Final = ("warc", "signals")
 BACKENDS: Final = ("native", "zimit")
+# Flags for zimit that the backend `http_warc` heeds; a test compares with what it does.
 HTTP_WARC_FLAGS: Final = frozenset(
     {
         "--depth",
@@ -220,7 +221,6 @@ HTTP_WARC_FLAGS: Final = frozenset(
         "--scopeType",
     }
 )
-"""Flags for zimit that the backend `http_warc` heeds; a test compares with what it does."""
 _BROWSER_OPTIONS: Final = ("initial_workers", "docker_shm_size", "browsertrix_config", "enable_monitoring")
 _TEMPLATE: Final = re.compile(r"\{(?:code|date:((?:%[YmdHMS]|[-_.])+))\}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]{0,120}")

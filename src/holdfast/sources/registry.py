@@ -44,6 +44,7 @@ class SourceInUse(Conflict):
         )
 
 
+# HA-021, with document 001's annual minima: 20 restarts, thresholds of 50, 2 minutes between.
 RESILIENT: Final[dict[str, Any]] = {
     "cleanup": False,
     "overwrite": False,
@@ -61,7 +62,6 @@ RESILIENT: Final[dict[str, Any]] = {
     "max_container_restarts": 20,
     "backoff_delay_minutes": 2,
 }
-"""HA-021, with document 001's annual minima: 20 restarts, thresholds of 50, 2 minutes between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,7 @@ def _preset_config(seeds: list[str], include: list[str], *, scope: str = "page")
     }
 
 
+# In the order in which an annual campaign queues them (document 001).
 PRESETS: Final = (
     Preset(
         code="hc",
@@ -124,11 +125,10 @@ PRESETS: Final = (
         unconfirmed=("both seeds", "the scope: the whole host", "all but the code and the place in the order"),
     ),
 )
-"""In the order in which an annual campaign queues them (document 001)."""
 
 
+# Characters that the texts of a source may have, however they come.
 _LIMITS = {"name": 200, "base_url": 2048, "description": 4000}
-"""Characters that the texts of a source may have, however they come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from holdfast.db.audit_events import acting
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.composition import shard_object
-from holdfast.editions.edition_view import EditionNotFound, EditionView, read_volume
+from holdfast.editions.edition_view import EditionNotFound, EditionView, view_edition
 from holdfast.editions.publishing import open_public, public_summary
 from holdfast.editions.queries import edition as find_edition
 from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
@@ -55,7 +55,7 @@ def annual_editions(
 @admin_router.get("/{id}", responses=answers(403, 404, 422, 503))
 def annual_edition(session: SessionDep, id: EditionId) -> AdminEditionDetail:
     """Return one edition with its shards, as they stand now."""
-    return _detail(read_volume(session, id))
+    return _detail(view_edition(session, id))
 
 
 @admin_router.post("/jobs/{job_id}/accept-gap", responses=answers(403, 404, 409, 422, 503))
@@ -65,11 +65,11 @@ def accept_shard_gap(archive: ArchiveDep, hand: HandDep, job_id: JobId, reason: 
         return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
 
 
-def _detail(volume: EditionView) -> AdminEditionDetail:
+def _detail(view: EditionView) -> AdminEditionDetail:
     return AdminEditionDetail(
-        **_fields(volume.edition, volume.source),
-        shards=[EditionShard(**shard_object(shard)) for shard in volume.shards],
-        missing_seeds=volume.edition.coverage_summary.get("missing_seeds", []),
+        **_fields(view.edition, view.source),
+        shards=[EditionShard(**shard_object(shard)) for shard in view.shards],
+        missing_seeds=view.edition.coverage_summary.get("missing_seeds", []),
     )
 
 

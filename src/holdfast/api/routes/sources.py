@@ -47,11 +47,12 @@ from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.queries import hidden_counts
 
 router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
+# Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
+# left are looked up. Beyond, crawls keep the dates that were noted of them, and only the count goes without that
+# part.
 _FEW_RECORDS = 10_000
-"""Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
-left are looked up. Beyond, crawls keep the dates that were noted of them, and only the count goes without that part."""
+# Crawls of one answer: each takes a few seeks.
 _MOST = 200
-"""Crawls of one answer: each takes a few seeks."""
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
 Language = Annotated[
     str | None, Query(pattern="^[a-z]{2,3}$", description="Which language's entry page to name.", examples=["fr"])
@@ -156,8 +157,8 @@ def preview(session: SessionDep, code: Code) -> None:
 admin_router = APIRouter(tags=["sources"], dependencies=[ADMIN])
 _READ = answers(400, 403, 404, 503)
 _CHANGED = answers(400, 403, 404, 413, 415, 503)
+# Sources of one import: they are written in one transaction, which must stay short.
 _IMPORTED = 500
-"""Sources of one import: they are written in one transaction, which must stay short."""
 _TYPES = {"yaml": "application/yaml", "toml": "application/toml", "json": "application/json"}
 _EXAMPLE = {"sources": [{"code": "example", "name": "Example", "config": {"seeds": ["https://example.org/"]}}]}
 _AS_JSON = {"type": "object", "examples": [_EXAMPLE]}
