@@ -249,7 +249,7 @@ def test_the_row_knows_of_a_shard_that_was_added_while_the_report_was_written(be
         if bed.edition("hc").shard_count == 1:
             bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=True))
 
-    bed.report("hc", tell=tell)
+    bed.report("hc", on_row=tell)
 
     row = bed.edition("hc")
     assert (row.shard_count, row.status, row.search_ready) == (2, "in_progress", False)

@@ -152,7 +152,7 @@ def test_an_export_is_imported_unchanged(database: Database, clock: FakeClock, f
     with database.read() as session:
         text = write_text(registry.export(session), form)
     with database.write() as session:
-        again = registry.take_in(session, clock, registry.read_specs(read_text(text, form)))
+        again = registry.import_specs(session, clock, registry.read_specs(read_text(text, form)))
     assert again == registry.ImportedSources(created=(), updated=(), unchanged=("cihr", "hc", "phac"))
 
 
@@ -171,7 +171,7 @@ def test_sources_that_a_crawl_or_an_import_of_files_made_do_not_spoil_an_export(
     with database.read() as session:
         text = write_text(registry.export(session), form)
     with database.write() as session:
-        again = registry.take_in(session, clock, registry.read_specs(read_text(text, form)))
+        again = registry.import_specs(session, clock, registry.read_specs(read_text(text, form)))
 
     assert again == registry.ImportedSources(created=(), updated=(), unchanged=("ad-hoc-example",))
 
@@ -191,7 +191,7 @@ def test_an_import_creates_and_updates_or_does_nothing_at_all(database: Database
     with database.write() as session:
         registry.seed_presets(session, clock)
     with database.write() as session:
-        would = registry.take_in(session, clock, registry.read_specs(entries), apply=False)
+        would = registry.import_specs(session, clock, registry.read_specs(entries), apply=False)
     assert (would.created, would.updated) == (("new",), ("hc",))
     with pytest.raises(SourceRefused, match=r"^sources\[1\]\.config\.seeds: "), database.write() as session:
         registry.read_specs([entries[0], {"code": "bad", "config": {}}])
@@ -200,7 +200,7 @@ def test_an_import_creates_and_updates_or_does_nothing_at_all(database: Database
     with database.read() as session:
         assert find_source(session, "hc").enabled
     with database.write() as session:
-        assert registry.take_in(session, clock, registry.read_specs(entries)) == would
+        assert registry.import_specs(session, clock, registry.read_specs(entries)) == would
     with database.read() as session:
         assert not find_source(session, "hc").enabled
         assert session.scalars(select(Source.code).where(Source.code == "new")).one() == "new"

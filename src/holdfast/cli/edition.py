@@ -194,7 +194,7 @@ def _write_report(jobs: Jobs, code: str, year: int, *, apply: bool = True) -> Ed
             jobs.clock,
             edition.id,
             apply=apply,
-            tell=lambda count: line.say(f"{code} {year}: {count:,} rows read"),
+            on_row=lambda count: line.say(f"{code} {year}: {count:,} rows read"),
         )
     finally:
         line.clear()
@@ -276,7 +276,7 @@ def verify(
         edition, _ = _find(jobs, code, year)
         line = ProgressLine(jobs.clock)
         found = verify_frozen(
-            jobs.database, jobs.settings.home, edition.id, quick=quick, tell=lambda path: line.say(f"reading {path}")
+            jobs.database, jobs.settings.home, edition.id, quick=quick, on_file=lambda path: line.say(f"reading {path}")
         )
         line.clear()
     told = {

@@ -58,6 +58,7 @@ def pages_of(database: Database, home: Path, view: EditionView, scratch: Path) -
     EditionNotReady if it has no ledger, or no frozen list where it was frozen; FrozenListDamaged.
     """
     rows = _frozen(database, home, view) if view.edition.frozen_at else _live(database, view)
+    # Sorted on disk: an edition may have tens of millions of captures.
     lines = chain(_meant(home, view), map(_pack, rows))
     for place, group in groupby(sorted_lines(lines, scratch), key=_place):
         yield _kept(place, [json.loads(line.rsplit(b"\x00", 1)[1]) for line in group])
@@ -72,6 +73,8 @@ def _meant(home: Path, view: EditionView) -> Iterator[bytes]:
         with path.open("rb") as file:
             for line in file:
                 row = json.loads(line)
+                # The ledger's addresses are marks without a capture: what was meant and is not there must be known,
+                # too.
                 yield _mark(row["url"])
                 if row["redirected_to"] and row["outcome"] == LedgerOutcome.CAPTURED:
                     yield _mark(row["redirected_to"])
@@ -92,6 +95,7 @@ def _live(database: Database, view: EditionView) -> Iterator[CaptureRow]:
 
 def _frozen(database: Database, home: Path, view: EditionView) -> Iterator[CaptureRow]:
     for batch in entries(cited_list(home, view.edition)):
+        # Lists of an earlier version have no "page": everything in them is taken for one.
         ids = [row["snapshot_id"] for row in batch if row is not None and row.get("page", True)]
         with database.read() as session:
             found = queries.captures_by_id(session, ids)
@@ -153,6 +157,8 @@ def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: P
             line = _line(kind, a, b)
             body = _loose_body(kind, a, b)
             if body is None:
+                # One sort for both kinds: what is settled passes through, what came or went is brought together by its
+                # body.
                 yield b"0\x00" + line
             else:
                 # Sorted by body, those that went before those that came, each in the order of its address.
@@ -185,6 +191,8 @@ class _Pairing:
             self._body = body
         if is_new:
             yield _moved(self.gone.popleft(), line) if self.gone else line
+        # Thousands of lost addresses may share one body (an error page, an empty one); the rest is told as gone at
+        # once.
         elif len(self.gone) < _HELD_OF_A_BODY:
             self.gone.append(line)
         else:
@@ -222,16 +230,19 @@ def joined(before: Iterable[KeptPage], now: Iterable[KeptPage]) -> Iterator[tupl
 def verdict(before: KeptPage | None, now: KeptPage | None) -> str | None:
     """Return what became of a page, by the rules of `changes.site`; None if it was never there to begin with.
 
-    Of what nobody meant nothing is told that only one of the two holds. What was meant and not captured is an error.
+    What was meant and not captured is an error.
     """
+    # First: not even whether a withdrawn page changed may be seen.
     if (before is not None and before.is_withdrawn) or (now is not None and now.is_withdrawn):
         return WITHDRAWN
     was = before.held if before is not None else None
     is_now = now.held if now is not None else None
     was_there = was is not None and was.is_ok
     if is_now is None or not is_now.is_ok:
+        # What neither ledger meant (an embedded picture, robots.txt) is not missed when only one edition has it.
         if not was_there or (now is None and before is not None and not before.is_meant):
             return None
+        # It was asked for again and failed: that says nothing about whether the page is gone.
         in_vain = now is not None and (is_now is None or is_now.has_failed)
         return SiteKind.ERROR if in_vain else SiteKind.GONE
     if was is None or not was_there:
@@ -292,6 +303,7 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
     folder = edition_files.edition_folder(home, later.source.code, later.edition.year)
     stem = comparison_stem(earlier.edition.year)
     with edition_files.draft(folder) as made:
+        # In the scratch folder of the draft: it is on the disk of the archive, and removed whatever happens.
         before = pages_of(database, home, earlier, made.scratch)
         now = pages_of(database, home, later, made.scratch)
         counts: Counter[str] = Counter()
@@ -302,6 +314,7 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
         content |= {"generated_at": clock.now().isoformat().replace("+00:00", "Z"), "examples": examples}
         text = made.whole(f"{stem}.md", comparison_text(content).encode())
         whole = made.whole(f"{stem}.json", json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+        # The JSON last: readers go by it, and by then what it names is there.
         made.publish(lines, table, text, whole)
     return WrittenComparison(content, folder, stem)
 

@@ -69,6 +69,7 @@ def _seeds(view: EditionView, tally: Tally) -> list[dict[str, Any]]:
     missing = {parse_seed(seed.url).hash64 for seed in tally.missing_seeds}
     found = []
     for seed in view.seeds:
+        # A seed of an earlier year may be one that is refused today.
         with suppress(UrlRefused):
             is_captured = parse_seed(seed).hash64 not in missing
             found.append({"url": seed, "captured": is_captured, "gaps": tally.gaps_of(seed)})
@@ -98,11 +99,13 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
     outcomes = {shard["jobId"]: shard["outcomes"] for shard in measured["shards"]}
     standing = ready.as_object()
     return {
+        # Twice: first for the order of the file, then again over what an older report says of itself.
         **{name: measured[name] for name in _HEAD},
         **standing,
         **measured,
         **standing,
         "counts": counts,
+        # The whole list is in the ledger; a source with 10,000 seeds must not make the report unreadable.
         "missing_seeds": [seed._asdict() for seed in seeds[:_SEEDS_SHOWN]],
         "shards": [{**shard_object(shard), "outcomes": outcomes.get(shard.job_id, {})} for shard in view.shards],
     }
@@ -113,7 +116,7 @@ def _judged(seed: MissingSeed, meant: MeantSeed | None) -> MissingSeed:
 
 
 def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
-    """Return how many shards there are, how many are indexed, and how many wait for somebody."""
+    """Return how many shards there are, how many are indexed, and how many wait for an operator."""
     every = list(shards)
     return {
         "shards": len(every),
@@ -124,7 +127,7 @@ def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
 
 
 def shard_object(shard: Shard) -> dict[str, Any]:
-    """Return a shard as the report and the admin routes show it (1.7 of the facts)."""
+    """Return a shard as the report and the admin routes show it."""
     latest = shard.runs[-1] if shard.runs else None
     return {
         "jobId": shard.job_id,
@@ -148,7 +151,7 @@ def shard_object(shard: Shard) -> dict[str, Any]:
 
 
 def summary(view: EditionView, content: dict[str, Any]) -> dict[str, Any]:
-    """Return what the edition's row keeps of a report, and anybody may read: figures and reasons."""
+    """Return what the edition's row keeps of a report, all of it public: figures and reasons."""
     kept = ("outcomes", "origins", "fidelity_counts", "sitemaps", "unnamed", "artifacts", "notes", "standard")
     return {
         "seeds": list(view.seeds),
@@ -157,6 +160,7 @@ def summary(view: EditionView, content: dict[str, Any]) -> dict[str, Any]:
         "exclusion_rules": content["exclusion_rules"][:SHOWN],
         "missing_seeds": content["missing_seeds"][:SHOWN],
         "missing_seed_count": content["counts"]["missing_seeds"],
+        # A missing seed counts as one gap even if nothing else in its area is missing: it gets its shard.
         "gaps": {seed["url"]: seed["gaps"] or 1 for seed in content["seeds"] if seed["gaps"] or not seed["captured"]},
     }
 
@@ -188,6 +192,7 @@ _READ = ("ok", "unchanged", "not_modified", "http_404", "http_410", "redirected"
 
 
 _TOP = 40
+# Titles, addresses and error messages come from the web: none may draw a table, a link or markup in the report.
 _PLAIN = str.maketrans({"|": "\\|", "\n": " ", "\r": " ", "<": "&lt;", "`": "'", "[": "\\[", "*": "\\*", "_": "\\_"})
 
 
@@ -292,6 +297,7 @@ def _part(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """Return a table; figures are at the right."""
     every = [list(row) for row in rows]
+    # Figures are aligned to the right, by the type of the first row.
     marks = ["---:" if every and isinstance(every[0][at], int) else "---" for at in range(len(head))]
     made = [f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|"]
     return made + [f"| {' | '.join(_text(cell) for cell in row)} |" for row in every]

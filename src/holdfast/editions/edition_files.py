@@ -1,6 +1,6 @@
 """The files of an edition: written into a folder of their own, synced, and put in place together.
 
-Whoever reads one sees it whole. One process writes an edition's files at a time; the others are told to come back.
+A reader sees a file whole or not at all. One process writes an edition's files at a time; others come back later.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CopyBusy(Unavailable):
 
 
 class EditionBusy(Conflict):
-    """Somebody else writes the files of this edition at this moment."""
+    """Another process writes the files of this edition at this moment."""
 
     code = "edition_busy"
 
@@ -53,18 +53,18 @@ def edition_folder(home: Path, code: str, year: int) -> Path:
 
 
 def stored_file(home: Path, stored: str) -> Path | None:
-    """Return where a file of an edition lies that a row names so, if it is there; None if none may lie there.
-
-    A database may be restored from elsewhere or tampered with: links are followed, and what is outside is refused.
-    """
+    """Return where a file of an edition lies that a row names so, if it is there; None if none may lie there."""
     root = home.resolve() / "editions"
     try:
+        # A database may be restored from elsewhere or tampered with: links are followed, and what is outside is
+        # refused.
         path = (home.resolve() / stored).resolve()
         return path if path.is_relative_to(root) and path.is_file() else None
     except (OSError, ValueError):
         return None
 
 
+# Line ends of every kind: a cell that breaks its line would shift all rows below it in simple readers.
 _CONTROL: Final = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], " ")
 
 
@@ -119,6 +119,7 @@ class DraftFile:
     def close(self) -> WrittenFile:
         """Sync the file and return what it is."""
         self._file.flush()
+        # Before the rename that publishes it: a power loss must not leave a whole name with half the bytes.
         os.fsync(self._file.fileno())
         self._file.close()
         return WrittenFile(self._path.name, self.size, self.rows, self._hasher.hexdigest())
@@ -149,6 +150,7 @@ class EditionDraft:
     def publish(self, *files: WrittenFile) -> None:
         """Put files in place, in this order; the last one is what readers go by."""
         for file in files:
+            # A rename within one file system: readers have the old file or the new one, never a part.
             (self.scratch / file.name).replace(self.folder / file.name)
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -159,10 +161,11 @@ class EditionDraft:
 
 @contextmanager
 def draft(folder: Path) -> Iterator[EditionDraft]:
-    """Open a draft of an edition's files, removed at the end; EditionBusy if somebody has one, NoSpace if it fails."""
+    """Open a draft of an edition's files, removed at the end; EditionBusy while another process has one, NoSpace."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with alone(folder / ".lock", EditionBusy(_BUSY)):
+            # Under the lock no other process builds here: what is left is of one that was killed.
             for left in folder.glob(".building-*"):
                 shutil.rmtree(left, ignore_errors=True)
             scratch = Path(mkdtemp(dir=folder, prefix=".building-"))
@@ -171,6 +174,7 @@ def draft(folder: Path) -> Iterator[EditionDraft]:
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
     except OSError as exc:
+        # Also a read-only disk or a quota: for the caller it is the same, nothing was changed.
         raise NoSpace(f"cannot write the files of the edition: {exc.strerror}; free some space and try again") from exc
 
 
@@ -192,6 +196,8 @@ def open_copy(
     """
     for _ in range(_TRIES):
         found = path.stat()
+        # Named by the file's date and size and by the withdrawals in force: whatever changes, the old copy is not
+        # found.
         copy = place / f"{path.name}.{found.st_mtime_ns:x}-{found.st_size:x}-{word}"
         try:
             opened = copy.open("rb")
@@ -209,9 +215,11 @@ def _make(copy: Path, path: Path, clear: Callable[[Path], Iterable[bytes]]) -> N
     try:
         copy.parent.mkdir(parents=True, exist_ok=True)
         with alone(copy.parent / f".{path.name}.lock", CopyBusy(_COPY_BUSY)):
+            # Another process made it while this one waited for the lock.
             if copy.exists():
                 return
-            for old in copy.parent.glob(f"{path.name}.*"):  # those who read one keep it
+            # On POSIX a reader that has the old copy open keeps it until it is closed.
+            for old in copy.parent.glob(f"{path.name}.*"):
                 old.unlink(missing_ok=True)
             with NamedTemporaryFile(dir=copy.parent, prefix=f"{path.name}.", suffix=_UNFINISHED, delete=False) as fresh:
                 fresh.writelines(clear(path))
@@ -230,6 +238,7 @@ def _trim(cache: Path, most_bytes: int, *, keep: Path) -> None:
         with suppress(FileNotFoundError):  # one that another process removes meanwhile
             if path.suffix != _UNFINISHED:
                 about = path.stat()
+                # Blocks, not bytes: what the copy takes on the disk.
                 found.append(CachedFile(about.st_mtime_ns, path, about.st_blocks * 512))
     trim(found, most_bytes, keep=keep, remove=_remove)
 

@@ -49,7 +49,7 @@ class EditionStatus(StrEnum):
 
 
 class Acceptance(StrEnum):
-    """What is decided about a shard, in the words of document 000."""
+    """What is decided about a shard."""
 
     PENDING = "pending"
     NEEDS_REVIEW = "needs_review"
@@ -73,7 +73,7 @@ class ShardReadiness(NamedTuple):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether somebody has settled it, whatever its job did."""
+        """Whether an operator has settled it, whatever its job did."""
         return self.acceptance in _SETTLED
 
     @property
@@ -116,10 +116,12 @@ def judge(
     blocking = any(shard.is_blocking for shard in shards)
     review = any(shard.needs_review for shard in shards)
     search_ready = indexed and not blocking and captured > 0
+    # Without seeds nothing says what was to be captured, so "no seed is missing" would be an empty promise.
     is_meant = bool(seeds) or all(shard.is_accepted for shard in shards)
     research_ready = search_ready and missing_seeds == 0 and is_meant and not any(one.falls_short for one in shards)
     if research_ready:
         status = EditionStatus.RESEARCH_READY
+    # Before "in progress": a shard that failed does not go on by itself, whatever the others do.
     elif review:
         status = EditionStatus.NEEDS_REVIEW
     elif blocking:
@@ -173,7 +175,7 @@ class Shard:
     """The operators' word for the job and its latest execution."""
     acceptance: str | None
     reason: str | None
-    """Why somebody accepted it as it is."""
+    """Why an operator accepted it as it is."""
     backend: str
     retries: int
     seeds: tuple[str, ...]
@@ -183,12 +185,13 @@ class Shard:
     @property
     def state(self) -> ShardReadiness:
         """What decides about it: its last run tells what it is, for a retry goes on with what was left."""
+        # The last run decides alone: a retry goes on with what the runs before it left.
         is_whole = not self.runs or self.runs[-1].is_whole
         return ShardReadiness(self.status, self.acceptance, is_whole)
 
     @property
     def counts(self) -> bool:
-        """Whether it is part of the edition; somebody may have excluded it."""
+        """Whether it is part of the edition; an operator may have excluded it."""
         return self.acceptance != Acceptance.EXCLUDED
 
 
@@ -210,6 +213,7 @@ class EditionView:
     @property
     def seeds(self) -> dict[str, list[Shard]]:
         """The seeds that the edition was planned with and those of its shards, with every shard that has each."""
+        # The seeds of the plan first: one that no shard has any more is still meant, and counts as missing.
         found: dict[str, list[Shard]] = {str(seed): [] for seed in self.edition.coverage_summary.get("seeds", ())}
         for shard in self.shards:
             for seed in shard.seeds:
@@ -229,21 +233,22 @@ def find_edition(session: Session, source: Source, year: int) -> Edition:
 
 def view_edition(session: Session, edition_id: int) -> EditionView:
     """Return an edition with its shards and their executions; EditionNotFound."""
+    # A number beyond BIGINT would be an error of the database, not an edition that is not there.
     found = queries.edition_by_id(session, edition_id) if 0 <= edition_id < 1 << 63 else None
     if found is None:
         raise EditionNotFound(f"there is no edition {edition_id}; see them with: holdfast edition list")
     edition, source = found
-    standings = queries.shards_of_edition(session, edition.id)
+    states = queries.shards_of_edition(session, edition.id)
     ran: dict[int, list[Execution]] = {}
-    for execution in queries.executions_of(session, [one.job.id for one in standings]):
+    for execution in queries.executions_of(session, [one.job.id for one in states]):
         ran.setdefault(execution.job_id, []).append(execution)
     base = _base(source)
-    made = tuple(_shard(one, ran.get(one.job.id, []), base) for one in standings)
+    made = tuple(_shard(one, ran.get(one.job.id, []), base) for one in states)
     return EditionView(edition=edition, source=source, config=base, shards=made)
 
 
-def _shard(standing: ShardState, executions: list[Execution], base: SourceConfig) -> Shard:
-    job = standing.job
+def _shard(state: ShardState, executions: list[Execution], base: SourceConfig) -> Shard:
+    job = state.job
     config = _config(base, job.config)
     runs = tuple(_run(execution) for execution in executions)
     asked: tuple[str, ...] = tuple(dict.fromkeys(seed for run in runs for seed in run.seeds))
@@ -254,11 +259,12 @@ def _shard(standing: ShardState, executions: list[Execution], base: SourceConfig
         name=job.name or f"job-{job.id}",
         key=job.shard_key or f"job-{job.id}",
         kind=job.shard_kind or "full_site",
-        status=standing.status,
+        status=state.status,
         acceptance=job.acceptance_state,
         reason=told.get("reason"),
         backend=config.backend,
         retries=job.current_retry_count,
+        # A job that was taken in later names no seeds: those of its executions, else of its source.
         seeds=own or asked or base.seeds,
         runs=runs,
         indexed_pages=sum(execution.items_indexed for execution in executions),
@@ -269,6 +275,7 @@ def _base(source: Source) -> SourceConfig:
     """Return a source's configuration; one that names no seeds, as an import's, or is no longer accepted, is empty."""
     try:
         return config_of(source)
+    # A report of a past year must not fail because a rule became stricter since.
     except HoldfastError:
         return SourceConfig()
 
@@ -304,6 +311,8 @@ def captures_of(
         after = -1
         while True:
             with database.read() as session:
+                # A session a stretch: a report takes minutes, and on SQLite a long read keeps the WAL file from being
+                # truncated.
                 rows = queries.captures(session, run.id, after=after, which=which)
             yield from ((shard, row) for row in rows)
             if len(rows) < queries.STRETCH:

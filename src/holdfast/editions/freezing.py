@@ -1,7 +1,7 @@
-"""Freezes an edition into a list that can be cited; `verifying` says later whether the archive still holds it.
+"""Freezes an edition into a list that can be cited; `verify_frozen` says later whether the archive still holds it.
 
-The list is named by its digest and never written over: a later freeze adds another, and whoever cited the first can
-still check it. A capture that is withdrawn is named by its number alone, and said to be withdrawn.
+The list is named by its digest and never written over: a later freeze adds another, and a citation of the first can
+still be checked. A capture that is withdrawn is named by its number alone, and said to be withdrawn.
 """
 
 from __future__ import annotations
@@ -67,10 +67,13 @@ def freeze(database: Database, home: Path, clock: Clock, edition_id: int, *, aga
     with edition_files.draft(folder) as made:
         with database.read() as session:
             view = view_edition(session, edition_id)
+        # Read again under the lock: a shard may have been added since the folder was looked up.
         _demand_ready(view, again=again)
         listed = _write(database, made, view)
         if not listed.rows:
             raise EditionNotReady(f"nothing of {view.source.code} {view.edition.year} is indexed; there is no list")
+        # Named by its content: freezing the same captures again gives the same name, and no list is written over
+        # another.
         name = f"frozen-{listed.sha256[:16]}.jsonl"
         (made.scratch / FROZEN).rename(made.scratch / name)
         made.publish(listed._replace(name=name))
@@ -94,6 +97,7 @@ def _record(database: Database, clock: Clock, view: EditionView, path: Path, lis
     with database.write() as session:
         row = queries.locked(session, view.edition.id)
         before = row.frozen_digest
+        # Freezing again what has not changed keeps the date that was cited.
         if before != digest:
             row.frozen_at, row.frozen_digest, row.frozen_count = now, digest, listed.rows
             row.frozen_path = f"editions/{view.source.code}/{row.year}/{path.name}"
@@ -120,6 +124,7 @@ def _write(database: Database, made: EditionDraft, view: EditionView) -> Written
     """Write the list by address, time and number: the same captures give the same bytes."""
     lines = (_sortable(row) for _, row in captures_of(database, view, which=WantedCaptures.ALL))
     with made.sheet(FROZEN) as sheet:
+        # By address, time and number: the same captures give the same bytes, whatever order the executions ran in.
         for line in sorted_lines(lines, made.scratch):
             sheet.line(line.rsplit(b"\x00", 1)[1])
         return sheet.close()
@@ -181,7 +186,7 @@ def cited_list(home: Path, edition: Edition) -> Path:
 
 
 def entries(path: Path) -> Iterator[list[dict[str, Any] | None]]:
-    """Yield the entries of a list, some hundred at a time; None for a line that somebody has damaged."""
+    """Yield the entries of a list, some hundred at a time; None for a line that is damaged."""
     with path.open("rb") as file:
         while batch := list(islice(file, _AT_ONCE)):
             yield [_entry(line) for line in batch]
@@ -193,6 +198,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     number = row.get("snapshot_id") if isinstance(row, dict) else None
+    # The file lies on a disk where others may write: a number that no row can have must not reach the database.
     return row if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 63 else None
 
 
@@ -200,8 +206,8 @@ _SHOWN: Final = 20
 _COMPARED: Final = ("warc_record_id", "url", "captured_at", "payload_digest")
 _CHUNK: Final = 1 << 20
 
-# Hears which file is being read.
-Tell = Callable[[str], None]
+# Called with the path of each file before it is read.
+OnFile = Callable[[str], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -226,14 +232,14 @@ class Verified:
         """Whether the list is what was cited, and everything on it is here; what was withdrawn is here, unseen."""
         return self.digest_matches and not (self.missing or self.changed or self.files_missing or self.files_damaged)
 
-    def note(self, words: str) -> None:
+    def note(self, sentence: str) -> None:
         """Keep an example of what is wrong, if there are not too many."""
         if len(self.examples) < _SHOWN:
-            self.examples.append(words)
+            self.examples.append(sentence)
 
 
 def verify_frozen(
-    database: Database, home: Path, edition_id: int, *, quick: bool = False, tell: Tell = lambda _words: None
+    database: Database, home: Path, edition_id: int, *, quick: bool = False, on_file: OnFile = lambda _path: None
 ) -> Verified:
     """Return whether the archive holds what an edition's frozen list names; EditionNotFound, EditionNotReady.
 
@@ -252,7 +258,7 @@ def verify_frozen(
     for warc_file_id in sorted(files):
         with database.read() as session:
             row = queries.warc_file(session, warc_file_id)
-        tell(row.path if row is not None else "")
+        on_file(row.path if row is not None else "")
         _look_at(home, found, row, quick=quick)
     return found
 
@@ -267,6 +273,7 @@ def _hold(database: Database, found: Verified, rows: Sequence[dict[str, Any] | N
         if row is None or held is None:
             found.missing += 1
             found.note(f"snapshot {row['snapshot_id'] if row else '?'} is not in the archive")
+        # The list names it by number alone: there is nothing to compare.
         elif held.withdrawn or row.get("withdrawn"):
             found.withdrawn += 1
         elif differing := [name for name in _COMPARED if frozen_row(held)[name] != row.get(name)]:
@@ -284,6 +291,7 @@ def _look_at(home: Path, found: Verified, row: SealedFileRow | None, *, quick: b
         found.note(f"{name} is gone; restore it from a backup")
         return
     try:
+        # The size first: it tells most damage without reading gigabytes.
         damaged = path.stat().st_size != row.size or (not quick and _digest(path) != row.sha256)
     except OSError as exc:
         damaged, name = True, f"{name} ({exc.strerror})"

@@ -53,18 +53,18 @@ _ORIGINS: Final = {origin: rank for rank, origin in enumerate(SightingOrigin)}
 _FATES: Final = {outcome: rank for rank, outcome in enumerate(LedgerOutcome)}
 _LIMITS: Final = frozenset({"max_pages", "max_bytes", "max_time"})
 _OVER: Final = "over_limit"
-# What attempts are closed with when somebody ends an execution: nobody asked for them, no rule kept them out.
+# What attempts are closed with when an operator ends an execution: never asked for, and kept out by no rule.
 _CUT_SHORT: Final = frozenset({"stopped", "cancelled"})
 # The reason of what was answered with another address; `redirects` says what came of that.
 REDIRECTED: Final = "redirected"
 
 
-# What feeds named and no shard met: nobody has asked for it yet, or only a poll, which is no part of an edition.
+# What feeds named and no shard met: it waits for a poll, or only a poll took it, which is no part of an edition.
 FEED_ITEM_WAITS, FEED_ITEM_POLLED = "feed_item_waits", "feed_item_polled"
 
 
 class AddressSighting(NamedTuple):
-    """What one execution knows of an address, or that nobody ever asked for it."""
+    """What one execution knows of an address, or that none ever asked for it."""
 
     url: str
     url_hash: int
@@ -105,6 +105,7 @@ def outcome_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[
         if ended in _LIMITS:
             return LedgerOutcome.OVER_LIMIT, ended
         return LedgerOutcome.NOT_REACHED, f"execution_{ended}"
+    # An attempt that ended without a reason still needs a word in the table of reasons.
     found = reason or outcome
     if outcome == Outcome.SUCCESS:
         return LedgerOutcome.CAPTURED, found
@@ -112,6 +113,7 @@ def outcome_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[
         return LedgerOutcome.ROBOTS, found
     if outcome != Outcome.EXCLUDED:
         return LedgerOutcome.FAILED, found
+    # These close as excluded in the frontier; in the account they are what a longer run would have reached.
     if found in _CUT_SHORT:
         return LedgerOutcome.NOT_REACHED, f"execution_{found}"
     if found.startswith(_OVER):
@@ -126,7 +128,9 @@ def outcome_of_status(status: int | None, truncated: str | None = None) -> tuple
     """
     if status is not None and status >= 400:
         return LedgerOutcome.FAILED, f"http_{status}"
+    # 304 says that the stored capture is still the page: it leads nowhere else.
     is_redirect = status is not None and 300 <= status < 400 and status != 304
+    # A redirect whose body broke off leads where it says all the same.
     if truncated in BROKEN_OFF and not is_redirect:
         return LedgerOutcome.FAILED, "truncated"
     return LedgerOutcome.CAPTURED, REDIRECTED if is_redirect else "ok"
@@ -142,17 +146,21 @@ def is_gap(row: Row) -> bool:
 
     What only a poll of a feed knows is not found by crawling again.
     """
+    # What only a poll of a feed knows is not found by crawling again.
     if row.seen.reason == FEED_ITEM_POLLED:
         return False
     if row.seen.outcome is LedgerOutcome.FAILED:
         status = row.seen.http_status
+        # A 4xx is the answer of the site; these three ask to try again later.
         return status is None or not 400 <= status < 500 or status in (408, 425, 429)
     return row.seen.outcome is LedgerOutcome.NOT_REACHED
 
 
 def pack(sighting: AddressSighting) -> bytes:
     """Return a sighting as a line that sorts by key and page; lines of one page stand together."""
+    # The key sorts the ledger and ends at a NUL, a line at LF: neither may stand inside it.
     key = url_key(sighting.url).replace("\n", "%0A").replace("\x00", "%00").encode("utf-8", "replace")
+    # Signed in the database; as unsigned hexadecimal it sorts the same on every machine.
     page = sighting.url_hash & 0xFFFF_FFFF_FFFF_FFFF
     return b"%b\x00%016x\x00%b\n" % (key, page, json.dumps(sighting, separators=(",", ":")).encode())
 
@@ -173,7 +181,9 @@ def unite(lines: Iterable[bytes]) -> Iterator[Row]:
 def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
     if len(sightings) == 1:
         return Row(key, sightings[0], int(sightings[0].execution_id is not None))
+    # The result must not depend on the order in which executions were read: the same edition gives the same bytes.
     best = min(sightings, key=_rank)
+    # How an address came to be meant is the nearest of all, even if another sighting decided its outcome.
     nearest = min(sightings, key=lambda one: (_ORIGINS[one.origin], one.execution_id or 0, one.via or "", one.url))
     executions = {one.execution_id for one in sightings if one.execution_id is not None}
     decided = best._replace(origin=nearest.origin, via=nearest.via, depth=nearest.depth)
@@ -227,8 +237,9 @@ CSV_COLUMNS: Final = (
 
 
 def as_cells(row: Row) -> list[Any]:
-    """Return a row as it stands in coverage.csv, which anybody may read: an error's own words stay inside."""
+    """Return a row as it stands in coverage.csv, which is public."""
     seen = row.seen
+    # An error message may quote what a server or a driver said: public readers get the reason alone.
     detail = None if seen.outcome in (LedgerOutcome.FAILED, LedgerOutcome.CAPTURED) else seen.detail
     return [
         seen.url,
@@ -251,6 +262,7 @@ def _moment(micros: int | None) -> str | None:
 
 _REASONS = 200
 # As `as_object` writes it; inside a value its quotes would be escaped.
+# Read back without parsing every line of a ledger of millions.
 _MISSING_SEED = b'"intent_source": "seed", "status": "missing"'
 _RULED_OUT = (LedgerOutcome.EXCLUDED, LedgerOutcome.ROBOTS, LedgerOutcome.OVER_LIMIT)
 
@@ -265,7 +277,7 @@ class MissingSeed(NamedTuple):
     """The shard that decided."""
     shard_key: str | None
     accepted: bool = False
-    """Whether somebody accepted the gap of a shard that was to bring it, whichever of them decided."""
+    """Whether an operator accepted the gap of a shard that was to bring it, whichever shard decided."""
 
 
 def missing_seeds(ledger: Iterable[bytes]) -> list[MissingSeed]:
@@ -301,6 +313,7 @@ class Tally:
     def __init__(self, seeds: Iterable[tuple[int, str]]) -> None:
         """Count for these seeds (page and address)."""
         self._seeds = dict(seeds)
+        # Gaps on hosts without a seed would fill the counter, and no shard could be planned for them.
         self._hosts = {area_of(url).host for url in self._seeds.values()}
         self._last = b"", -1
         self._met: set[int] = set()
@@ -319,6 +332,7 @@ class Tally:
         """Count a row; LedgerUnbalanced if it does not stand behind the one before: then an address is told twice."""
         seen = row.seen
         page = seen.url_hash & 0xFFFF_FFFF_FFFF_FFFF
+        # Told twice, an address would be counted twice, and the report would still add up.
         if (row.key, page) <= self._last:
             raise LedgerUnbalanced(f"{seen.url[:200]} stands twice in the ledger; nothing was written")
         self._last = row.key, page
@@ -393,6 +407,7 @@ class Tally:
             for outcome in LedgerOutcome
             if self.outcomes[outcome] != recounted.get(outcome, 0)
         ]
+        # Every seed has a row, whether a shard ran or not: one without it was lost on the way through the sort.
         if lost := len(self._seeds) - len(self._met):
             wrong.append(f"{lost} seeds without a row")
         if self.origins[SightingOrigin.SEED.value] != len(self._seeds):

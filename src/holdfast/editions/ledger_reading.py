@@ -71,6 +71,8 @@ class RedirectTrail:
             for at, one in enumerate(found)
             if one.outcome is LedgerOutcome.CAPTURED and one.reason == REDIRECTED
         }
+        # All addresses go one hop further at a time: two questions a hop for a stretch of 2,000, instead of one for
+        # each address.
         for _ in range(_MAX_HOPS):
             if not under_way:
                 return ends
@@ -84,11 +86,12 @@ class RedirectTrail:
                     ends[at] = _ended(ends[at], target, stop)
             under_way = further
         for at, target in under_way.items():
+            # A loop ends here as well: it has no end that could be a capture.
             ends[at] = _ended(ends[at], target, _Stop(LedgerOutcome.FAILED, "too_many_redirects"))
         return ends
 
     def _known(self, targets: Iterable[str]) -> dict[str, _Stop]:
-        """Return what is known of each of these addresses: the best of all executions, or why nobody asked for it."""
+        """Return what is known of each of these addresses: the best of all executions, or why none asked for it."""
         urls: dict[str, Url | None] = {}
         for target in targets:
             try:
@@ -116,6 +119,7 @@ class RedirectTrail:
         return best
 
     def _unasked(self, url: Url) -> _Stop:
+        # A redirect out of scope is a rule of the source, not a failure of the crawl.
         if self._scope is not None and not (verdict := self._scope.decide(url, 1)).allowed:
             return _Stop(LedgerOutcome.EXCLUDED, f"out_of_scope:{verdict.rule}")
         return _Stop(LedgerOutcome.NOT_REACHED, "not_followed")
@@ -133,6 +137,7 @@ def _keep_best(best: dict[int, _Stop], page: int, stop: _Stop) -> None:
 
 
 def _order(stop: _Stop) -> tuple[object, ...]:
+    # Ties are broken by every field: two runs of a report must not differ.
     return rank_of(stop.outcome), stop.leads_on, stop.reason, stop.redirected_to or "", stop.http_status or 0
 
 
@@ -140,6 +145,7 @@ def _ended(one: AddressSighting, target: str | None, stop: _Stop) -> AddressSigh
     """Return a sighting with the fate of where it led; captured, it keeps its own record."""
     if stop.outcome is LedgerOutcome.CAPTURED:
         return one._replace(redirected_to=target)
+    # Only once, however many hops there were.
     reason = stop.reason if stop.reason.startswith("redirect_") else f"redirect_{stop.reason}"
     return one._replace(
         outcome=stop.outcome,
@@ -165,19 +171,18 @@ class MeantSeed(NamedTuple):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether somebody accepted the gap of one of them: then it may be missing."""
+        """Whether an operator accepted the gap of one of them: then it may be missing."""
         return any(shard.state.is_accepted for shard in self.shards)
 
 
+# Bounded repetition: the name comes from the web, and is matched for every capture of another crawler.
 _SITEMAP = re.compile(r"[^.]{0,200}sitemap[^.]{0,200}\.(?:xml|txt)(?:\.gz)?", re.I)
 
 
 def is_plumbing(url: str) -> bool:
-    """Return whether an address is one that crawlers ask for on their own account: robots.txt, and sitemaps.
-
-    They are no content, and one that is not there is no page that failed.
-    """
+    """Return whether an address is one that crawlers ask for on their own account: robots.txt, and sitemaps."""
     path = urlsplit(url).path.lstrip("/")
+    # They are no content, and one that is not there is no page that failed.
     return path == "robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
 
 
@@ -194,13 +199,14 @@ def seeds_of(view: EditionView) -> dict[int, MeantSeed]:
 
 
 def sightings(
-    database: Database, view: EditionView, *, now: datetime, tell: Callable[[int], None]
+    database: Database, view: EditionView, *, now: datetime, on_row: Callable[[int], None]
 ) -> Iterator[AddressSighting]:
     """Yield what every execution of an edition knows, and all that was meant and may never have been asked for.
 
-    A seed is meant whatever happens, so it is sighted even if nobody ran. `tell` hears of every row that was read.
+    A seed is meant whatever happens, so it has a row even if no shard ran. `on_row` gets the count of rows so far.
     """
     seeds = seeds_of(view)
+    # First of all, and again by whatever met them: a seed that no shard reached must not be missing from the account.
     yield from (_seed(page, seed) for page, seed in seeds.items())
     if not view.runs:
         return
@@ -215,7 +221,7 @@ def sightings(
         own = _Read(database, shard, run, trail)
         for sighting in own.from_frontier() if run.id in kept else own.from_captures(frozenset(seeds)):
             count += 1
-            tell(count)
+            on_row(count)
             yield sighting
 
 
@@ -246,11 +252,10 @@ def _scope(view: EditionView, seeds: dict[int, MeantSeed]) -> Scope | None:
 
 
 def _items(database: Database, view: EditionView, scope: Scope, *, now: datetime) -> Iterator[AddressSighting]:
-    """Yield what feeds and sitemaps named since the campaign before, as far as it is in scope.
-
-    Only polls take items, and no poll is part of an edition: what no shard met besides is not reached.
-    """
+    """Yield what feeds and sitemaps named since the campaign before, as far as it is in scope."""
+    # What was named since the campaign before: older items were due in the edition before this one.
     since = campaign_date(max(view.edition.year - 1, FIRST_YEAR))
+    # What was named after the last crawl had ended could not have been met by it.
     until = max(run.finished_at or now for _, run in view.runs)
     after: int | None = None
     while True:
@@ -298,10 +303,12 @@ class _Read:
         shard, run = self._shard, self._run
         outcome, reason = outcome_of(row.outcome, row.reason, ended=run.ended)
         captured = outcome is LedgerOutcome.CAPTURED
+        # A capture without a place is one of a source that keeps signals alone: there is no snapshot to name.
         stored = captured and row.warc_file_id is not None and row.warc_ordinal is not None
         return AddressSighting(
             url=row.url,
             url_hash=row.url_hash,
+            # Seeds have a row of their own already, with the nearer origin.
             origin=SightingOrigin.SITEMAP if row.via_kind == "sitemap" else SightingOrigin.LINK,
             outcome=outcome,
             reason=reason,
@@ -321,18 +328,14 @@ class _Read:
         )
 
     def from_captures(self, seeds: frozenset[int]) -> Iterator[AddressSighting]:
-        """Yield what it captured, where another program kept the frontier.
-
-        An answer that leads elsewhere does not tell whether a page was asked for or what one embeds: it counts where
-        it led to a page, or where it is a seed's.
-        """
+        """Yield what it captured, where another program kept the frontier."""
         after = -1
         while True:
             with self._database.read() as session:
                 rows = queries.captures(
                     session, self._run.id, after=after, which=queries.WantedCaptures.PAGES_AND_REDIRECTS
                 )
-            # What was sent with a POST is part of such an address: nobody meant it, a script asked for it.
+            # What was sent with a POST is part of such an address: no editor meant it, a script asked for it.
             asked = [row for row in rows if row.method is None and (row.url_hash in seeds or not is_plumbing(row.url))]
             found = [self._captured(row) for row in asked]
             for one, end in zip(found, self._trail.followed(found), strict=True):

@@ -1,6 +1,6 @@
 """Writes the account of an edition: the ledger, the manifest of captures, and the report that sums them up.
 
-Stages, all of them while nobody else writes the edition's files: read the edition; sort what its executions know by
+Stages, all while no other process writes the edition's files: read the edition; sort what its executions know by
 address; unite it, one row each; write ledger and table while counting; write the manifest; count the written file again
 and refuse what does not add up; put all files in place; bring the row up to them.
 """
@@ -86,7 +86,7 @@ def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[
 def record_report(
     session: Session, view: EditionView, content: dict[str, Any], summary: dict[str, Any], *, now: datetime
 ) -> None:
-    """Bring an edition's row up to a report, and mark the shards that wait for somebody."""
+    """Bring an edition's row up to a report, and mark the shards that wait for an operator."""
     row, counts = queries.locked(session, view.edition.id), content["counts"]
     folder = f"editions/{view.source.code}/{row.year}"
     row.intended_url_count, row.captured_url_count = counts["intended_urls"], counts["captured_urls"]
@@ -135,15 +135,17 @@ def mark_shards(session: Session, view: EditionView, *, now: datetime) -> None:
     """Write which shards need review; one that was tried again and got better is pending again."""
     for shard in view.shards:
         wanted = (Acceptance.NEEDS_REVIEW if shard.state.needs_review else Acceptance.PENDING).value
+        # A decision of an operator is never changed by a report.
         if shard.state.is_accepted or shard.acceptance == wanted:
             continue
         job = queries.job_of_edition(session, shard.job_id)
+        # Decided meanwhile by an operator: that stands.
         if job is not None and job.acceptance_state == shard.acceptance:
             queries.mark_shard(job, wanted, now=now)
 
 
-# Hears how many rows were read so far; it may raise to break off, and then nothing was written.
-Tell = Callable[[int], None]
+# Called with how many rows were read so far; it may raise to break off, and then nothing was written.
+OnRow = Callable[[int], None]
 
 
 class EditionReport(NamedTuple):
@@ -160,7 +162,7 @@ def write_report(
     clock: Clock,
     edition_id: int,
     *,
-    tell: Tell = lambda _count: None,
+    on_row: OnRow = lambda _count: None,
     apply: bool = True,
 ) -> EditionReport:
     """Write the files of an edition and bring its row up to date; without `apply` only return what they would say.
@@ -174,17 +176,21 @@ def write_report(
         now = clock.now()
         with database.read() as session:
             view = view_edition(session, edition_id)
+        # Read again under the lock of the files: shards may have been added since the folder was looked up.
         tally = Tally([(page, seed.url) for page, seed in seeds_of(view).items()])
-        lines = (pack(one) for one in sightings(database, view, now=now, tell=tell))
+        lines = (pack(one) for one in sightings(database, view, now=now, on_row=on_row))
         ledger, table = _write_ledger(made, unite(sorted_lines(lines, made.scratch)), tally)
         manifest = _write_manifest(database, made, view)
+        # Against the file itself, not what was meant to be written: a full disk or a fault of the sort shows here.
         tally.check(written=ledger.rows, recounted=_recount(made.scratch / ledger.name))
         figures = _figures(database, view, tally)
         content = compose(view, figures, [ledger, manifest, table], now=now)
         if not apply:
+            # A dry run does all of the work, so that it refuses what the real one would refuse.
             return EditionReport(view, content, folder)
         report = made.whole(edition_files.REPORT_JSON, _json(content))
         text = made.whole(edition_files.REPORT_MD, report_text(content).encode("utf-8", "replace"))
+        # The JSON last: readers go by it.
         made.publish(ledger, manifest, table, text, report)
         with database.write() as session:
             # Shards may have been added or decided about meanwhile: the row says how the edition stands now.
@@ -230,6 +236,7 @@ def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str,
         return {"snapshot_id": row.id, "job_id": shard.job_id, "withdrawn": True}
     path = row.warc_path
     if path is not None and PurePath(path).is_absolute():
+        # Where a file lies outside the data directory is no reader's business; its name finds it.
         path = PurePath(path).name
     return {
         "snapshot_id": row.id,
@@ -261,6 +268,7 @@ def _figures(database: Database, view: EditionView, tally: Tally) -> Figures:
         left_out = queries.links_left_out(session, ids) if ids else []
         sitemaps = queries.sitemaps(session, ids) if ids else {}
         kept = queries.with_frontier(session, ids)
+    # The last run of a shard counts what is left of all of them: adding them up would count a page for each retry.
     newest = {shard.job_id: run for shard, run in runs if run.id not in kept}
     failed = sum(run.items_failed for run in newest.values())
     waiting = sum(max(0, run.items_total - run.items_crawled - run.items_failed) for run in newest.values())
@@ -283,20 +291,21 @@ def accept_gap(
     Invalid without a reason of at least three characters, ShardNotFound if the job is no part of an edition,
     EditionBusy while its report is written: then nothing is changed. What was measured stays; a worker measures anew.
     """
-    said = " ".join(reason.split())
-    if not LEAST_CHARS <= len(said) <= MOST_CHARS:
+    reason = " ".join(reason.split())
+    if not LEAST_CHARS <= len(reason) <= MOST_CHARS:
         raise Invalid(f"say why, in {LEAST_CHARS} to {MOST_CHARS} characters; it stands in the report for ever")
     known = _edition_of(database, job_id)
     folder = edition_folder(home, known.source.code, known.edition.year)
     with draft(folder) as made:
         written = read_report(folder) if known.edition.generated_at is not None else None
-        view, content = _accept(database, clock, job_id, said, written, apply=apply)
+        view, content = _accept(database, clock, job_id, reason, written, apply=apply)
         if not apply:
             return view
         if content is not None:
             try:
                 rewrite_report(made, content)
-            except (NoSpace, OSError) as exc:  # it is decided; a worker sees that and writes the report
+            # The decision is committed; a worker finds the edition changed and writes the report.
+            except (NoSpace, OSError) as exc:
                 _log.warning("edition.report_not_rewritten", job_id=job_id, message=str(exc))
     with database.read() as session:
         return view_edition(session, known.edition.id)
@@ -315,7 +324,7 @@ _WrittenFile = tuple[dict[str, Any], list[MissingSeed]]
 
 
 def _accept(
-    database: Database, clock: Clock, job_id: int, said: str, written: _WrittenFile | None, *, apply: bool
+    database: Database, clock: Clock, job_id: int, reason: str, written: _WrittenFile | None, *, apply: bool
 ) -> tuple[EditionView, dict[str, Any] | None]:
     """Write down what is decided, or undo that; return the edition, and its report as it reads now if there is one."""
     now = clock.now()
@@ -324,9 +333,9 @@ def _accept(
         if job is None or job.edition_id is None:
             raise ShardNotFound(job_id)
         state = Acceptance.ACCEPTED_GAP.value
-        told = {"state": state, "reason": said, "accepted_at": now.isoformat(), "accepted_by": acting_user()}
-        queries.mark_shard(job, state, now=now, details={"operator_acceptance": told})
-        audit.record(session, clock, action="edition.gap_accepted", subject=f"job {job_id}", detail={"reason": said})
+        decision = {"state": state, "reason": reason, "accepted_at": now.isoformat(), "accepted_by": acting_user()}
+        queries.mark_shard(job, state, now=now, details={"operator_acceptance": decision})
+        audit.record(session, clock, action="edition.gap_accepted", subject=f"job {job_id}", detail={"reason": reason})
         session.flush()
         view = view_edition(session, job.edition_id)
         content = None if written is None else assess(view, *written)
@@ -336,7 +345,8 @@ def _accept(
             record_standing(session, view, content, now=now)
         if not apply:
             session.flush()
-            session.expunge_all()  # what was thought through stays readable
+            # Before the rollback, which would empty the objects that the dry run shows.
+            session.expunge_all()
             session.rollback()
         return view, content
 
@@ -347,6 +357,7 @@ def read_report(folder: Path) -> _WrittenFile | None:
         content = json.loads((folder / REPORT_JSON).read_bytes())
         with (folder / LEDGER).open("rb") as lines:
             missing = missing_seeds(lines)
+        # The ledger and the report are two files: after a kill between two renames they may be of two moments.
         is_whole = content["counts"]["missing_seeds"] == len(missing) and isinstance(content["shards"], list)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -60,9 +60,11 @@ class FeedSearch:
         except UrlRefused:
             return []
         if visit.redirected_to is not None and visit.status is not None and 300 <= visit.status < 400:
-            self._starts.add(landed.hash64)  # another domain: it is visited in its own turn
+            # Another domain is visited in its own turn, under its own lease; the answer from there is the start page.
+            self._starts.add(landed.hash64)
             return []
         self._origin = landed.origin
+        # The usual places are guesses, asked only if none of the named feeds is one: six requests less for most sites.
         self._pending = {found.url_hash for found in visit.feeds}
         return list(visit.feeds) or self._places()
 
@@ -119,6 +121,7 @@ def sort_items(
     oldest, latest = to_micros(now - max_age), to_micros(now + _AHEAD)
     for found, told_at in items:
         told = None if told_at is None else to_micros(told_at)
+        # Clocks of servers run ahead, and some feeds announce events; a day is taken for such a clock.
         if told is not None and told > latest:
             told = None
         row = FeedItemRow(found.url_hash, found.url, told)
@@ -131,6 +134,7 @@ def sort_items(
         before = known[found.url_hash]
         if told is not None and (before is None or told > before):
             (news.dated if before is None or too_old else news.moved).append(row)
+    # A deployment that touches every file dates a whole sitemap anew: believed, it would crawl the site again.
     if len(news.moved) > _MANY and len(news.moved) > seen * _NEARLY_ALL:
         news.dated, news.moved, news.trusted = news.dated + news.moved, [], False
     return news
@@ -139,10 +143,10 @@ def sort_items(
 _log = log.get()
 # Items that one transaction writes: some 20 ms.
 _ITEMS_AT_ONCE = 2000
-# Indexes that name indexes are followed so far (X02).
+# Indexes that name indexes are followed so far: a hostile one names itself under ever new addresses.
 _MAX_DEPTH = 3
 _LIST_PRIORITY = 3
-# Items of feeds are asked for before those of sitemaps, as document 003 ranks them.
+# Items of feeds are asked for before those of sitemaps: they are news, a sitemap may be the whole site.
 _FEED_PRIORITY, _SITEMAP_PRIORITY = 3, 2
 # Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments.
 _NOTICED_DEPTH = 1
@@ -152,7 +156,7 @@ _SITEMAP_SHARE = 0.8
 
 
 class _Overtaken(Exception):
-    """Somebody else took some of these items, or the execution does not run any more."""
+    """Another poll took some of these items, or the execution does not run any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +192,7 @@ class FeedPolling:
         """Write what these visits mean for feeds, and enqueue what is new; called before the visits are settled."""
         changed = False
         for visit in visits:
+            # Lists are asked for as attempts of kind sitemap, feeds included.
             if self.polled.polls and visit.attempt.kind is UrlKind.SITEMAP:
                 self._polled(visit)
                 changed = True
@@ -206,12 +211,14 @@ class FeedPolling:
 
     def take(self) -> int:
         """Enqueue items that wait, as many as this poll may; return how many. All of a step, or nothing of it."""
+        # Two workers may poll for one source at the same moment; who loses reads again what is left.
         for _ in range(_TRIES):
             with self._raw_db.read() as tx:
                 waiting = polling_queries.waiting_items(tx, source_id=self.polled.source_id, limit=self._room)
             if not waiting:
                 return 0
             try:
+                # One transaction a feed: the pages name the feed that led to them.
                 for feed_id in dict.fromkeys(item.feed_id for item in waiting):
                     self._enqueue([item for item in waiting if item.feed_id == feed_id], via=self._pages.get(feed_id))
             except _Overtaken:
@@ -225,6 +232,8 @@ class FeedPolling:
 
         def mark(tx: FrontierTransaction) -> None:
             reach("feed_enqueued")
+            # All or nothing, in the transaction that adds the pages: killed in between, an item is neither lost nor
+            # asked for twice.
             if polling_queries.take_items(tx, ids, execution_id=self.polled.execution_id) != len(ids):
                 raise _Overtaken
 
@@ -236,11 +245,14 @@ class FeedPolling:
     # One document.
 
     def _polled(self, visit: Visit) -> None:
-        """Judge the answer of a feed or a sitemap; one that nobody knew becomes a feed if it names anything."""
+        """Judge the answer of a feed or a sitemap; one that is not registered becomes a feed if it names anything."""
         attempt, listing = visit.attempt, visit.listing
         row = self._row(attempt.url_hash)
         named = listing is not None and listing.problem is None and listing.named > 0
+        # A redirect to a list that has answered already must not wait for it again.
         self._heard.add(attempt.url_hash)
+        # A feed that answered 302 to another domain is judged by what came from there; the address itself stays the
+        # feed's.
         if row is None and (senders := self._sent.get(attempt.url_hash)):
             for sender in filter(None, map(self._row, senders)):
                 self._judge(sender, visit, named=named)
@@ -261,17 +273,20 @@ class FeedPolling:
     def _judge(self, row: FeedRow, visit: Visit, *, named: bool) -> None:
         """Count an answer for or against a feed; where it sends us elsewhere for now, the answer from there counts."""
         self._pages[row.id] = visit.attempt.page_id
+        # An operator disabled it while it was being asked: that stays, whatever it answered.
         if row.health.trouble == BY_HAND:
-            return  # disabled while it was asked
+            return
+        # This visit was counted before the process was killed, and is settled again now.
         if row.last_polled_at is not None and row.last_polled_at >= to_micros(visit.finished_at):
-            return  # told before
+            return
         elsewhere, trouble = _sent_to(visit), _trouble(visit)
         if elsewhere is not None and elsewhere not in self._heard and self._row(elsewhere) is None:
             self._sent.setdefault(elsewhere, set()).add(row.url_hash)
         elif trouble is not None:
             self._failed(row, visit, trouble)
+        # Noticed on a page or guessed, and no feed after all: kept, it would take one of the places of its source.
         elif row.count is None and row.origin != "configured" and not named:
-            with self._raw_db.write() as tx:  # noticed on a page, and no feed after all
+            with self._raw_db.write() as tx:
                 polling_queries.delete_unverified(tx, feed_id=row.id)
         else:
             self._succeeded(row, visit, visit.listing)
@@ -281,6 +296,7 @@ class FeedPolling:
         kind = "feed" if listing.is_feed else "sitemap"
         origin = "robots" if self._search is not None and self._search.is_named(attempt.url_hash) else "discovered"
         with self._raw_db.write() as tx:
+            # Disabled feeds count, or a site could name new ones that are gone at once, for ever.
             if self._room_for_feeds(tx) == 0:
                 _log.warning("feed.too_many", url=attempt.url, limit=self._settings.per_source)
                 return None
@@ -289,10 +305,7 @@ class FeedPolling:
             return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=attempt.url_hash)
 
     def _room_for_feeds(self, tx: Transaction) -> int:
-        """Return how many more feeds the source may have, after those have gone that have been disabled for long.
-
-        Those that are disabled count: else a site could name new ones that are gone for ever.
-        """
+        """Return how many more feeds the source may have, after those have gone that have been disabled for long."""
         source_id, most = self.polled.source_id, self._settings.per_source
         room = most - polling_queries.count_feeds(tx, source_id=source_id)
         if room <= 0:
@@ -306,6 +319,7 @@ class FeedPolling:
         health = after_failure(
             row.health, trouble, now=visit.finished_at, interval=self._interval(row), retry_after_s=retry_after
         )
+        # What the parser says of a document is more use to an operator than the reason of a good answer.
         words = visit.listing.problem if visit.listing is not None and trouble is Trouble.PARSE_ERROR else visit.reason
         error = clean(": ".join(filter(None, (words, visit.message))), 500) or trouble.value
         with self._raw_db.write() as tx:
@@ -321,6 +335,7 @@ class FeedPolling:
         """Write down what a document names, then that it was polled; a 304 and the same bytes name nothing new."""
         told, left = row, 0
         if listing is not None and visit.status is not None and 200 <= visit.status < 300:
+            # A server without validators sends the same bytes at each poll: nothing of it is new.
             if visit.content_hash is None or visit.content_hash != row.content_hash:
                 left = self._record(row, listing)
                 self._follow(row, listing.children, depth=visit.attempt.depth + 1)
@@ -339,6 +354,7 @@ class FeedPolling:
         with self._raw_db.write() as tx:
             polled_at = to_micros(visit.finished_at)
             polling_queries.write_poll(tx, replace(told, last_polled_at=polled_at, health=health), error=error)
+            # Only a permanent redirect (301, 308) moves a feed; a temporary one leaves it where it is.
             target = _moved_to(visit)
             if target is not None:
                 self._move(tx, row, target)
@@ -361,6 +377,7 @@ class FeedPolling:
     def _record(self, row: FeedRow, listing: PolledListing) -> int:
         """Write down new items, and those with a newer date: they wait from now on. Return how many found no room."""
         source_id, now, items = self.polled.source_id, self._clock.now(), listing.items
+        # A sitemap that changes its addresses at each poll would fill the table, and leave the feeds no room.
         most = self._settings.waiting if listing.is_feed else int(self._settings.waiting * _SITEMAP_SHARE)
         left = 0
         with self._raw_db.read() as tx:
@@ -370,8 +387,10 @@ class FeedPolling:
             _log.warning("feed.dates_not_believed", url=row.url, moved=len(news.dated))
         micros = to_micros(now)
         for rows, write in ((news.moved, polling_queries.renew_items), (news.fresh, polling_queries.insert_items)):
+            # Short transactions: SQLite has one writer, and the crawl settles its pages beside this.
             for part in _parts(rows):
                 with self._raw_db.write() as tx:
+                    # Counted in the same transaction: another poll of the source may be filling the room.
                     room = most - polling_queries.count_waiting(tx, source_id=source_id, limit=most)
                     write(tx, part[:room], source_id=source_id, feed_id=row.id, now=micros)
                 left += len(part) - min(room, len(part))
@@ -392,7 +411,9 @@ class FeedPolling:
         now = self._clock.now()
         oldest = now - timedelta(days=self._settings.max_age_days)
         recent = [child for child in children if child.told_at is None or child.told_at >= oldest]
+        # An index that names itself.
         recent = [child for child in recent if child.found.url_hash != row.url_hash]
+        # Newest first: what is beyond the limit is the oldest.
         recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
         due = [child.found for child in recent[: self._settings.per_source] if self._wants(child, now)]
         self._frontier.add(self.polled.execution_id, [_list(found, depth) for found in due])
@@ -411,6 +432,7 @@ class FeedPolling:
             waits = asked_to_wait(row.health, polled_at=read_at, interval=self._interval(row))
             if row.health.disabled_at is not None or waits:
                 return False
+            # Read before, and the index does not say that it changed since: its own interval decides.
             if read_at is not None and (child.told_at is None or child.told_at <= read_at):
                 return False
             polling_queries.make_due(tx, feed_id=row.id, now=to_micros(now))
@@ -422,6 +444,7 @@ class FeedPolling:
         """Take the feeds that a page refers to: tried at once where feeds are sought, noted in an ordinary crawl."""
         if self._search is not None:
             self._try(self._search.visited(visit))
+        # Every article of a blog has a feed of its comments: those deeper in the site are not noticed.
         elif not self.polled.polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
             self._notice(visit.feeds)
 
@@ -483,4 +506,5 @@ def _page(item: WaitingItem) -> Iterator[FoundUrl]:
 
 
 def _list(found: FoundUrl, depth: int) -> FoundUrl:
+    # Before pages: what a list names is asked for in the same poll.
     return found._replace(kind=UrlKind.SITEMAP, depth=depth, priority=_LIST_PRIORITY)

@@ -104,11 +104,14 @@ class FeedStatus:
 def read_feed_status(raw_db: RawDatabase, clock: Clock, settings: FeedSettings) -> FeedStatus:
     """Return how the feeds stand now, a thousand of each at most."""
     now = clock.now()
+    # One turn may be late because a worker was restarted; two mean that no worker polls.
     before = now - _TURNS * timedelta(minutes=settings.interval_minutes)
     with raw_db.read() as tx:
         disabled = disabled_feeds(tx, since=to_micros(now - LATELY), limit=_MOST)
+        # Where polling is switched off, every feed would be late.
         late = late_feeds(tx, before=to_micros(before), limit=_MOST) if settings.poll else []
         backlogs = select_backlogs(tx, among=_LOOKED_AT)
+        # A source that reads no sitemaps leaves found ones unpolled for ever: they are not late.
         plans = configs(tx, {feed.source_id for feed in late}) if late else {}
     polled = [feed for feed in late if _is_polled(feed, sitemaps=plans.get(feed.source_id, {}).get("sitemaps", True))]
     counts: dict[str, LateSource] = {}

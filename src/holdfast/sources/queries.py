@@ -16,12 +16,14 @@ from holdfast.db.models import Edition, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid, NotFound
 from holdfast.sources.adhoc_queries import CODE_CHARS
 
+# Values of one IN: SQLite binds 999 at most in older versions.
 _AT_ONCE = 500
 _CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,14}[a-z0-9])?")
 
 
 def no_source(code: str) -> str:
-    """Return the sentence for a code that no source has; it is cut, for anybody may have typed it."""
+    """Return the sentence for a code that no source has."""
+    # Cut and quoted: what a person typed or a client sent may be long, and may hold control characters.
     return f"there is no source {code[:40]!r}"
 
 
@@ -84,6 +86,7 @@ def listed_sources(
 
 def with_feeds(session: Session) -> set[int]:
     """Return the sources whose feeds are on."""
+    # Read in Python: JSON paths are spelled differently by the two databases, and sources are hundreds.
     return {row[0] for row in session.execute(select(Source.id, Source.config)) if row[1].get("feeds")}
 
 

@@ -182,7 +182,7 @@ class Accounting:
         """Write a report; False if somebody else is at it."""
         bench, runtime = self._bench, self._bench.runtime
         try:
-            written = write_report(bench.database, runtime.settings.home, runtime.clock, edition_id, tell=self._look)
+            written = write_report(bench.database, runtime.settings.home, runtime.clock, edition_id, on_row=self._look)
         except EditionBusy:
             return False
         except LedgerUnbalanced as exc:

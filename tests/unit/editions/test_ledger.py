@@ -155,7 +155,7 @@ def test_an_outcome_of_the_frontier_has_one_meaning(
 
 
 @pytest.mark.parametrize(
-    ("fate", "status", "gap"),
+    ("outcome", "status", "gap"),
     [
         (LedgerOutcome.CAPTURED, 200, False),
         (LedgerOutcome.FAILED, 404, False),

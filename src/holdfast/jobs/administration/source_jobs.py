@@ -160,7 +160,7 @@ def take_in_sources(
 ) -> registry.ImportedSources:
     """Create and update sources that `registry.read_specs` has read, and let their jobs follow."""
     before = {row.code: row.enabled for row in sources_by_code(session, [spec.code for spec in specs]).values()}
-    done = registry.take_in(session, clock, specs, apply=apply)
+    done = registry.import_specs(session, clock, specs, apply=apply)
     for spec in specs if apply else ():
         if before.get(spec.code, spec.enabled) != spec.enabled:
             _follow(session, clock, board, spec.code, enabled=spec.enabled)
