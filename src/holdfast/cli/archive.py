@@ -58,6 +58,7 @@ def index_job(
         line = ProgressLine(runtime.clock, quiet=json)
         opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
         with opened as indexer, stoppable(indexer):
+            # Its files belong to an execution already: source and name are not used.
             wish = ImportWish(source="", name=None, home=settings.home, config={})
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
             done = index_execution(database, importer, indexer, meant.only, clock=runtime.clock)
@@ -94,6 +95,7 @@ def read_executions(settings: Settings, execution_ids: Sequence[int], *, quiet: 
                 try:
                     done = index_execution(database, importer, indexer, execution_id, clock=runtime.clock)
                 except (NotFound, NothingToIndex, Conflict) as exc:
+                    # The others go on: one lost file must not keep a whole list of executions unread.
                     errors.append(f"execution {execution_id}: {exc}")
                     continue
                 if done.errors:
@@ -143,6 +145,7 @@ app_command.command(name="page-signals")(recompute_page_signals)
 OneSource = Annotated[str | None, typer.Option("--source", help="Only this source's.", metavar="CODE")]
 Settling = Callable[..., Duplicates]
 _DRY = "nothing was written; add --apply to do so"
+# A page that takes longer is pathological: its parser is killed, and the next page gets a fresh one.
 _CHILD_S = 20.0
 
 
@@ -245,6 +248,7 @@ def _each(
                 runtime.clock,
                 execution_id=one,
                 apply=apply,
+                # Bound now: the lambda is called while the loop goes on.
                 seen=lambda looked, before=before: count(before + looked),
             )
             done.looked, done.changed = done.looked + part.looked, done.changed + part.changed
@@ -311,6 +315,7 @@ def refresh_metadata(
 
 
 def _files(database: Database, meant: Meant, source: str | None) -> list[int]:
+    # Only to refuse a code that no source has: an empty list would say that it has no files.
     _source_id(database, source)
     with database.read() as session:
         ids = [

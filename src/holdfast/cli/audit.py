@@ -1,4 +1,4 @@
-"""`holdfast audit`: who did what, when, from where. Read only: the log is appended to by the deeds themselves."""
+"""`holdfast audit`: who did what, when, from where. Read only: each action appends its own event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.wiring.archive import open_archive
 
 def audit(
     actor: Annotated[
-        str | None, typer.Option("--actor", help="Only deeds of this one, as it is written there.")
+        str | None, typer.Option("--actor", help="Only actions of this one, as it is written there.")
     ] = None,
     action: Annotated[str | None, typer.Option("--action", help="Only this action, or all that begin with it.")] = None,
     subject: Annotated[str | None, typer.Option("--subject", help="Only what was done to this.")] = None,
@@ -46,6 +46,7 @@ def audit(
             }
             for row in rows
         ]
+        # By number, not by offset: events are appended while a reader turns pages.
         print(jsonlib.dumps({"events": events, "next_before": rows[-1].id if len(rows) == limit else None}))
         return
     if not rows:
@@ -163,4 +164,5 @@ def _print(row: IssueReport, *, json: bool) -> None:
         return
     for name, value in _object(row).items():
         if value is not None:
+            # A report is written by readers of the web: their lines stay, their control characters do not.
             typer.echo(f"{name:<16} {lines(value)}")

@@ -45,6 +45,7 @@ def compute_changes(
     Example: holdfast compute-changes --source example-org
     """
     settings = config.load(home=home)
+    # Comparing is derived work: it gives way to crawls and to readers of the API.
     step_back(settings.index.nice)
     with open_archive(settings) as archive:
         wish = ComputeWish(
@@ -56,6 +57,7 @@ def compute_changes(
         )
         result = compute_pending(archive.database, archive.clock, wish, _show if sys.stderr.isatty() else None)
     if sys.stderr.isatty():
+        # The counter leaves no line behind.
         print("\r\x1b[K", end="", file=sys.stderr)
     if json:
         print(jsonlib.dumps(_computed_object(result, dry_run=dry_run)))
@@ -124,6 +126,8 @@ def list_changes(
             scope = ChangeScope(source_id=source_id, unchanged=unchanged)
             if execution is not None:
                 scope = scope._replace(execution_id=execution)
+            # Without a filter the list would be every change there ever was; the latest crawl of each source is what is
+            # asked for.
             elif source is None:
                 scope = scope._replace(latest=True)
             found = listing.page_of_events(session, scope, offset=0, limit=limit)

@@ -1,4 +1,4 @@
-"""`holdfast demo`: the whole journey on this machine, nothing asked of anybody: crawl a small site twice and look."""
+"""`holdfast demo`: everything on this machine, without the network: crawl a small site twice and look."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def demo(
     settings = configured(home=str(folder), host=None, port=port)
     configure_log(settings, unless_set="ERROR")
     if not no_serve:
-        listen(settings).close()  # a port that is taken is told before the work, not after it
+        # A port that is taken is refused before the work, not after it.
+        listen(settings).close()
+    # Standard output is for the result: with --json nothing else may stand there.
     with redirect_stdout(sys.stderr):
         front_page = _crawl_twice(settings, folder)
     print("indexing, comparing …", file=sys.stderr)
@@ -62,6 +64,7 @@ def _crawl_twice(settings: Settings, folder: Path) -> str:
     """Crawl the bundled site, and once more after it has changed; return its front page's address."""
     with DemoSite() as site, open_ground(settings) as runtime:
         print(f"a small site is served at {site.url}; crawling it into {folder}")
+        # Loopback is a private network: the delay may be short, and the guard has to be told.
         plan = CrawlPlan(seeds=(site.url,), contact="demo@example.org", delay_s=0.05, allow_networks=("127.0.0.0/8",))
         first = run(runtime, plan, output=None, resume=False, workers=1, as_json=False)
         _show(runtime, first.execution_id, first.output_dir)

@@ -61,6 +61,7 @@ class Display:
         rate = self._rate.add(now, status.pages)
         if self._table is not None:
             self._table.update(status, rate)
+        # In a log of systemd or cron a line every five seconds is enough.
         elif not self._quiet and now - self._said_at >= _LINE_S:
             self._said_at = now
             print(line(status, rate), file=sys.stderr, flush=True)
@@ -69,6 +70,7 @@ class Display:
 def find_execution(runtime: Runtime, wanted: int | None) -> int:
     """Return the execution that is meant: this one, or the newest; NotFound if there is none."""
     with runtime.raw_db.read() as tx:
+        # An empty archive is told how to begin, whatever number was typed.
         ids = execution_queries.latest_executions(tx, limit=1)
         found = execution_queries.execution(tx, wanted) if wanted is not None else None
     if not ids:
@@ -80,6 +82,7 @@ def find_execution(runtime: Runtime, wanted: int | None) -> int:
 
 def indexing(settings: Settings, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a process that reads files beside this one; it ends between two batches when it is told to."""
+    # A process of its own: reading files needs a core, and must not take turns with the crawl for Python's lock.
     command = [sys.executable, "-m", "holdfast.cli.main", "index", "--json", "--home", str(settings.home), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE)
 
@@ -93,6 +96,7 @@ def followed(settings: Settings) -> Iterator[list[dict[str, Any]]]:
         yield files
     finally:
         follower.terminate()
+        # A second pass: the last files are sealed after the follower was told to end.
         for process in (follower, indexing(settings)):
             said, _ = process.communicate()
             files += jsonlib.loads(said or b'{"files": []}')["files"]

@@ -56,6 +56,7 @@ _NONE_YET = "no editions yet; plan a campaign with: holdfast edition schedule --
 @contextmanager
 def _open(home: Path | None) -> Iterator[Jobs]:
     settings = config.load(home=home)
+    # With the check of the backend: an annual job that zimit would refuse in January is refused now.
     with open_jobs(settings, backend_check=check_backend(settings)) as jobs:
         yield jobs
 
@@ -73,7 +74,7 @@ def schedule(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Give every source its crawl of the year, a second apart: hc, phac, cihr, then by code. Never before its date.
+    """Give every source its crawl of the year, a second apart: presets first, then by code. Never before its date.
 
     Example: holdfast edition schedule --year 2027 --apply
     """
@@ -133,6 +134,7 @@ def salvage(
         wish = CampaignRequest(year=year, sources=_codes(sources), apply=apply)
         plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(wish)
         if report and plan.applied:
+            # After the plan is committed: a report reads the rows of its shards.
             for code in in_order(entry.source for entry in plan.made):
                 _write_report(jobs, code, year)
     _show_plan(plan, json=json, wanted=apply)
@@ -296,6 +298,7 @@ def verify(
         print(fields([(name.replace("_", " "), value) for name, value in told.items()]))
         for example in found.examples:
             print(f"  {text(example)}")
+    # For scripts: an archive that lost something must not look like success.
     if not found.holds:
         sys.exit(1)
 
@@ -330,6 +333,7 @@ def list_editions(year: MaybeYear = None, sources: Sources = None, json: AsJson 
     """
     wanted = _codes(sources)
     with _open(home) as jobs, jobs.database.read() as session:
+        # A code that no source has is an error; one without editions is an empty list.
         for code in wanted:
             find_source(session, code)
         rows, _ = queries.listed(session, year=year, limit=100_000)
@@ -398,7 +402,7 @@ def show(code: Code, year: OneYear, json: AsJson = False, home: Home = None) -> 
 def ledger(
     code: Code,
     year: OneYear,
-    csv: Annotated[bool, typer.Option("--csv", help="As a table, with the columns that anybody may read.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="As a table, with the public columns.")] = False,
     home: Home = None,
 ) -> None:
     """Print the coverage ledger as it was written last, a JSON object a line.
@@ -410,6 +414,7 @@ def ledger(
         path = edition_folder(jobs.settings.home, source.code, year) / (CSV if csv else LEDGER)
     try:
         with path.open("rb") as file:
+            # As bytes, as it lies: a ledger may have gigabytes, and its digest is in the report.
             while chunk := file.read(1 << 20):
                 sys.stdout.buffer.write(chunk)
     except FileNotFoundError as exc:

@@ -167,6 +167,7 @@ def _scratch(archive: Archive) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
+        # An archive on a read-only disc can be exported all the same; a full disk is an error.
         if exc.errno not in READ_ONLY:
             raise
     if os.access(folder, os.W_OK):
@@ -203,11 +204,13 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
         return
     if not output.name:
         raise Invalid(f"cannot write to {str(output)!r}: name a file behind -o")
+    # Beside its target, for rename() to work; with the process's number, since two exports may have one target.
     fresh = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         with fresh.open("wb") as file:
             _copy(pieces, file)
             file.flush()
+            # A power loss must not leave a package with its final name and half its bytes.
             os.fsync(file.fileno())
         fresh.replace(output)
         sync_directory(output.parent)

@@ -93,6 +93,7 @@ def add(
         limit = jobs.settings.feeds.per_source
         row = registry.add(session, jobs.clock, owner, url, kind=kind, limit=limit)
         follow_feeds(session, jobs.board, owner, jobs.settings.feeds)
+        # Asked after follow_feeds, which makes the job if the source polls its feeds.
         polled = feed_job(session, source_id=owner.id) is not None
     if json:
         print(jsonlib.dumps(as_object(row, source)))
@@ -153,9 +154,9 @@ def discover(source: Only = None, json: AsJson = False, home: Home = None) -> No
     _soon(source, search=True, json=json, home=home)
 
 
-def _change(feed_id: int, deed: Callable[[Session, Clock, int], Feed], word: str, *, json: bool, home: Home) -> None:
+def _change(feed_id: int, action: Callable[[Session, Clock, int], Feed], word: str, *, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
-        row = deed(session, jobs.clock, feed_id)
+        row = action(session, jobs.clock, feed_id)
     if json:
         print(jsonlib.dumps({"feed": row.id, "url": row.url, word: True}))
     else:
@@ -165,6 +166,7 @@ def _change(feed_id: int, deed: Callable[[Session, Clock, int], Feed], word: str
 def _soon(code: str | None, *, search: bool, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         with jobs.database.read() as session:
+            # Of all sources only those whose feeds are on; one that is named is told that they are off.
             chosen = [find_source(session, code)] if code is not None else sources(session, enabled=True, limit=100_000)
         asked = {one.code: _ask(jobs, one, search=search) for one in chosen if code or one.config.get("feeds")}
     if json:
@@ -182,6 +184,7 @@ def _soon(code: str | None, *, search: bool, json: bool, home: Home) -> None:
 def _ask(jobs: Jobs, source: Source, *, search: bool) -> str | None:
     """Make a source's feeds due, or its search, and its job too; return the job's state."""
     with jobs.database.write() as session:
+        # Read again in the transaction that changes it: the list was made in another.
         fresh = find_source(session, source.code)
         follow_feeds(session, jobs.board, fresh, jobs.settings.feeds)
         if search:

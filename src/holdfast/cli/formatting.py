@@ -28,6 +28,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int
     cells = [list(head), *([text(value) for value in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     words = [column for column in range(len(head)) if any(isinstance(row[column], str) for row in rows)]
+    # In a pipe nothing is cut: grep and cut want whole values.
     _fit(widths, words, columns or terminal_columns())
     return "\n".join(
         _GAP.join(_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -36,7 +37,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int
 
 
 def terminal_columns() -> int | None:
-    """Return how wide the terminal is; None if nobody looks at one."""
+    """Return how wide the terminal is; None where output goes to a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -44,6 +45,7 @@ def _fit(widths: list[int], words: Sequence[int], columns: int | None) -> None:
     """Take letters from the widest column of words, one by one, until the row has room; numbers and moments stay."""
     while columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns:
         widest = max(words, key=lambda column: widths[column], default=None)
+        # A terminal of twenty columns: better a wrapped line than a table of dots.
         if widest is None or widths[widest] <= _LEAST:
             return
         widths[widest] -= 1
@@ -134,4 +136,5 @@ def _plain(value: Any) -> str:
         return value.isoformat().removesuffix("+00:00") + "Z"
     if isinstance(value, Path):
         return str(value)
+    # default=str would print an object's repr as if it were data.
     raise TypeError(f"{type(value).__name__} has no place in JSON")

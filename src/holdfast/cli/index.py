@@ -78,7 +78,8 @@ def index(
             return
         if rebuild and not _rebuild(runtime, source, apply=apply, as_json=json):
             return
-        if source is not None:  # only now: a rebuild may have brought it back
+        # Only now: a rebuild may have brought the source back.
+        if source is not None:
             _demand_source(runtime, source)
         step_back(settings.index.nice)
         wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
@@ -89,6 +90,7 @@ def index(
         finally:
             for helper in helpers:
                 if follow:
+                    # A follower waits for files for ever; the others end when nothing is left.
                     helper.terminate()
                 helper.communicate()
     failed = [one for one in done if one.error]
@@ -150,11 +152,13 @@ def _run(
                     if not quiet:
                         told_of = f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"
                         typer.echo(lines(told_of), err=bool(one.error))
+                # After each round, not at the end: with --follow there may be none.
                 _conclude(runtime, done[told:])
                 told = len(done)
                 if search:
                     take_in(runtime.settings, runtime.clock)
                 if not follow or not _wait(indexer):
+                    # Ctrl-C is the usual end of --follow, and no failure.
                     return done, not indexer.stopping or follow
         except Interrupted:
             line.clear()
@@ -169,7 +173,8 @@ def _conclude(runtime: Runtime, read: list[Indexed]) -> None:
 
 
 def _wait(indexer: Indexer) -> bool:
-    """Wait for files to be sealed; False once somebody asked to stop."""
+    """Wait for files to be sealed; False once Ctrl-C or TERM asked to stop."""
+    # In slices: a signal handler only sets a flag, and Ctrl-C should not take a second.
     for _ in range(int(_LOOK_S / _SLICE_S)):
         if indexer.stopping:
             return False
@@ -194,7 +199,7 @@ def _show_status(runtime: Runtime, *, as_json: bool) -> None:
 
 
 def run_object(run: IndexRun, path: str, clock: Clock) -> dict[str, Any]:
-    """Return the progress of one reading, as 1.5 of the facts names its fields."""
+    """Return the progress of one reading; `--status --json` and the API name its fields alike."""
     until = run.finished_at or run.progress_at
     return {
         "phase": run.phase,
@@ -266,6 +271,7 @@ def import_(
     else:
         _print_import_rest(done, found, is_whole=is_whole)
     if found.missing or found.unreadable or not done or any(one.error for one in done) or not is_whole:
+        # 130 for Ctrl-C before 1 for a failed file: the same command goes on.
         raise typer.Exit(130 if not is_whole else 1)
 
 
@@ -297,6 +303,7 @@ def _import(
         except Interrupted:
             line.clear()
             return done, False
+    # Nothing was imported, so no execution was made.
     if importer.begun is not None:
         close_if_read(database, runtime.clock, importer.begun.execution_id)
     line.say("search takes it in")
@@ -393,6 +400,7 @@ def stoppable(indexer: Indexer) -> Iterator[None]:
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         if indexer.stopping:
+            # The second Ctrl-C: a batch may take long on a slow disk, and what is not committed is read again.
             raise KeyboardInterrupt
         indexer.stopping = True
 
@@ -407,6 +415,7 @@ def stoppable(indexer: Indexer) -> Iterator[None]:
 def take_in(settings: Settings, clock: Clock) -> None:
     """Let search take in what was read, and what its links say; if another process is at it, that one does it."""
     _give_memory_back()
+    # Another process that holds the index takes these rows in as well: they wait in the outbox.
     with closing(Database(settings.database)) as database, suppress(IndexBusy):
         drain(database, settings.home, clock)
         refresh(database, settings.home, clock)
@@ -416,6 +425,7 @@ def _give_memory_back() -> None:
     """Hand what reading files took back to the system, if its library can: search would take as much on top of it."""
     gc.collect()
     with suppress(AttributeError, OSError):
+        # glibc keeps freed memory; musl and macOS have no such call.
         ctypes.CDLL(None).malloc_trim(0)
 
 

@@ -1,4 +1,4 @@
-"""`holdfast job list`, which loads only what a list needs: a file of its own (`catalogue.APART`)."""
+"""`holdfast job list` and `holdfast feed list`, typed often: they load only what a list needs (`catalogue.APART`)."""
 
 from __future__ import annotations
 
@@ -61,9 +61,11 @@ def list_all(
         if word is not None and word not in known:
             raise typer.BadParameter(f"{word[:40]!r} is none of {', '.join(known)}", param_hint=option)
     scheduled = state or kind or search or sort
+    # Two vocabularies: --status speaks of a job and its last run together, --state of the schedule alone.
     if status and scheduled:
         raise typer.BadParameter("it goes with --source alone; --state knows the other words", param_hint="--status")
     with open_database(config.load(home=home)) as database, database.read() as session:
+        # A code that no source has is an error, not an empty list.
         source_id = find_source(session, source).id if source is not None else None
         if scheduled:
             wish = JobFilter(

@@ -42,6 +42,7 @@ def report(
     if csv + urls + json > 1:
         raise typer.BadParameter("choose one of --urls, --csv and --json")
     with open_ground(config.load(home=home)) as runtime:
+        # The account is of the frontier: a run that went on with another's shows both together.
         status = read_status(runtime.raw_db, runtime.clock, find_execution(runtime, execution))
         if csv:
             _write_csv(account(runtime.raw_db, status.frontier_id))
@@ -75,6 +76,7 @@ def _row(row: Account) -> dict[str, Any]:
 
 
 def _write_csv(rows: Iterable[Account]) -> None:
+    # Streamed: a crawl has millions of rows.
     out = csvlib.writer(sys.stdout, lineterminator="\n")
     out.writerow(Account._fields)
     for row in rows:
@@ -199,6 +201,7 @@ def recover(
     configure_log(config.load(home=home), unless_set="ERROR")
     with open_ground(config.load(home=home)) as runtime:
         cleaned = clean_up(runtime)
+        # Younger leases may belong to a process of another machine that only lost the database for a moment.
         age_s = runtime.settings.lease.recover_s if minutes is None else minutes * 60.0
         expired = runtime.frontier.recover(older_than_s=age_s)
     if json:
@@ -233,6 +236,7 @@ def reset(
     Example: holdfast frontier reset example.org
     """
     configure_log(config.load(home=home), unless_set="ERROR")
+    # As the frontier spells a domain: with its port if that is neither 80 nor 443.
     names = [parse_seed(domain).domain for domain in domains]
     with open_ground(config.load(home=home)) as runtime:
         lifted = {name: runtime.frontier.reset(name) for name in names}

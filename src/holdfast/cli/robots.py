@@ -48,6 +48,7 @@ def robots(
         networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
         guard = AddressGuard(tuple(map(ip_network, networks)))
         for url in urls:
+            # A private address is refused before it is dialled, as in a crawl.
             check_seed(url, guard)
         who = contact or settings.contact or _remembered(settings.home)
         states = asyncio.run(_ask(settings, targets, networks, who))
@@ -69,6 +70,7 @@ async def _ask(
 ) -> list[RobotsState]:
     if contact is None:
         raise Invalid("no contact, so no site is asked; give one with --contact, or read a file with --file")
+    # Under the name of a crawl, with its contact: sites may serve another robots.txt to others.
     agent = CrawlPlan(seeds=(urls[0].fetch,), contact=contact).agent()
     async with open_solo(settings, agent=agent, networks=networks, delay_s=1.0) as solo:
         return [await solo.robots(url) for url in urls]
@@ -83,6 +85,7 @@ def _read(file: Path, agent: str) -> RobotsFile:
 
 def _live(url: Url, state: RobotsState, agent: str) -> dict[str, Any]:
     verdict = robots_state.verdict(state, state.checked_at)
+    # The rules of the stored bytes are read again for the agent that was asked about, not for our own.
     if verdict is robots_state.RobotsVerdict.RULES:
         return {**_answer(url, rules_of(state, agent)), "status": state.status}
     if state.answer is RobotsAnswer.UNREACHABLE:
@@ -124,6 +127,7 @@ def _print(answer: dict[str, Any]) -> None:
 def _without_rule(answer: dict[str, Any]) -> str:
     """Return why an address is allowed or not where no line of a file says so."""
     if answer["allowed"]:
+        # RFC 9309, 2.3.1.3: a 4xx means that there are no rules; a 5xx that nothing may be asked.
         missing = 400 <= (answer.get("status") or 0) < 500
         return f"there is no robots.txt: status {answer['status']}" if missing else "no rule matches"
     if answer.get("status") is None:

@@ -88,7 +88,9 @@ def search(
 def _take_in(archive: Archive) -> None:
     """Take in what waits, for some seconds; say so if more does."""
     try:
+        # For some seconds only: after a large import the whole of it would make a person wait for minutes.
         done = drain(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
+    # Another process takes it in already; this one answers from what is there.
     except IndexBusy:
         return
     except DatabaseReadOnly:  # what was taken in before can be found all the same
@@ -101,6 +103,7 @@ def _take_in(archive: Archive) -> None:
 def browse(settings: Settings) -> Browse:
     """Return what gives a capture's address on the replay host."""
     return lambda row: (
+        # Without the fragment: it never reached the server, and behind # stands our own.
         f"{settings.replay_origin}{replay_path(digits14(row.captured_at), '', row.url.partition('#')[0])}"
         f"#ha_snapshot={row.id}"
     )

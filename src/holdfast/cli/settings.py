@@ -24,6 +24,7 @@ def settings(json: AsJson = False, home: Home = None) -> None:
     values = config.load(home=home)
     rows = [(name, getattr(group, key), field) for name, group, key, field in walk(values)]
     if json:
+        # Text is redacted in both forms: a database address may carry a password.
         plain = {name: value if isinstance(value, int | float) else _text(value) for name, value, _ in rows}
         print(jsonlib.dumps(plain))
         return

@@ -97,6 +97,7 @@ def cat(
         found = queries.snapshot(session, snapshot)
         if as_text:
             content = _text(session, found)
+            # A pipe gets the text as it is stored, for other programs.
             print(lines(content) if sys.stdout.isatty() else content)
             return
         with open_stored(session, archive.home, found) as stored:
@@ -106,6 +107,7 @@ def cat(
                 shown = [status, *(f"{name}: {value}" for name, value in (head.headers if head else ()))]
                 print("\n".join(map(text, shown)))
                 return
+            # The payload is streamed; decoding needs all of it, so it has a bound.
             pieces = stored.payload if raw else iter((stored.content(_CONTENT_BYTES),))
             for piece in pieces:
                 sys.stdout.buffer.write(piece)

@@ -25,15 +25,16 @@ from holdfast.wiring.jobs import check_backend, open_jobs
 
 
 def seed_sources(json: AsJson = False, home: Home = None) -> None:
-    """Add the sources hc, phac and cihr with the annual resiliency defaults, where they are missing.
+    """Add the sources that ship with holdfast, with options for a crawl of weeks, where they are missing.
 
-    What no document says about them is told: look at it before a campaign.
+    What is not confirmed about them is listed: look at it before a campaign.
 
     Acts at once: it only adds what is missing.
     Example: holdfast seed-sources
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
         added = registry.seed_presets(session, jobs.clock)
+    # One with settings of its keeper is left alone, and named.
     there = [preset.code for preset in PRESETS if preset.code not in added]
     unconfirmed = {preset.code: preset.unconfirmed for preset in PRESETS if preset.code in added}
     if json:
@@ -41,7 +42,7 @@ def seed_sources(json: AsJson = False, home: Home = None) -> None:
         return
     print(f"added: {', '.join(added) or 'none'}; there already: {', '.join(there) or 'none'}")
     for code, told in unconfirmed.items():
-        print(f"{code}: look at it before a campaign (holdfast source show {code}); no document confirms")
+        print(f"{code}: look at it before a campaign (holdfast source show {code}); not confirmed:")
         print("\n".join(f"  {one}" for one in told))
 
 
@@ -127,6 +128,7 @@ def create(
         "enabled": not disabled,
         "config": _fields(seed, sets),
     }
+    # Before the database is opened: a wrong field costs nothing.
     settings, spec = config.load(home=home), registry.read_spec(content)
     _demand_runnable(settings, spec.config)
     with open_jobs(settings) as jobs, jobs.database.write() as session:
@@ -157,6 +159,7 @@ def edit(
     with open_jobs(settings) as jobs, jobs.database.write() as session:
         row = registry.edit(session, jobs.clock, code, changes)
         if "config" in changes:
+            # Inside the transaction: refused, the edit is rolled back.
             _demand_runnable(settings, registry.config_of(row))
     _print(row, json=json)
 
@@ -286,7 +289,8 @@ def _demand_runnable(settings: Settings, whole: SourceConfig, *, where: str = ""
 def read_file(file: Path) -> list[Any]:
     """Return the entries of a file; Invalid if it cannot be read, SourceRefused if it is no list of sources."""
     try:
-        with file.open("rb") as opened:  # a device or a pipe has no size to ask for first
+        with file.open("rb") as opened:
+            # A device or a pipe has no size to ask for first: /dev/zero took all memory.
             data = opened.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise Invalid(f"{file} is longer than {MAX_BYTES} bytes")

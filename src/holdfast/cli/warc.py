@@ -130,6 +130,7 @@ def take_out(
             sys.stdout.buffer.flush()
             return
         try:
+            # Never over a file that is there: a wrong -o must not cost a WARC file.
             with output.open("xb") as out:
                 if output.name.endswith(".gz"):
                     out.write(packed_record(path, offset))
@@ -143,8 +144,9 @@ def take_out(
 
 
 def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
-    """Return file and offset of what somebody named; a hidden snapshot is not found."""
+    """Return file and offset of what was typed; a hidden snapshot is not found."""
     if what.isascii() and what.isdecimal():
+        # Cut: int() refuses more than 4,300 digits, and no id has more than 19.
         snapshot = queries.snapshot(session, int(what[:19]))
         return queries.path_of(session, home, snapshot.warc_file_id), snapshot.warc_offset
     name, colon, offset = what.rpartition(":")
@@ -172,7 +174,7 @@ class Checked:
 
     path: Path
     state: str
-    """ok; damaged; missing: the manifest lists it; open: somebody writes it, so it is not looked at unless named."""
+    """ok; damaged; missing: the manifest lists it; open: a process writes it, so it is not looked at unless named."""
     records: int = 0
     bytes: int = 0
     problem_count: int = 0
@@ -195,6 +197,7 @@ def verify(
 
     Example: holdfast verify holdfast-home
     """
+    # The cache is for one run; in tests and shells several runs share a process.
     _manifest.cache_clear()
     targets = list(_targets(paths))
     checked: list[Checked] = []
@@ -222,6 +225,7 @@ def _targets(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
         else:
             found = {file for pattern in _PATTERNS for file in path.rglob(pattern) if file.is_file()}
             manifests = set(path.rglob(MANIFEST))
+            # What the manifest lists and the folder lacks is the loss that a look at files alone would miss.
             listed = {manifest.parent / name for manifest in manifests for name in _manifest(manifest.parent)[0]}
             for file in sorted(found | listed | {m for m in manifests if _manifest(m.parent)[1] is not None}):
                 yield file, False
@@ -242,6 +246,7 @@ def _check(path: Path, is_named: bool, advance: Callable[[int], None]) -> Checke
     entries, broken = _manifest(path.parent)
     if path.name == MANIFEST:
         return _bad(path, "damaged", "manifest", broken or "it lists the files beside it, and is no WARC file itself")
+    # A crawl is writing it: its last record is cut by nature.
     if path.name.endswith(".open") and not is_named:
         return Checked(path=path, state="open", bytes=path.stat().st_size)
     try:

@@ -1,4 +1,4 @@
-"""`/api/admin/annual-editions`: editions with the inner life of their shards, and gaps that somebody accepts."""
+"""`/api/admin/annual-editions`: editions with their shards, and gaps that an operator accepts."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def annual_edition(session: SessionDep, id: EditionId) -> AdminEditionDetail:
 @admin_router.post("/jobs/{job_id}/accept-gap", responses=answers(403, 404, 409, 422, 503))
 def accept_shard_gap(archive: ArchiveDep, hand: HandDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
     """Accept what a shard did not bring: it no longer blocks its edition, and the report says why, and who said so."""
+    # The audit log and the report name the operator behind the request, not the server.
     with acting(hand.actor):
         return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
 
@@ -135,6 +136,7 @@ def coverage(session: SessionDep, source: Code, year: Year) -> Coverage:
         indexed_shard_count=row.indexed_shard_count,
         needs_review_shard_count=row.needs_review_shard_count,
         backend_counts=row.backend_counts,
+        # Not the row's own: it names seeds that may have been withdrawn since.
         coverage_summary=public_summary(session, row),
         generated_at=row.generated_at,
     )
@@ -150,11 +152,13 @@ async def coverage_file(
 ) -> Response:
     """Return a file of an edition; what was withdrawn since it was written is taken out as it is read."""
 
+    # On a thread of its own: the first reader after a withdrawal waits for a copy to be written.
     def work() -> Streamed:
         with archive.database.read() as session:
             row, kept = edition_of(session, source, year)
         most = archive.settings.exports.cache_bytes
         opened = open_public(archive.database, archive.home, row, kept, file, cache_bytes=most)
+        # What is withdrawn must not stay in caches between us and the reader.
         headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
         return Streamed(iter(opened.chunks), opened.form.value, headers)
 

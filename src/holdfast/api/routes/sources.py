@@ -113,6 +113,7 @@ def editions(
     budget = _FEW_RECORDS
     names = job_names(session, ids)
     for crawl in crawls(session, ids):
+        # Where nothing of a crawl is withdrawn, the dates that the index noted are the truth.
         withdrawn = hidden.get(crawl.execution_id, 0)
         is_looked_at = withdrawn > 0 and crawl.records <= budget
         budget -= crawl.records if is_looked_at else 0
@@ -121,6 +122,7 @@ def editions(
             if is_looked_at
             else _noted_extent(session, crawl, withdrawn)
         )
+        # All of it is withdrawn, or nothing was a page: its existence is not shown.
         if extent is None:
             continue
         entry = entry_of_crawl(session, source.base_url, crawl.execution_id) if source.base_url else None
@@ -195,7 +197,7 @@ def list_sources(
     enabled: Annotated[bool | None, Query(description="Only those that are, or are not.", examples=[True])] = None,
     search: Annotated[Words, Query(description="A part of a code, a name or an address.")] = "",
 ) -> ManagedSourceList:
-    """Return sources by code (NC-062)."""
+    """Return sources by code."""
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listed_sources(session, enabled=enabled, search=search.strip(), limit=limit, offset=offset)
     return ManagedSourceList(
@@ -206,6 +208,7 @@ def list_sources(
 def _shape(source: Source) -> dict[str, Any]:
     try:
         warnings = list(registry.config_of(source).warnings())
+    # A source that became invalid with a stricter version must still be listed, or it could not be mended.
     except Invalid as exc:
         warnings = [str(exc)]
     return {
@@ -251,12 +254,13 @@ def export_sources(
 async def _file(request: Request) -> tuple[str, bytes]:
     """Return the form and the bytes of what was sent."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    # curl sends application/x-www-form-urlencoded unless told otherwise: taken for JSON, it is refused with a reason.
     form = next((form for form in FORMS if media.endswith(form)), "json")
     return form, await request.body()
 
 
 def read_file(sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: DeskDep) -> list[registry.SourceSpec]:
-    """Return the sources of a file, all of them checked: on a thread, and before anybody's turn at the desk."""
+    """Return the sources of a file, all of them checked: on a thread, and before the lock of admin writes is taken."""
     specs = registry.read_specs(_entries(*sent))
     for spec in specs:
         job_service.check(spec.config)
@@ -306,6 +310,7 @@ def write_source(hand: HandDep, id: SourceId, form: SourceForm) -> ManagedSource
     with hand.write() as session:
         source = _managed_source(session, id)
         _demand_code(source, form.code)
+        # The code in the address counts; a form may leave it out.
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
         replace_source(session, hand.job_service.clock, hand.job_service.board, registry.read_spec(entry))
         return _checked(hand, source)
@@ -318,6 +323,7 @@ def edit_source(hand: HandDep, id: SourceId, form: SourceChanges) -> ManagedSour
         source = _managed_source(session, id)
         _demand_code(source, form.code)
         changes = form.model_dump(include=form.model_fields_set - {"code", "enabled"})
+        # null for the whole configuration would mean a source without seeds.
         if changes.get("config", {}) is None:
             raise SourceRefused("config", "write the fields that are to change")
         if changes:

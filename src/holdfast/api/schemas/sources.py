@@ -1,4 +1,4 @@
-"""Sources as those who keep the archive write and read them."""
+"""Sources as operators write and read them over HTTP."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class _Writing(RequestForm):
         """Let an answer of ours be sent back as it is: what only we write is left out."""
         check_values(check_fields(content))
         if isinstance(content, dict):
+            # A client reads a source, changes a field and sends it back: what only we write must not be refused.
             return {name: value for name, value in content.items() if name not in _SHOWN_ONLY}
         return content
 
