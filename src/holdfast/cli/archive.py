@@ -22,7 +22,7 @@ from holdfast.cli.execution_selector import (
 )
 from holdfast.cli.formatting import counted, lines, text
 from holdfast.cli.index import as_object, describe, stoppable, take_in
-from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
+from holdfast.cli.parameters import Apply, AsJson, Home, command_group, configure_log
 from holdfast.cli.progress import ProgressLine
 from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
@@ -132,12 +132,8 @@ def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
     typer.echo(jsonlib.dumps({"pages": pages}) if json else f"signals of {counted(pages, 'page')}")
 
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3",
+app_command = command_group(
+    "What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3"
 )
 app_command.command(name="index")(index_job)
 app_command.command(name="page-signals")(recompute_page_signals)

@@ -10,7 +10,7 @@ import typer
 from holdfast import config, feedback
 from holdfast.audit import AuditFilter, audit_events
 from holdfast.cli.formatting import lines, table
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.db.models import IssueReport
 from holdfast.feedback import Category, ReportNotFound, ReportStatus, triage
 from holdfast.wiring.archive import open_archive
@@ -62,12 +62,8 @@ def audit(
 audit_command = audit
 
 
-problem_report = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Read problem reports, note what was found out, close them. Example: holdfast problem-report list",
+problem_report = command_group(
+    "Read problem reports, note what was found out, close them. Example: holdfast problem-report list"
 )
 ReportId = Annotated[int, typer.Argument(help="The report's number.", metavar="ID", min=0)]
 _COLUMNS = (

@@ -17,7 +17,7 @@ from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_object, diff_text
 from holdfast.changes.site_comparison import SiteEntry, SiteKind, walk_site
 from holdfast.cli.formatting import counted, lines, text
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.coordination.runfile import step_back
 from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive, open_archive
@@ -97,13 +97,7 @@ def _computed_object(result: Computed, *, dry_run: bool) -> dict[str, object]:
     }
 
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Look at what changed. Example: holdfast changes list --source example-org",
-)
+app_command = command_group("Look at what changed. Example: holdfast changes list --source example-org")
 app_command.command(name="compute")(compute_changes)
 
 

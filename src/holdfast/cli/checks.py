@@ -20,7 +20,7 @@ from holdfast import __version__, config
 from holdfast.archive_tool.contract import ToolMissing, find_program
 from holdfast.archive_tool.docker import Docker, DockerMissing, Times
 from holdfast.cli.formatting import fields, table
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.cli.settings import redacted, walk
 from holdfast.config import Settings
 from holdfast.coordination.disk import is_low, low_volume
@@ -30,13 +30,7 @@ from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import Conflict, Unavailable
 from holdfast.wiring import prepare
 
-database = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="The database: check, migrate. Example: holdfast database migrate",
-)
+database = command_group("The database: check, migrate. Example: holdfast database migrate")
 
 
 @database.command()

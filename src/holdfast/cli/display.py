@@ -15,10 +15,7 @@ from holdfast.cli.formatting import line
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.errors import NotFound
-from holdfast.jobs import execution_queries
 from holdfast.jobs.views.status import ExecutionStatus
-from holdfast.wiring import Runtime
 
 _LINE_S = 5.0
 
@@ -65,19 +62,6 @@ class Display:
         elif not self._quiet and now - self._said_at >= _LINE_S:
             self._said_at = now
             print(line(status, rate), file=sys.stderr, flush=True)
-
-
-def find_execution(runtime: Runtime, wanted: int | None) -> int:
-    """Return the execution that is meant: this one, or the newest; NotFound if there is none."""
-    with runtime.raw_db.read() as tx:
-        # An empty archive is told how to begin, whatever number was typed.
-        ids = execution_queries.latest_executions(tx, limit=1)
-        found = execution_queries.execution(tx, wanted) if wanted is not None else None
-    if not ids:
-        raise NotFound("no executions yet; start one with: holdfast crawl https://example.org")
-    if wanted is not None and found is None:
-        raise NotFound(f"there is no execution {wanted}; see them with: holdfast status")
-    return ids[0] if wanted is None else wanted
 
 
 def indexing(settings: Settings, *arguments: str) -> subprocess.Popen[bytes]:

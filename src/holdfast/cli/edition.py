@@ -14,7 +14,7 @@ import typer
 from holdfast import config
 from holdfast.archive_tool.contract import Host
 from holdfast.cli.formatting import counted, fields, table, text
-from holdfast.cli.parameters import Apply, AsJson, Home
+from holdfast.cli.parameters import Apply, AsJson, Home, command_group
 from holdfast.cli.progress import ProgressLine
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
@@ -30,12 +30,8 @@ from holdfast.editions.scheduling import Campaigns, annual_status
 from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Annual editions: plan, watch, account for, freeze and compare. Example: holdfast edition status --year 2026",
+app_command = command_group(
+    "Annual editions: plan, watch, account for, freeze and compare. Example: holdfast edition status --year 2026"
 )
 
 Year = Annotated[int, typer.Option("--year", min=1, max=9999, help="The campaign's year.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,12 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, BinaryIO
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from holdfast import config
 from holdfast.changes.listing import span
-from holdfast.cli.parameters import Home
+from holdfast.cli.parameters import Home, command_group
+from holdfast.cli.progress import byte_bar
 from holdfast.editions.edition_view import find_edition
 from holdfast.errors import READ_ONLY, Invalid, Unavailable
 from holdfast.exports.package import export_cdxj
@@ -37,13 +36,7 @@ from holdfast.sources.queries import find_source
 from holdfast.warc.outfile import sync_directory
 from holdfast.wiring.archive import Archive, open_archive
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Take things out of the archive. Example: holdfast export wacz 3 -o site.wacz",
-)
+app_command = command_group("Take things out of the archive. Example: holdfast export wacz 3 -o site.wacz")
 
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="File to write; standard output if left out.")]
 Form = Annotated[Format, typer.Option("--format", help="jsonl (ndjson is the same) or csv.")]
@@ -155,9 +148,15 @@ def edition(
 
 def _write_package(package: CachedPackage, output: Path | None) -> None:
     target = output or Path(package.name)
-    with _progress(package.archive.size) as advance:
-        _write(advance(package.read()), target)
+    with byte_bar("writing", package.archive.size) as advance:
+        _write(_counted(package.read(), advance), target)
     print(f"{target}: {package.archive.size:,} bytes")
+
+
+def _counted(pieces: Iterable[bytes], advance: Callable[[int], None]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        advance(len(piece))
 
 
 @contextmanager
@@ -225,22 +224,3 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
 def _copy(pieces: Iterable[bytes], file: BinaryIO) -> None:
     for piece in pieces:
         file.write(piece)
-
-
-class _Advance:
-    """Passes pieces on and tells a terminal how many bytes went by."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress, self._task = progress, progress.add_task("writing", total=total)
-
-    def __call__(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        for piece in pieces:
-            yield piece
-            self._progress.advance(self._task, len(piece))
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[_Advance]:
-    columns = (TextColumn("writing"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        yield _Advance(progress, total)

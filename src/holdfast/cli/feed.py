@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from holdfast import config
 from holdfast.cli.formatting import fields, table, text
 from holdfast.cli.lists import Only, as_object, demand_kind, iso, list_feeds, state_of
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.clock import Clock
 from holdfast.db.models import Feed, FeedItem, Source
 from holdfast.feeds import queries, registry
@@ -20,12 +20,8 @@ from holdfast.jobs.administration.source_jobs import feed_job, follow_feeds, run
 from holdfast.sources.queries import find_source, note_search, source_by_id, sources
 from holdfast.wiring.jobs import Jobs, open_jobs
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Feeds and sitemaps that are asked for what is new. Example: holdfast feed list --source hc",
+app_command = command_group(
+    "Feeds and sitemaps that are asked for what is new. Example: holdfast feed list --source hc"
 )
 app_command.command(name="list")(list_feeds)
 _SHOWN_ITEMS = 20

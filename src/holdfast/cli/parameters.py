@@ -19,6 +19,18 @@ _SIZES = {"": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "k": 1
 _TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+def command_group(about: str) -> typer.Typer:
+    """Return a Typer for the commands of one noun; without a command it prints its help, which begins with `about`."""
+    # Completion is `holdfast completion`; faults and help are printed by our runner, without rich's frames and colours.
+    return typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        help=about,
+    )
+
+
 class RobotsChoice(StrEnum):
     """What `--robots` takes."""
 

@@ -5,11 +5,13 @@ Loads rich, a tenth of a second that a crawl without a terminal need not pay: `d
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -129,3 +131,14 @@ class ProgressLine:
         if self._is_live:
             self._console.file.write("\r\x1b[2K")
             self._console.file.flush()
+
+
+@contextmanager
+def byte_bar(word: str, total: int, *, is_shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """Show a bar of bytes on a terminal; yield what is called with every number of bytes that is done."""
+    columns = (TextColumn(word), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    hidden = not (is_shown and console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task(word, total=total)
+        yield lambda count: progress.advance(task, count)

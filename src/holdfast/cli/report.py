@@ -12,18 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.display import find_execution
 from holdfast.cli.formatting import counted, text
-from holdfast.cli.parameters import AsJson, ExecutionId, Home, configure_log
+from holdfast.cli.parameters import AsJson, ExecutionId, Home, command_group, configure_log
 from holdfast.crawl_process.recovery import recover as clean_up
 from holdfast.db.audit_events import append_event
+from holdfast.errors import NotFound
 from holdfast.frontier import Account, OpenAttempt, Summary
 from holdfast.frontier.queries import account, summary
+from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import shortfall_text
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.outside_text import guarded
 from holdfast.urls import parse_seed
-from holdfast.wiring import open_ground
+from holdfast.wiring import Runtime, open_ground
 
 _TOP = 15
 
@@ -53,6 +54,19 @@ def report(
             print(jsonlib.dumps({**_ending(status), **as_object(summary(runtime.raw_db, status.frontier_id))}))
         else:
             _print(status, summary(runtime.raw_db, status.frontier_id))
+
+
+def find_execution(runtime: Runtime, wanted: int | None) -> int:
+    """Return the execution that is meant: this one, or the newest; NotFound if there is none."""
+    with runtime.raw_db.read() as tx:
+        # An empty archive is told how to begin, whatever number was typed.
+        ids = execution_queries.latest_executions(tx, limit=1)
+        found = execution_queries.execution(tx, wanted) if wanted is not None else None
+    if not ids:
+        raise NotFound("no executions yet; start one with: holdfast crawl https://example.org")
+    if wanted is not None and found is None:
+        raise NotFound(f"there is no execution {wanted}; see them with: holdfast status")
+    return ids[0] if wanted is None else wanted
 
 
 def _ending(status: ExecutionStatus) -> dict[str, Any]:
@@ -135,13 +149,7 @@ def _table(title: str, counts: Mapping[Any, int]) -> None:
 app_command = report
 
 
-frontier = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Look at what is queued. Example: holdfast frontier stats",
-)
+frontier = command_group("Look at what is queued. Example: holdfast frontier stats")
 
 
 @frontier.command()

@@ -12,7 +12,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.formatting import counted, one_line
-from holdfast.cli.parameters import AsJson, Home, configure_log
+from holdfast.cli.parameters import AsJson, Home, command_group, configure_log
 from holdfast.clock import digits14
 from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
@@ -139,12 +139,8 @@ def _marked(passage: list[Piece], *, bold: bool) -> str:
 app_command = search
 
 
-search_index = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Take in what waits, make the index anew, see how it stands. Example: holdfast search-index status",
+search_index = command_group(
+    "Take in what waits, make the index anew, see how it stands. Example: holdfast search-index status"
 )
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import config
 from holdfast.cli.formatting import counted, lines, one_line, text
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.crawl.signal_pages import SignalPageRow, SignalQuery, find_pages, page_of
 from holdfast.db.models import Document, Snapshot
 from holdfast.errors import Invalid, NotFound
@@ -23,12 +23,8 @@ from holdfast.withdrawals.hiding import Withdrawn, hide, unhide
 
 _CONTENT_BYTES = 256 * 1024 * 1024
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Show a snapshot, print its content, hide it from every reader. Example: holdfast snapshot show 4194305",
+app_command = command_group(
+    "Show a snapshot, print its content, hide it from every reader. Example: holdfast snapshot show 4194305"
 )
 SnapshotId = Annotated[int, typer.Argument(help="The snapshot's id.", metavar="ID")]
 Subject = Annotated[str, typer.Argument(help="A snapshot's id, or an address: all its captures.", metavar="ID|URL")]
@@ -158,12 +154,8 @@ def _say(done: Withdrawn, what: str, *, as_json: bool) -> None:
 
 _SHOWN_WORDS = 20
 
-page = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Pages whose body is not kept: find them by keyword, show one. Example: holdfast page search vaccine",
+page = command_group(
+    "Pages whose body is not kept: find them by keyword, show one. Example: holdfast page search vaccine"
 )
 
 

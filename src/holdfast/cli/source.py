@@ -11,7 +11,7 @@ import typer
 from holdfast import config
 from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.cli.formatting import counted, fields, table, text
-from holdfast.cli.parameters import AsJson, Home, leaves, read_assignments
+from holdfast.cli.parameters import AsJson, Home, command_group, leaves, read_assignments
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
@@ -46,12 +46,8 @@ def seed_sources(json: AsJson = False, home: Home = None) -> None:
         print("\n".join(f"  {one}" for one in told))
 
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Sources: what is kept, and how. Example: holdfast source create ex --seed https://example.org/",
+app_command = command_group(
+    "Sources: what is kept, and how. Example: holdfast source create ex --seed https://example.org/"
 )
 app_command.command(name="seed")(seed_sources)
 

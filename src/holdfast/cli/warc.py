@@ -7,7 +7,6 @@ import json as jsonlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from json import dumps
@@ -15,14 +14,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from sqlalchemy.orm import Session
 
 from holdfast import config
 from holdfast.cli.execution_selector import OfExecution, OfJob, find_executions
 from holdfast.cli.formatting import counted, size, table, text
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
+from holdfast.cli.progress import byte_bar
 from holdfast.db.models import WarcFile
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index import queries
@@ -33,13 +31,7 @@ from holdfast.warc.rewrite import packed_record, record_pieces
 from holdfast.warc.verify import RecordProblem, verify_file
 from holdfast.wiring.archive import open_archive
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="List WARC files; take a record out of one. Example: holdfast warc list",
-)
+app_command = command_group("List WARC files; take a record out of one. Example: holdfast warc list")
 _RECENT = 20
 
 
@@ -201,7 +193,8 @@ def verify(
     _manifest.cache_clear()
     targets = list(_targets(paths))
     checked: list[Checked] = []
-    with _progress(sum(path.stat().st_size for path, _ in targets if path.is_file())) as advance:
+    total = sum(path.stat().st_size for path, _ in targets if path.is_file())
+    with byte_bar("verifying", total, is_shown=total >= _LONG_BYTES) as advance:
         for path, is_named in targets:
             result = _check(path, is_named, advance)
             checked.append(result)
@@ -268,16 +261,6 @@ def _check(path: Path, is_named: bool, advance: Callable[[int], None]) -> Checke
 
 def _bad(path: Path, state: str, kind: str, detail: str) -> Checked:
     return Checked(path=path, state=state, problem_count=1, problems=(RecordProblem(0, kind, detail),))
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal how far a long check got; yield what is to be told of every byte that was looked at."""
-    columns = (TextColumn("verifying"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    shown = total >= _LONG_BYTES and sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as progress:
-        task = progress.add_task("verifying", total=total)
-        yield lambda count: progress.advance(task, count)
 
 
 def _print(result: Checked) -> None:
