@@ -318,6 +318,7 @@ def _say(line: str, *, err: bool = False) -> None:
 
 
 def print_imported(one: ImportedFile) -> None:
+    """Print what came of one file: what failed or was wrong goes to standard error."""
     name = one.origin.rpartition("/")[2]
     if one.error is not None:
         _say(f"failed    {name}: {one.error}", err=True)
