@@ -167,10 +167,10 @@ def _source_id(database: Database, code: str | None) -> int | None:
         return None if code is None else find_source(session, code).id
 
 
-def _say(told: dict[str, Any], sentence: str, *, json: bool, dry: bool = False) -> None:
+def _print_result(content: dict[str, Any], sentence: str, *, json: bool, dry: bool = False) -> None:
     if sys.stderr.isatty() and not json:
         print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-    print(jsonlib.dumps(told) if json else sentence)
+    print(jsonlib.dumps(content) if json else sentence)
     if dry and not json:
         print(_DRY)
 
@@ -185,11 +185,11 @@ def rebuild_pages(source: OneSource = None, apply: Apply = False, json: AsJson =
         found = rebuild_groups(
             runtime.raw_db, source_id=_source_id(database, source), apply=apply, seen=_counter("groups", quiet=json)
         )
-    told = {"groups": found.looked, "wrong": found.wrong, "empty": found.empty, "applied": apply}
+    content = {"groups": found.looked, "wrong": found.wrong, "empty": found.empty, "applied": apply}
     sentence = (
         f"{counted(found.looked, 'group')}, {found.wrong:,} {'were' if apply else 'are'} wrong, {found.empty:,} empty"
     )
-    _say(told, sentence, json=json, dry=bool(found.wrong) and not apply)
+    _print_result(content, sentence, json=json, dry=bool(found.wrong) and not apply)
 
 
 @app_command.command(name="backfill-groups")
@@ -210,7 +210,7 @@ def backfill_groups(source: OneSource = None, apply: Apply = False, json: AsJson
         if apply and count:
             take_in(settings, runtime.clock)
     sentence = f"{counted(count, 'page')} {'had' if apply else 'with'} no group"
-    _say({"pages": count, "applied": apply}, sentence, json=json, dry=bool(count) and not apply)
+    _print_result({"pages": count, "applied": apply}, sentence, json=json, dry=bool(count) and not apply)
 
 
 @app_command.command(name="dedupe")
@@ -226,8 +226,8 @@ def dedupe_snapshots(
     sentence = (
         f"{meant.told()}: {counted(done.looked, 'capture')}, {done.changed:,} {'settled' if apply else 'to settle'}"
     )
-    told = {**meant.facts(), "captures": done.looked, "changed": done.changed, "applied": apply}
-    _say(told, sentence, json=json, dry=bool(done.changed) and not apply)
+    content = {**meant.facts(), "captures": done.looked, "changed": done.changed, "applied": apply}
+    _print_result(content, sentence, json=json, dry=bool(done.changed) and not apply)
 
 
 def _each(
@@ -263,8 +263,8 @@ def restore_duplicates(
     """
     meant, done = _each(restore, (job_id, execution), "duplicates", apply=apply, json=json, home=home)
     sentence = f"{meant.told()}: {counted(done.looked, 'duplicate')}" + (", restored" if apply else "")
-    told = {**meant.facts(), "duplicates": done.looked, "restored": done.changed, "applied": apply}
-    _say(told, sentence, json=json, dry=bool(done.looked) and not apply)
+    content = {**meant.facts(), "duplicates": done.looked, "restored": done.changed, "applied": apply}
+    _print_result(content, sentence, json=json, dry=bool(done.looked) and not apply)
 
 
 @app_command.command(name="refresh-metadata")
@@ -300,7 +300,7 @@ def refresh_metadata(
         take_in(settings, runtime.clock)
     failed = [one for one in done if one.error]
     changed = sum(one.changed for one in done)
-    _say(
+    _print_result(
         {**meant.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": len(failed)},
         f"{meant.told()}: {counted(len(done), 'file')} read, {len(failed)} failed, "
         f"{counted(changed, 'snapshot')} changed",
@@ -342,7 +342,7 @@ def backfill_outlinks(
         done = [reader.backfill(execution_id=one, seen=_counter("pages", quiet=json)) for one in meant.each()]
     pages, links = sum(one.pages for one in done), sum(one.links for one in done)
     failed = {str(key): why for one in done for key, why in one.failed.items()}
-    _say(
+    _print_result(
         {**meant.facts(), "pages": pages, "links": links, "failed": failed},
         f"{meant.told()}: {counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable",
         json=json,
@@ -372,7 +372,7 @@ def check_replay(
         found = check_execution(
             database, settings.home, meant.only, sample=sample, seen=_counter("captures", quiet=json)
         )
-    _say({"job": meant.job_id, **_replay_object(found)}, _replay_text(found, meant.told()), json=json)
+    _print_result({"job": meant.job_id, **_replay_object(found)}, _replay_text(found, meant.told()), json=json)
     if not found.is_whole:
         raise typer.Exit(1)
 

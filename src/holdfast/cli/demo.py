@@ -79,8 +79,8 @@ def _show(runtime: Runtime, execution_id: int, folder: Path) -> None:
     print("\nevery address that was met, and what came of it:")
     for row in account(runtime.raw_db, execution_id):
         outcome = row.outcome.value if row.outcome else "open"
-        said = row.title or row.redirected_to or row.message or row.media_type or ""
-        print(f"  {outcome:<14}  {row.reason or '':<16}  {row.url}  {one_line(said[:60])}")
+        note = row.title or row.redirected_to or row.message or row.media_type or ""
+        print(f"  {outcome:<14}  {row.reason or '':<16}  {row.url}  {one_line(note[:60])}")
     for path in sorted(folder.glob("*.warc.gz")):
         report = verify_file(path)
         verdict = "sound" if report.ok else f"{report.problem_count} problems"

@@ -46,7 +46,7 @@ class Display:
             # Loaded by name: rich costs a tenth of a second that a crawl without a terminal need not pay.
             self._table = importlib.import_module("holdfast.cli.progress").LiveTable(plan)
         self._rate = Rate()
-        self._said_at = -_LINE_S
+        self._printed_at = -_LINE_S
 
     def running(self) -> AbstractContextManager[Any]:
         """Hold the screen while the crawl runs."""
@@ -59,8 +59,8 @@ class Display:
         if self._table is not None:
             self._table.update(status, rate)
         # In a log of systemd or cron a line every five seconds is enough.
-        elif not self._quiet and now - self._said_at >= _LINE_S:
-            self._said_at = now
+        elif not self._quiet and now - self._printed_at >= _LINE_S:
+            self._printed_at = now
             print(line(status, rate), file=sys.stderr, flush=True)
 
 
@@ -82,5 +82,5 @@ def followed(settings: Settings) -> Iterator[list[dict[str, Any]]]:
         follower.terminate()
         # A second pass: the last files are sealed after the follower was told to end.
         for process in (follower, indexing(settings)):
-            said, _ = process.communicate()
-            files += jsonlib.loads(said or b'{"files": []}')["files"]
+            output, _ = process.communicate()
+            files += jsonlib.loads(output or b'{"files": []}')["files"]

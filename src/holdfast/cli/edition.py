@@ -75,8 +75,8 @@ def schedule(
     Example: holdfast edition schedule --year 2027 --apply
     """
     with _open(home) as jobs:
-        wish = CampaignRequest(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).schedule(wish)
+        request = CampaignRequest(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
+        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).schedule(request)
     _show_plan(plan, json=json, wanted=apply)
 
 
@@ -127,8 +127,8 @@ def salvage(
     Example: holdfast edition salvage --year 2026 --apply --report
     """
     with _open(home) as jobs:
-        wish = CampaignRequest(year=year, sources=_codes(sources), apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(wish)
+        request = CampaignRequest(year=year, sources=_codes(sources), apply=apply)
+        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(request)
         if report and plan.applied:
             # After the plan is committed: a report reads the rows of its shards.
             for code in in_order(entry.source for entry in plan.made):
@@ -153,10 +153,10 @@ def plan(
     Example: holdfast edition plan --year 2026 --sources hc --apply
     """
     with _open(home) as jobs:
-        wish = CampaignRequest(
+        request = CampaignRequest(
             year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply, url_cap=shard_target_url_cap
         )
-        planned = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(wish)
+        planned = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(request)
     _show_plan(planned, json=json, wanted=apply)
 
 
@@ -172,8 +172,8 @@ def report(year: Year, sources: Sources = None, apply: Apply = False, json: AsJs
             every = [source.code for _, source in queries.listed(session, year=year, limit=100_000)[0]]
         written = [_write_report(jobs, code, year, apply=apply) for code in in_order(_codes(sources) or every)]
     if json:
-        told = {"year": year, "applied": apply, "reports": [one.content for one in written]}
-        print(jsonlib.dumps(told, ensure_ascii=False))
+        content = {"year": year, "applied": apply, "reports": [one.content for one in written]}
+        print(jsonlib.dumps(content, ensure_ascii=False))
         return
     for one in written:
         _print_report(one, applied=apply)
@@ -277,7 +277,7 @@ def verify(
             jobs.database, jobs.settings.home, edition.id, quick=quick, on_file=lambda path: line.say(f"reading {path}")
         )
         line.clear()
-    told = {
+    content = {
         "holds": found.holds,
         "digest_matches": found.digest_matches,
         "listed": found.listed,
@@ -289,9 +289,9 @@ def verify(
         "files_damaged": found.files_damaged,
     }
     if json:
-        print(jsonlib.dumps({**told, "examples": found.examples}))
+        print(jsonlib.dumps({**content, "examples": found.examples}))
     else:
-        print(fields([(name.replace("_", " "), value) for name, value in told.items()]))
+        print(fields([(name.replace("_", " "), value) for name, value in content.items()]))
         for example in found.examples:
             print(f"  {text(example)}")
     # For scripts: an archive that lost something must not look like success.

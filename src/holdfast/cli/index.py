@@ -116,8 +116,8 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
         typer.echo(f"warning: {plain(problem)}", err=True)
     if not apply:
         if as_json:
-            told = {"known": found.known, "lost": len(found.lost), "problems": found.problems, "applied": False}
-            print(jsonlib.dumps(told))
+            content = {"known": found.known, "lost": len(found.lost), "problems": found.problems, "applied": False}
+            print(jsonlib.dumps(content))
         else:
             typer.echo(
                 f"{found.known:,} files have their rows, {len(found.lost):,} lost theirs and would get them back"
@@ -142,7 +142,7 @@ def _run(
 ) -> tuple[list[Indexed], bool]:
     line = ProgressLine(runtime.clock, quiet=quiet)
     done: list[Indexed] = []
-    told, home = 0, runtime.settings.home
+    concluded, home = 0, runtime.settings.home
     with open_indexer(runtime.raw_db, runtime.clock, home, on_progress=line.progress) as indexer, stoppable(indexer):
         try:
             while True:
@@ -150,11 +150,11 @@ def _run(
                     done.append(one)
                     line.clear()
                     if not quiet:
-                        told_of = f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"
-                        typer.echo(lines(told_of), err=bool(one.error))
+                        shown = f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"
+                        typer.echo(lines(shown), err=bool(one.error))
                 # After each round, not at the end: with --follow there may be none.
-                _conclude(runtime, done[told:])
-                told = len(done)
+                _conclude(runtime, done[concluded:])
+                concluded = len(done)
                 if search:
                     take_in(runtime.settings, runtime.clock)
                 if not follow or not _wait(indexer):
@@ -336,8 +336,8 @@ def print_imported(one: ImportedFile) -> None:
     if one.damaged > _SHOWN_DAMAGE:
         _say(f"  and {one.damaged - _SHOWN_DAMAGE:,} more; --json lists them", err=True)
     if one.indexed is not None:
-        told = {damage.kind for damage in one.damage}
-        for line in warning_lines(one.indexed, leaving_out=told):
+        content = {damage.kind for damage in one.damage}
+        for line in warning_lines(one.indexed, leaving_out=content):
             _say(line, err=True)
 
 

@@ -68,7 +68,7 @@ def list_all(
         # A code that no source has is an error, not an empty list.
         source_id = find_source(session, source).id if source is not None else None
         if scheduled:
-            wish = JobFilter(
+            wanted = JobFilter(
                 states=tuple(state or ()),
                 source_id=source_id,
                 kind=kind,
@@ -77,12 +77,12 @@ def list_all(
                 limit=limit,
                 offset=offset,
             )
-            rows, total = list_jobs(session, wish)
+            rows, total = list_jobs(session, wanted)
         else:
             rows, total = list_admin_jobs(session, AdminFilter(source, status, limit, offset))
     if json:
-        told = {"jobs": [job_object(row) for row in rows], "total": total, "limit": limit, "offset": offset}
-        print(jsonlib.dumps(told, ensure_ascii=False))
+        content = {"jobs": [job_object(row) for row in rows], "total": total, "limit": limit, "offset": offset}
+        print(jsonlib.dumps(content, ensure_ascii=False))
         return
     if rows:
         _print_list(rows, total, offset)

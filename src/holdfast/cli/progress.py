@@ -94,7 +94,7 @@ class ProgressLine:
         self._console = Console(stderr=True, highlight=False)
         self._is_live = self._console.is_terminal and not quiet
         # What ends within five seconds says nothing where there is no terminal.
-        self._said_at = clock.monotonic() if not self._is_live else -_LINE_S
+        self._printed_at = clock.monotonic() if not self._is_live else -_LINE_S
         # What stands in front: file n of m.
         self.before = ""
 
@@ -115,9 +115,9 @@ class ProgressLine:
     def say(self, text: str) -> None:
         """Show a line if one is due."""
         now = self._clock.monotonic()
-        if self._quiet or now - self._said_at < (_LIVE_S if self._is_live else _LINE_S):
+        if self._quiet or now - self._printed_at < (_LIVE_S if self._is_live else _LINE_S):
             return
-        self._said_at = now
+        self._printed_at = now
         line = plain(f"{self.before}{text}")
         if self._is_live:
             # Cut one short of the width: a full line wraps, and the next \r would leave its first half behind.

@@ -89,8 +89,8 @@ def _live(url: Url, state: RobotsState, agent: str) -> dict[str, Any]:
     if verdict is robots_state.RobotsVerdict.RULES:
         return {**_answer(url, rules_of(state, agent)), "status": state.status}
     if state.answer is RobotsAnswer.UNREACHABLE:
-        said = "does not answer" if state.status is None else f"answers {state.status}"
-        print(f"holdfast: {url.origin}/robots.txt {said}: nothing may be asked there now", file=sys.stderr)
+        problem = "does not answer" if state.status is None else f"answers {state.status}"
+        print(f"holdfast: {url.origin}/robots.txt {problem}: nothing may be asked there now", file=sys.stderr)
     allowed = verdict is robots_state.RobotsVerdict.ALLOW
     return {
         "url": url.fetch,

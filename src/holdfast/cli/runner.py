@@ -19,7 +19,7 @@ from holdfast.errors import READ_ONLY, HoldfastError
 Built = TyperCommand | TyperGroup
 # What shells say of a program that Ctrl-C ended.
 INTERRUPTED = 130
-_TOLD = 300
+_MESSAGE_CHARS = 300
 _LARGEST = 2**63 - 1
 _MANY = 1_000_000
 EXIT_CODES = "Exit: 0 done, 1 refused, not found or failed, 2 arguments that do not parse."
@@ -42,9 +42,9 @@ def run(
     except Exception as exc:
         if os.environ.get("HOLDFAST_LOG_LEVEL", "").lower() == "debug":
             raise
-        told = f"{type(exc).__name__}: {' '.join(str(exc).split())[:_TOLD]}"
+        message = f"{type(exc).__name__}: {' '.join(str(exc).split())[:_MESSAGE_CHARS]}"
         print(
-            f"holdfast: a fault of this program, please report it: {told}; HOLDFAST_LOG_LEVEL=debug shows where",
+            f"holdfast: a fault of this program, please report it: {message}; HOLDFAST_LOG_LEVEL=debug shows where",
             file=sys.stderr,
         )
         sys.exit(1)

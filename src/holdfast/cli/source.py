@@ -41,9 +41,9 @@ def seed_sources(json: AsJson = False, home: Home = None) -> None:
         print(jsonlib.dumps({"added": added, "there": there, "unconfirmed": unconfirmed}))
         return
     print(f"added: {', '.join(added) or 'none'}; there already: {', '.join(there) or 'none'}")
-    for code, told in unconfirmed.items():
+    for code, notes in unconfirmed.items():
         print(f"{code}: look at it before a campaign (holdfast source show {code}); not confirmed:")
-        print("\n".join(f"  {one}" for one in told))
+        print("\n".join(f"  {one}" for one in notes))
 
 
 app_command = command_group(
@@ -216,8 +216,8 @@ def take_in(
             )
         )
         return
-    told = [("created", done.created), ("updated", done.updated), ("unchanged", done.unchanged)]
-    print("\n".join(f"{word}: {', '.join(codes)}" for word, codes in told if codes) or "no sources in this file")
+    notes = [("created", done.created), ("updated", done.updated), ("unchanged", done.unchanged)]
+    print("\n".join(f"{word}: {', '.join(codes)}" for word, codes in notes if codes) or "no sources in this file")
     if dry_run:
         print("nothing was written; leave out --dry-run to do so")
 
@@ -261,8 +261,8 @@ def validate(file: SourceFile, json: AsJson = False, home: Home = None) -> None:
         return
     verb = "is" if len(specs) == 1 else "are"
     print(f"{counted(len(specs), 'source')} {verb} valid: {', '.join(spec.code for spec in specs)}")
-    for code, told in warnings.items():
-        for warning in told:
+    for code, notes in warnings.items():
+        for warning in notes:
             print(f"{code}: warning: {text(warning)}")
 
 

@@ -131,8 +131,8 @@ def uncapped(config: SourceConfig, seeds: Iterable[str], host: Host) -> Uncapped
     if config.quota_bytes is not None:
         notes.append(f"quota_bytes {config.quota_bytes} stays: what is beyond it will be told as over_limit")
     if config.backend == "zimit":
-        overrides["zimit"], told = _resilient(config, host)
-        notes += told
+        overrides["zimit"], raised = _resilient(config, host)
+        notes += raised
     return Uncapped(overrides, tuple(notes))
 
 

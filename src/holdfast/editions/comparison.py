@@ -168,8 +168,8 @@ def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: P
         if line.startswith(b"0\x00"):
             yield line[2:]
             continue
-        _, body, is_new, told = line.split(b"\x00", 3)
-        yield from pairing.take(body, told, is_new=is_new == b"1")
+        _, body, is_new, rest = line.split(b"\x00", 3)
+        yield from pairing.take(body, rest, is_new=is_new == b"1")
     yield from pairing.end()
 
 
@@ -261,10 +261,10 @@ def _line(kind: str, before: KeptPage | None, now: KeptPage | None) -> bytes:
     shown = now if now is not None and now.held is not None and now.held.is_ok else before or now
     assert shown is not None
     url = None if kind == WITHDRAWN or shown.held is None else shown.held.url
-    told = Difference(str(kind), url, None, before.id if before else None, now.id if now else None)
+    difference = Difference(str(kind), url, None, before.id if before else None, now.id if now else None)
     # What is withdrawn stands at the end: its place must not tell its address.
     key, page = (b"~", b"") if kind == WITHDRAWN else shown.place
-    return b"%d\x00%b\x00%b\x00%b\n" % (kind == WITHDRAWN, key, page, json.dumps(told).encode())
+    return b"%d\x00%b\x00%b\x00%b\n" % (kind == WITHDRAWN, key, page, json.dumps(difference).encode())
 
 
 def counted(differences: Iterable[Difference], counts: Counter[str]) -> Iterator[Difference]:
@@ -332,8 +332,8 @@ def _write_pages(made: EditionDraft, stem: str, differences: Iterable[Difference
     with made.sheet(f"{stem}.jsonl") as lines, made.sheet(f"{stem}.csv") as table:
         table.write(csv_line(Difference._fields))
         for difference in differences:
-            told = {name: value for name, value in difference._asdict().items() if value is not None}
-            lines.line(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            fields = {name: value for name, value in difference._asdict().items() if value is not None}
+            lines.line(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
             table.line(csv_line(difference))
         return lines.close(), table.close()
 

@@ -97,13 +97,13 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
         seeds=len(meant),
     )
     outcomes = {shard["jobId"]: shard["outcomes"] for shard in measured["shards"]}
-    standing = ready.as_object()
+    readiness = ready.as_object()
     return {
         # Twice: first for the order of the file, then again over what an older report says of itself.
         **{name: measured[name] for name in _HEAD},
-        **standing,
+        **readiness,
         **measured,
-        **standing,
+        **readiness,
         "counts": counts,
         # The whole list is in the ledger; a source with 10,000 seeds must not make the report unreadable.
         "missing_seeds": [seed._asdict() for seed in seeds[:_SEEDS_SHOWN]],
@@ -257,8 +257,8 @@ def report_text(content: Mapping[str, Any]) -> str:
 
 def _ended(shard: Mapping[str, Any]) -> str:
     """Return how the last run of a shard ended, with what it fell short of."""
-    told = ", ".join(f"{word} {count}" for word, count in (shard.get("shortfalls") or {}).items())
-    return f"{shard.get('ended') or ''} ({told})" if told else str(shard.get("ended") or "")
+    shortfalls = ", ".join(f"{word} {count}" for word, count in (shard.get("shortfalls") or {}).items())
+    return f"{shard.get('ended') or ''} ({shortfalls})" if shortfalls else str(shard.get("ended") or "")
 
 
 def comparison_text(content: Mapping[str, Any]) -> str:

@@ -187,9 +187,9 @@ _UNFINISHED = ".new"
 
 
 def open_copy(
-    place: Path, path: Path, word: str, clear: Callable[[Path], Iterable[bytes]], *, most_bytes: int
+    place: Path, path: Path, version: str, clear: Callable[[Path], Iterable[bytes]], *, most_bytes: int
 ) -> BinaryIO:
-    """Return the copy of a file as `clear` makes it, open for reading; made anew if the file or `word` is another.
+    """Return the copy of a file as `clear` makes it, open for reading; made anew if the file or `version` is another.
 
     All copies beside `place` together take `most_bytes`, or what this one alone takes if that is more. CopyBusy while
     another process makes it; NoSpace; FileNotFoundError if the file is gone.
@@ -198,7 +198,7 @@ def open_copy(
         found = path.stat()
         # Named by the file's date and size and by the withdrawals in force: whatever changes, the old copy is not
         # found.
-        copy = place / f"{path.name}.{found.st_mtime_ns:x}-{found.st_size:x}-{word}"
+        copy = place / f"{path.name}.{found.st_mtime_ns:x}-{found.st_size:x}-{version}"
         try:
             opened = copy.open("rb")
         except FileNotFoundError:

@@ -253,7 +253,7 @@ def _shard(state: ShardState, executions: list[Execution], base: SourceConfig) -
     runs = tuple(_run(execution) for execution in executions)
     asked: tuple[str, ...] = tuple(dict.fromkeys(seed for run in runs for seed in run.seeds))
     own = tuple(str(seed) for seed in job.config.get("seeds") or ())
-    told = job.details.get("operator_acceptance") or {}
+    decision = job.details.get("operator_acceptance") or {}
     return Shard(
         job_id=job.id,
         name=job.name or f"job-{job.id}",
@@ -261,7 +261,7 @@ def _shard(state: ShardState, executions: list[Execution], base: SourceConfig) -
         kind=job.shard_kind or "full_site",
         status=state.status,
         acceptance=job.acceptance_state,
-        reason=told.get("reason"),
+        reason=decision.get("reason"),
         backend=config.backend,
         retries=job.current_retry_count,
         # A job that was taken in later names no seeds: those of its executions, else of its source.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import file_digest, sha256
+from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -169,7 +169,7 @@ def frozen_list(home: Path, edition: Edition) -> Path:
 
 
 def digest_of(path: Path) -> str:
-    """Return the digest of a list as citations name it."""
+    """Return the SHA-256 of a file, as citations of a list name it."""
     with path.open("rb") as file:
         return f"sha256:{file_digest(file, 'sha256').hexdigest()}"
 
@@ -204,7 +204,6 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 _SHOWN: Final = 20
 _COMPARED: Final = ("warc_record_id", "url", "captured_at", "payload_digest")
-_CHUNK: Final = 1 << 20
 
 # Called with the path of each file before it is read.
 OnFile = Callable[[str], None]
@@ -292,17 +291,9 @@ def _look_at(home: Path, found: Verified, row: SealedFileRow | None, *, quick: b
         return
     try:
         # The size first: it tells most damage without reading gigabytes.
-        damaged = path.stat().st_size != row.size or (not quick and _digest(path) != row.sha256)
+        damaged = path.stat().st_size != row.size or (not quick and digest_of(path) != f"sha256:{row.sha256}")
     except OSError as exc:
         damaged, name = True, f"{name} ({exc.strerror})"
     if damaged:
         found.files_damaged += 1
         found.note(f"{name} is not what was sealed; look at it with: holdfast verify-warcs")
-
-
-def _digest(path: Path) -> str:
-    hasher = sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            hasher.update(chunk)
-    return hasher.hexdigest()

@@ -96,16 +96,16 @@ def _read(path: Path, name: str) -> dict[str, Any]:
 
 def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
     """Return an edition's summary as the public may read it: seeds that were withdrawn are not named."""
-    told = edition.coverage_summary
-    seeds, missing = told.get("seeds", [])[:_SEEDS_SHOWN], told.get("missing_seeds", [])
+    summary = edition.coverage_summary
+    seeds, missing = summary.get("seeds", [])[:_SEEDS_SHOWN], summary.get("missing_seeds", [])
     gone = _among(session, [*seeds, *(one["url"] for one in missing)])
-    shown = {key: value for key, value in told.items() if key not in ("seeds", "gaps", "missing_seeds", "artifacts")}
+    shown = {key: value for key, value in summary.items() if key not in ("seeds", "gaps", "missing_seeds", "artifacts")}
     if seeds:
         shown["seeds"] = [_shown(url, gone) for url in seeds]
-    if "missing_seeds" in told:
+    if "missing_seeds" in summary:
         shown["missing_seeds"] = [_seed(seed, gone) for seed in missing]
-    if "artifacts" in told:
-        shown["artifacts"] = {name: value for name, value in told["artifacts"].items() if name == edition_files.CSV}
+    if "artifacts" in summary:
+        shown["artifacts"] = {name: value for name, value in summary["artifacts"].items() if name == edition_files.CSV}
     if edition.frozen_at is not None:
         shown["frozen"] = {
             "at": edition.frozen_at.isoformat(),
@@ -136,8 +136,8 @@ def _shown(url: str, gone: _Gone) -> str:
 
 
 def _seed(seed: dict[str, Any], gone: _Gone) -> dict[str, Any]:
-    told = {key: value for key, value in seed.items() if key not in ("shard_key", "job_id")}
-    return {**told, "url": _shown(seed["url"], gone)}
+    fields = {key: value for key, value in seed.items() if key not in ("shard_key", "job_id")}
+    return {**fields, "url": _shown(seed["url"], gone)}
 
 
 def _report(database: Database, content: dict[str, Any]) -> bytes:
@@ -174,13 +174,13 @@ def _long(
     """Return the chunks of a file; as it lies if nothing at all is withdrawn, else of a copy that was cleared."""
     with database.read() as session:
         # Mostly nothing is withdrawn in an archive, and the file is sent as it lies.
-        word = withdrawals_word(session) if is_any_withdrawn(session) else None
+        version = withdrawals_word(session) if is_any_withdrawn(session) else None
     try:
-        if word is None:
+        if version is None:
             file: BinaryIO = path.open("rb")
         else:
             file = open_copy(
-                copies.place, path, word, lambda found: clear(database, found), most_bytes=copies.most_bytes
+                copies.place, path, version, lambda found: clear(database, found), most_bytes=copies.most_bytes
             )
     except FileNotFoundError as exc:
         raise ArtefactNotFound(f"{path.name} is gone; the operator of this archive can write it again") from exc
@@ -242,8 +242,8 @@ def _lines(database: Database, path: Path) -> Iterator[bytes]:
             gone = _among(session, [str(row.get("url") or "") for row in rows], [row["snapshot_id"] for row in rows])
         for row in rows:
             hidden = row["snapshot_id"] in gone.snapshots or row.get("url") in gone.addresses
-            told = {"snapshot_id": row["snapshot_id"], "withdrawn": True} if hidden else row
-            yield json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+            shown = {"snapshot_id": row["snapshot_id"], "withdrawn": True} if hidden else row
+            yield json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def _whole(file: BinaryIO) -> Iterator[bytes]:

@@ -97,15 +97,15 @@ def record_report(
     row.capture_manifest_path = f"{folder}/{edition_files.MANIFEST}"
     row.coverage_report_json_path = f"{folder}/{edition_files.REPORT_JSON}"
     row.coverage_report_md_path = f"{folder}/{edition_files.REPORT_MD}"
-    _stand(row, content)
+    _write_readiness(row, content)
     mark_shards(session, view, now=now)
 
 
-def record_standing(session: Session, view: EditionView, content: dict[str, Any], *, now: datetime) -> None:
+def record_readiness(session: Session, view: EditionView, content: dict[str, Any], *, now: datetime) -> None:
     """Bring an edition's row up to what is decided about its shards; what was measured stays."""
     row = queries.locked(session, view.edition.id)
     row.coverage_summary = {**row.coverage_summary, "missing_seeds": content["missing_seeds"][:SHOWN]}
-    _stand(row, content)
+    _write_readiness(row, content)
     mark_shards(session, view, now=now)
 
 
@@ -113,7 +113,7 @@ def record_plan(session: Session, view: EditionView, *, now: datetime) -> None:
     """Bring the status of an edition whose measure is not known up to its shards; a report is to be written."""
     row = queries.locked(session, view.edition.id)
     ready = judge([shard.state for shard in view.shards], captured=row.captured_url_count, missing_seeds=None)
-    _stand(row, {**ready.as_object(), "counts": shard_counts(view.shards)})
+    _write_readiness(row, {**ready.as_object(), "counts": shard_counts(view.shards)})
     mark_shards(session, view, now=now)
 
 
@@ -123,7 +123,7 @@ def forget_report(session: Session, view: EditionView, *, now: datetime) -> None
     record_plan(session, view, now=now)
 
 
-def _stand(row: Edition, content: dict[str, Any]) -> None:
+def _write_readiness(row: Edition, content: dict[str, Any]) -> None:
     counts = content["counts"]
     row.status, row.search_ready = content["status"], content["search_ready"]
     row.research_ready = content["research_ready"]
@@ -195,8 +195,8 @@ def write_report(
         with database.write() as session:
             # Shards may have been added or decided about meanwhile: the row says how the edition stands now.
             view = view_edition(session, edition_id)
-            standing = assess(view, content, tally.missing_seeds)
-            record_report(session, view, standing, summary(view, standing), now=now)
+            assessed = assess(view, content, tally.missing_seeds)
+            record_report(session, view, assessed, summary(view, assessed), now=now)
     return EditionReport(view, content, folder)
 
 
@@ -342,7 +342,7 @@ def _accept(
         if content is None:
             forget_report(session, view, now=now)
         else:
-            record_standing(session, view, content, now=now)
+            record_readiness(session, view, content, now=now)
         if not apply:
             session.flush()
             # Before the rollback, which would empty the objects that the dry run shows.

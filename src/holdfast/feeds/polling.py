@@ -120,19 +120,19 @@ def sort_items(
     news, seen = SortedItems(), 0
     oldest, latest = to_micros(now - max_age), to_micros(now + _AHEAD)
     for found, told_at in items:
-        told = None if told_at is None else to_micros(told_at)
+        item_date = None if told_at is None else to_micros(told_at)
         # Clocks of servers run ahead, and some feeds announce events; a day is taken for such a clock.
-        if told is not None and told > latest:
-            told = None
-        row = FeedItemRow(found.url_hash, found.url, told)
-        too_old = told is not None and told < oldest
+        if item_date is not None and item_date > latest:
+            item_date = None
+        row = FeedItemRow(found.url_hash, found.url, item_date)
+        too_old = item_date is not None and item_date < oldest
         if found.url_hash not in known:
             if not too_old:
                 news.fresh.append(row)
             continue
         seen += 1
         before = known[found.url_hash]
-        if told is not None and (before is None or told > before):
+        if item_date is not None and (before is None or item_date > before):
             (news.dated if before is None or too_old else news.moved).append(row)
     # A deployment that touches every file dates a whole sitemap anew: believed, it would crawl the site again.
     if len(news.moved) > _MANY and len(news.moved) > seen * _NEARLY_ALL:
@@ -188,7 +188,7 @@ class FeedPolling:
         # Feeds that sent us to another domain for now, by where: that answer is theirs.
         self._sent: dict[int, set[int]] = {}
 
-    def tell(self, visits: Iterable[Visit]) -> None:
+    def record_visits(self, visits: Iterable[Visit]) -> None:
         """Write what these visits mean for feeds, and enqueue what is new; called before the visits are settled."""
         changed = False
         for visit in visits:
@@ -333,14 +333,14 @@ class FeedPolling:
 
     def _succeeded(self, row: FeedRow, visit: Visit, listing: PolledListing | None) -> None:
         """Write down what a document names, then that it was polled; a 304 and the same bytes name nothing new."""
-        told, left = row, 0
+        updated, left = row, 0
         if listing is not None and visit.status is not None and 200 <= visit.status < 300:
             # A server without validators sends the same bytes at each poll: nothing of it is new.
             if visit.content_hash is None or visit.content_hash != row.content_hash:
                 left = self._record(row, listing)
                 self._follow(row, listing.children, depth=visit.attempt.depth + 1)
             # What was left out is read again: the next answer must be the whole document.
-            told = replace(
+            updated = replace(
                 row,
                 kind="feed" if listing.is_feed else "sitemap",
                 count=listing.named,
@@ -349,11 +349,11 @@ class FeedPolling:
                 last_modified=None if left else visit.last_modified,
             )
         judged = after_backlog if left else after_success
-        health = judged(now=visit.finished_at, interval=self._interval(told))
+        health = judged(now=visit.finished_at, interval=self._interval(updated))
         error = f"{left:,} of its items are left until fewer wait; see HOLDFAST_FEEDS_WAITING" if left else None
         with self._raw_db.write() as tx:
             polled_at = to_micros(visit.finished_at)
-            polling_queries.write_poll(tx, replace(told, last_polled_at=polled_at, health=health), error=error)
+            polling_queries.write_poll(tx, replace(updated, last_polled_at=polled_at, health=health), error=error)
             # Only a permanent redirect (301, 308) moves a feed; a temporary one leaves it where it is.
             target = _moved_to(visit)
             if target is not None:

@@ -187,12 +187,12 @@ def _asks_without_leases(crawl: tuple[dict[str, Any], dict[str, Any]]) -> bool:
 
 def _is_due(feed: Feed, settings: FeedSettings, *, now: datetime, soon: datetime) -> bool:
     """Return whether a feed's turn has come, or nearly: also by an interval that has become shorter since."""
-    told = feed.next_poll_at or feed.created_at
+    due_at = feed.next_poll_at or feed.created_at
     if _must_wait(feed, settings):
-        return told <= now
+        return due_at <= now
     # An operator may have made the interval shorter since the turn was written.
     usual = (feed.last_polled_at or feed.created_at) + interval_of(feed.origin, settings)
-    return min(told, usual) <= soon
+    return min(due_at, usual) <= soon
 
 
 def recover_items(database: Database, *, job_id: int, source_id: int) -> int:

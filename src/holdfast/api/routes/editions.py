@@ -59,10 +59,10 @@ def annual_edition(session: SessionDep, id: EditionId) -> AdminEditionDetail:
 
 
 @admin_router.post("/jobs/{job_id}/accept-gap", responses=answers(403, 404, 409, 422, 503))
-def accept_shard_gap(archive: ArchiveDep, hand: HandDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
+def accept_shard_gap(archive: ArchiveDep, admin: HandDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
     """Accept what a shard did not bring: it no longer blocks its edition, and the report says why, and who said so."""
     # The audit log and the report name the operator behind the request, not the server.
-    with acting(hand.actor):
+    with acting(admin.actor):
         return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
 
 

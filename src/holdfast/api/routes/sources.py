@@ -226,13 +226,13 @@ def _shape(source: Source) -> dict[str, Any]:
 
 
 @admin_router.post("/api/v1/sources", status_code=201, responses=_CHANGED)
-def create_source(hand: HandDep, form: SourceForm) -> ManagedSource:
+def create_source(admin: HandDep, form: SourceForm) -> ManagedSource:
     """Add a source; the field that is wrong is named, and then nothing is written."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = registry.create(
-            session, hand.job_service.clock, registry.read_spec(form.model_dump(exclude_none=True))
+            session, admin.job_service.clock, registry.read_spec(form.model_dump(exclude_none=True))
         )
-        hand.job_service.check(registry.config_of(source))
+        admin.job_service.check(registry.config_of(source))
         return ManagedSource(**_shape(source))
 
 
@@ -270,12 +270,12 @@ def read_file(sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: D
 @admin_router.post("/api/v1/sources/import", responses=_CHANGED, openapi_extra=_FILE)
 def import_sources(
     specs: Annotated[list[registry.SourceSpec], Depends(read_file)],
-    hand: HandDep,  # after the file: a long one is read while others write
+    admin: HandDep,  # after the file: a long one is read while others write
     dry_run: Annotated[bool, Query(description="Say what would change, and change nothing.")] = False,
 ) -> ImportedShown:
     """Create and update sources from YAML, TOML or JSON: all of them, or none if one is wrong (it is named)."""
-    with hand.write() as session:
-        done = take_in_sources(session, hand.job_service.clock, hand.job_service.board, specs, apply=not dry_run)
+    with admin.write() as session:
+        done = take_in_sources(session, admin.job_service.clock, admin.job_service.board, specs, apply=not dry_run)
     return ImportedShown(
         created=list(done.created), updated=list(done.updated), unchanged=list(done.unchanged), dry_run=dry_run
     )
@@ -305,21 +305,21 @@ def _managed_source(session: Session, source_id: int) -> Source:
 
 
 @admin_router.put("/api/v1/sources/{id}", responses=_CHANGED)
-def write_source(hand: HandDep, id: SourceId, form: SourceForm) -> ManagedSource:
+def write_source(admin: HandDep, id: SourceId, form: SourceForm) -> ManagedSource:
     """Write a source anew: what is left out has its default again. Its code stays."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = _managed_source(session, id)
         _demand_code(source, form.code)
         # The code in the address counts; a form may leave it out.
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
-        replace_source(session, hand.job_service.clock, hand.job_service.board, registry.read_spec(entry))
-        return _checked(hand, source)
+        replace_source(session, admin.job_service.clock, admin.job_service.board, registry.read_spec(entry))
+        return _checked(admin, source)
 
 
 @admin_router.patch("/api/v1/sources/{id}", responses=_CHANGED)
-def edit_source(hand: HandDep, id: SourceId, form: SourceChanges) -> ManagedSource:
+def edit_source(admin: HandDep, id: SourceId, form: SourceChanges) -> ManagedSource:
     """Change the named fields of a source, below `config` too; null means the default again."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = _managed_source(session, id)
         _demand_code(source, form.code)
         changes = form.model_dump(include=form.model_fields_set - {"code", "enabled"})
@@ -327,10 +327,10 @@ def edit_source(hand: HandDep, id: SourceId, form: SourceChanges) -> ManagedSour
         if changes.get("config", {}) is None:
             raise SourceRefused("config", "write the fields that are to change")
         if changes:
-            registry.edit(session, hand.job_service.clock, source.code, changes)
+            registry.edit(session, admin.job_service.clock, source.code, changes)
         if form.enabled is not None and form.enabled != source.enabled:
-            _switch(hand, session, source, enabled=form.enabled)
-        return _checked(hand, source)
+            _switch(admin, session, source, enabled=form.enabled)
+        return _checked(admin, source)
 
 
 def _demand_code(source: Source, code: str | None) -> None:
@@ -338,36 +338,36 @@ def _demand_code(source: Source, code: str | None) -> None:
         raise SourceRefused("code", f"it is {source.code!r} for ever; make another source instead")
 
 
-def _checked(hand: AdminWrite, source: Source) -> ManagedSource:
-    hand.job_service.check(registry.config_of(source))
+def _checked(admin: AdminWrite, source: Source) -> ManagedSource:
+    admin.job_service.check(registry.config_of(source))
     return ManagedSource(**_shape(source))
 
 
-def _switch(hand: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
+def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
     if enabled:
-        return enable_source(session, hand.job_service.clock, hand.job_service.board, source.code)
-    return disable_source(session, hand.job_service.clock, source.code)
+        return enable_source(session, admin.job_service.clock, admin.job_service.board, source.code)
+    return disable_source(session, admin.job_service.clock, source.code)
 
 
 @admin_router.post("/api/v1/sources/{id}/enable", responses=_CHANGED)
-def enable(hand: HandDep, id: SourceId) -> SwitchedSource:
+def enable(admin: HandDep, id: SourceId) -> SwitchedSource:
     """Enable a source; the jobs that its absence had paused go on, in the emptiest slots."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = _managed_source(session, id)
-        return SwitchedSource(jobs=_switch(hand, session, source, enabled=True), **_shape(source))
+        return SwitchedSource(jobs=_switch(admin, session, source, enabled=True), **_shape(source))
 
 
 @admin_router.post("/api/v1/sources/{id}/disable", responses=_CHANGED)
-def disable(hand: HandDep, id: SourceId) -> SwitchedSource:
+def disable(admin: HandDep, id: SourceId) -> SwitchedSource:
     """Disable a source: what is scheduled is paused, what runs goes on to its end."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = _managed_source(session, id)
-        return SwitchedSource(jobs=_switch(hand, session, source, enabled=False), **_shape(source))
+        return SwitchedSource(jobs=_switch(admin, session, source, enabled=False), **_shape(source))
 
 
 @admin_router.delete("/api/v1/sources/{id}", responses=_CHANGED)
-def delete_source(hand: HandDep, id: SourceId) -> Message:
+def delete_source(admin: HandDep, id: SourceId) -> Message:
     """Remove a source that nothing belongs to. One with captures, editions, jobs or feeds stays: disable it instead."""
-    with hand.write() as session:
-        registry.delete(session, hand.job_service.clock, _managed_source(session, id).code)
+    with admin.write() as session:
+        registry.delete(session, admin.job_service.clock, _managed_source(session, id).code)
     return Message(message="Source deleted")
