@@ -298,17 +298,8 @@ def read_file(file: Path) -> list[Any]:
 
 def as_object(row: Source) -> dict[str, Any]:
     """Return a source for `--json`, with the configuration that is kept."""
-    return {
-        "id": row.id,
-        "code": row.code,
-        "name": row.name,
-        "base_url": row.base_url,
-        "description": row.description,
-        "enabled": row.enabled,
-        "config": row.config,
-        "created_at": row.created_at.isoformat(),
-        "updated_at": row.updated_at.isoformat(),
-    }
+    moments = {"created_at": row.created_at.isoformat(), "updated_at": row.updated_at.isoformat()}
+    return {**registry.source_object(row), **moments}
 
 
 def _fields(seeds: list[str] | None, sets: list[str] | None) -> dict[str, Any]:

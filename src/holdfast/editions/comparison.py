@@ -14,7 +14,7 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.editions import edition_files, queries
 from holdfast.editions.composition import comparison_text
-from holdfast.editions.edition_files import LEDGER, EditionDraft, WrittenFile, csv_line, edition_folder
+from holdfast.editions.edition_files import LEDGER, EditionDraft, WrittenFile, csv_line, edition_folder, utc_text
 from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, view_edition
 from holdfast.editions.freezing import cited_list, entries
 from holdfast.editions.ledger import LedgerOutcome
@@ -311,7 +311,7 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
         found = _sampled(counted(compare(before, now, made.scratch), counts), examples)
         lines, table = _write_pages(made, stem, found)
         content = _content(earlier, later, counts, (lines, table))
-        content |= {"generated_at": clock.now().isoformat().replace("+00:00", "Z"), "examples": examples}
+        content |= {"generated_at": utc_text(clock.now()), "examples": examples}
         text = made.whole(f"{stem}.md", comparison_text(content).encode())
         whole = made.whole(f"{stem}.json", json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
         # The JSON last: readers go by it, and by then what it names is there.

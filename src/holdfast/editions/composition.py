@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from holdfast.editions.edition_files import WrittenFile
+from holdfast.editions.edition_files import WrittenFile, utc_text
 from holdfast.editions.edition_view import INDEXED, Acceptance, EditionView, Shard, judge
 from holdfast.editions.ledger import FEED_ITEM_POLLED, LedgerOutcome, MissingSeed, Tally
 from holdfast.editions.ledger_reading import MeantSeed, seeds_of
@@ -46,7 +46,7 @@ def compose(view: EditionView, figures: Figures, files: Iterable[WrittenFile], *
         "source_name": view.source.name,
         "year": edition.year,
         "standard": STANDARD,
-        "generated_at": now.isoformat().replace("+00:00", "Z"),
+        "generated_at": utc_text(now),
         "counts": {**tally.counts(), "excluded_rules": len(figures.left_out)},
         "outcomes": dict(sorted(tally.outcomes.items())),
         "origins": dict(sorted(tally.origins.items())),

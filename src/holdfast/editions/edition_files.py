@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile, mkdtemp
@@ -82,6 +83,11 @@ def table_line(cells: Iterable[Any]) -> bytes:
 
 def _cell(value: str) -> str:
     return guarded(value if value.isprintable() else value.translate(_CONTROL))
+
+
+def utc_text(moment: datetime) -> str:
+    """Return a moment as the files of an edition write it: 2026-01-01T00:00:00Z."""
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 class WrittenFile(NamedTuple):

@@ -20,7 +20,7 @@ from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition
 from holdfast.editions import edition_files, queries
-from holdfast.editions.edition_files import FROZEN, EditionDraft, WrittenFile, edition_folder, stored_file
+from holdfast.editions.edition_files import FROZEN, EditionDraft, WrittenFile, edition_folder, stored_file, utc_text
 from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, judge, view_edition
 from holdfast.editions.queries import CaptureRow, SealedFileRow, WantedCaptures
 from holdfast.errors import Conflict
@@ -146,7 +146,7 @@ def frozen_row(row: CaptureRow) -> dict[str, Any]:
         "snapshot_id": row.id,
         "warc_record_id": row.record_id and f"<urn:uuid:{row.record_id}>",
         "url": row.url,
-        "captured_at": row.captured_at.isoformat().replace("+00:00", "Z"),
+        "captured_at": utc_text(row.captured_at),
         "payload_digest": row.payload_digest,
         "page": row.is_page,
     }

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from holdfast.clock import from_micros
 from holdfast.editions.campaign import LANGUAGES, language_of
+from holdfast.editions.edition_files import utc_text
 from holdfast.errors import Conflict
 from holdfast.types import BROKEN_OFF, Outcome
 from holdfast.urls.address import url_key
@@ -257,7 +258,7 @@ def as_cells(row: Row) -> list[Any]:
 
 
 def _moment(micros: int | None) -> str | None:
-    return None if micros is None else from_micros(micros).isoformat().replace("+00:00", "Z")
+    return None if micros is None else utc_text(from_micros(micros))
 
 
 _REASONS = 200

@@ -31,6 +31,7 @@ from holdfast.editions.edition_files import (
     csv_line,
     draft,
     edition_folder,
+    utc_text,
 )
 from holdfast.editions.edition_view import (
     Acceptance,
@@ -243,7 +244,7 @@ def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str,
         "url": row.url,
         "job_id": shard.job_id,
         "execution_id": row.execution_id,
-        "capture_timestamp": row.captured_at.isoformat().replace("+00:00", "Z"),
+        "capture_timestamp": utc_text(row.captured_at),
         "status_code": row.status,
         "warc_path": path,
         "warc_record_id": row.record_id and f"<urn:uuid:{row.record_id}>",

@@ -264,6 +264,12 @@ def config_of(source: Source) -> SourceConfig:
     return read_config(content_of(source))
 
 
+def source_object(source: Source) -> dict[str, Any]:
+    """Return a source as routes and `--json` show it, with the configuration that is kept; moments are aware UTC."""
+    names = ("id", "code", "name", "base_url", "description", "enabled", "config", "created_at", "updated_at")
+    return {name: getattr(source, name) for name in names}
+
+
 def content_of(source: Source) -> dict[str, Any]:
     """Return a source's configuration as it is kept, unchecked; it begins at its front page if it names no seed."""
     return {**_front(source.base_url), **source.config}
@@ -275,18 +281,7 @@ def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any
     # One that only names where imported files belong has no seeds, and no file could bring it back.
     rows = rows or [row for row in queries.sources(session, limit=100_000) if content_of(row).get("seeds")]
     return [
-        {
-            key: value
-            for key, value in (
-                ("code", row.code),
-                ("name", row.name),
-                ("base_url", row.base_url),
-                ("description", row.description),
-                ("enabled", row.enabled),
-                ("config", row.config),
-            )
-            if value is not None
-        }
+        {name: value for name, value in {"code": row.code, **_values_of_row(row)}.items() if value is not None}
         for row in rows
     ]
 

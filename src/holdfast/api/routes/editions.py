@@ -15,7 +15,7 @@ from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.archive import AdminEdition, AdminEditionDetail, AdminEditionList, Coverage, EditionShard
-from holdfast.api.schemas.base import checked_text
+from holdfast.api.schemas.base import MAX_ID, checked_text
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
@@ -26,9 +26,8 @@ from holdfast.editions.queries import edition as find_edition
 from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
 
 admin_router = APIRouter(prefix="/api/admin/annual-editions", tags=["admin"], dependencies=[ADMIN])
-_MAX_ID = (1 << 63) - 1
-EditionId = Annotated[int, Path(ge=0, le=_MAX_ID, description="An edition's id.", examples=[1])]
-JobId = Annotated[int, Path(ge=0, le=_MAX_ID, description="The job of a shard.", examples=[1])]
+EditionId = Annotated[int, Path(ge=0, le=MAX_ID, description="An edition's id.", examples=[1])]
+JobId = Annotated[int, Path(ge=0, le=MAX_ID, description="The job of a shard.", examples=[1])]
 Reason = Annotated[
     str,
     Query(min_length=LEAST_CHARS, max_length=MOST_CHARS, description="Why the gap is accepted.", examples=["closed"]),

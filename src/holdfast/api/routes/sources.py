@@ -211,18 +211,7 @@ def _shape(source: Source) -> dict[str, Any]:
     # A source that became invalid with a stricter version must still be listed, or it could not be mended.
     except Invalid as exc:
         warnings = [str(exc)]
-    return {
-        "id": source.id,
-        "code": source.code,
-        "name": source.name,
-        "base_url": source.base_url,
-        "description": source.description,
-        "enabled": source.enabled,
-        "config": source.config,
-        "warnings": warnings,
-        "created_at": source.created_at,
-        "updated_at": source.updated_at,
-    }
+    return {**registry.source_object(source), "warnings": warnings}
 
 
 @admin_router.post("/api/v1/sources", status_code=201, responses=_CHANGED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -9,13 +10,10 @@ from pydantic import ConfigDict, Field, model_validator
 
 from holdfast.api.schemas.base import RequestForm, check_fields, check_values
 from holdfast.api.schemas.jobs import JobAnswer
+from holdfast.sources.config import SourceConfig
 
 _SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
-_CONFIG = (
-    "seeds, scope, include, exclude, max_depth, max_pages, quota_bytes, max_time_s, delay_s, per_ip_rate, user_agents, "
-    "robots, robots_reason, sitemaps, feeds, requisites, strip_trailing_slash, force_https, tracking, allow_ports, "
-    "storage, backend, name_template, schedule_hint, zimit."
-)
+_CONFIG = f"{', '.join(field.name for field in fields(SourceConfig))}."
 
 
 class _Writing(RequestForm):
