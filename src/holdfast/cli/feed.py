@@ -162,7 +162,7 @@ def _change(feed_id: int, action: Callable[[Session, Clock, int], Feed], word: s
 def _soon(code: str | None, *, search: bool, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         with jobs.database.read() as session:
-            # Of all sources only those whose feeds are on; one that is named is told that they are off.
+            # Of all sources only those whose feeds are on; for one that is named a hint is printed.
             chosen = [find_source(session, code)] if code is not None else sources(session, enabled=True, limit=100_000)
         asked = {one.code: _ask(jobs, one, search=search) for one in chosen if code or one.config.get("feeds")}
     if json:

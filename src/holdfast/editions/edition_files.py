@@ -221,7 +221,7 @@ def _make(copy: Path, path: Path, clear: Callable[[Path], Iterable[bytes]]) -> N
     try:
         copy.parent.mkdir(parents=True, exist_ok=True)
         with alone(copy.parent / f".{path.name}.lock", CopyBusy(_COPY_BUSY)):
-            # Another process made it while this one waited for the lock.
+            # Another process made it between our look and the lock.
             if copy.exists():
                 return
             # On POSIX a reader that has the old copy open keeps it until it is closed.
