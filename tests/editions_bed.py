@@ -14,7 +14,7 @@ from holdfast.archive_tool.contract import Host
 from holdfast.clock import to_micros
 from holdfast.db.models import Edition, Execution, Job, Source
 from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
-from holdfast.editions.campaign import CampaignWish, Plan
+from holdfast.editions.campaign import CampaignRequest, Plan
 from holdfast.editions.report import EditionReport, write_report
 from holdfast.editions.scheduling import Campaigns
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
@@ -39,7 +39,7 @@ class EditionBed:
 
     def schedule(self, *sources: str, year: int | None = 2026, apply: bool = True, **wish: Any) -> Plan:
         """Schedule a campaign."""
-        return self.campaigns.schedule(CampaignWish(year=year, sources=sources, apply=apply, **wish))
+        return self.campaigns.schedule(CampaignRequest(year=year, sources=sources, apply=apply, **wish))
 
     def begin(self) -> ExecutionLease:
         """Let what is due be queued, and take the first."""

@@ -61,9 +61,9 @@ class Bed:
         self._hots.append(connect(self.url))
         raw_db = self._hots[-1]
         frontier = Frontier(raw_db, self.clock)
-        charge = PolledFeeds(source_id=self.source_id, execution_id=execution_id, polls=polls,
+        polled = PolledFeeds(source_id=self.source_id, execution_id=execution_id, polls=polls,
                         start=None if start is None else parse(start).hash64)  # fmt: skip
-        return Worker(FeedPolling(raw_db, frontier, self.clock, FeedSettings(**settings), charge), frontier, raw_db)
+        return Worker(FeedPolling(raw_db, frontier, self.clock, FeedSettings(**settings), polled), frontier, raw_db)
 
     def close(self) -> None:
         """Let go of all connections."""

@@ -19,8 +19,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Edition, Execution, Job, Snapshot
 from holdfast.editions import queries
 from holdfast.editions.comparison import write_comparison
-from holdfast.editions.errors import EditionFrozen
-from holdfast.editions.freezing import Frozen, freeze, verify_frozen
+from holdfast.editions.freezing import EditionFrozen, Frozen, freeze, verify_frozen
 from holdfast.editions.publishing import public_summary
 from holdfast.editions.report import write_report
 from holdfast.errors import Invalid

@@ -13,8 +13,7 @@ from sqlalchemy import func, select
 
 from holdfast.archive_tool.contract import Host
 from holdfast.db.models import AuditEvent, Edition, Job, JobEvent
-from holdfast.editions.campaign import CampaignWish
-from holdfast.editions.errors import CampaignRefused
+from holdfast.editions.campaign import CampaignRefused, CampaignRequest
 from holdfast.editions.scheduling import Campaigns, annual_status
 from holdfast.jobs.administration import source_jobs
 from holdfast.jobs.states import JobAction
@@ -222,7 +221,7 @@ def test_two_who_apply_at_once_make_one_job(bed: EditionBed) -> None:
 
     def apply(campaigns: Campaigns) -> list[str]:
         ready.wait()
-        plan = campaigns.schedule(CampaignWish(year=2027, sources=("hc", "phac"), apply=True))
+        plan = campaigns.schedule(CampaignRequest(year=2027, sources=("hc", "phac"), apply=True))
         return [entry.step.value for entry in plan.entries]
 
     with ThreadPoolExecutor(2) as pool:
@@ -237,7 +236,7 @@ SEEDS = ["https://hc.example/en/home.html", "https://hc.example/fr/accueil.html"
 
 
 def _shards(bed: EditionBed, *, apply: bool = True) -> list[tuple[str | None, str | None]]:
-    plan = bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=apply))
+    plan = bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=apply))
     return [(entry.shard_key, entry.reason) for entry in plan.entries]
 
 
@@ -313,7 +312,7 @@ def test_jobs_that_ran_before_are_taken_in_as_they_are(bed: EditionBed) -> None:
     bed.jobs.run_once(once, INDEXED)
 
     def salvage(*, apply: bool = True) -> list[tuple[str, str | None, str | None]]:
-        plan = bed.campaigns.salvage(CampaignWish(year=2026, sources=("hc",), apply=apply))
+        plan = bed.campaigns.salvage(CampaignRequest(year=2026, sources=("hc",), apply=apply))
         return [(entry.step.value, entry.shard_key, entry.reason) for entry in plan.entries]
 
     planned = salvage(apply=False)

@@ -13,8 +13,9 @@ from holdfast.coordination.runfile import alone
 from holdfast.db.models import Edition, WarcFile
 from holdfast.editions import queries
 from holdfast.editions.comparison import write_comparison
-from holdfast.editions.errors import EditionBusy, EditionNotReady, FrozenListDamaged
-from holdfast.editions.freezing import Frozen, Verified, freeze, verify_frozen
+from holdfast.editions.edition_files import EditionBusy
+from holdfast.editions.edition_view import EditionNotReady
+from holdfast.editions.freezing import Frozen, FrozenListDamaged, Verified, freeze, verify_frozen
 from holdfast.editions.report import write_report
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals import hiding

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.db.models import Feed, FeedItem, Job
-from holdfast.editions.campaign import CampaignWish
-from holdfast.editions.edition_files import draft, edition_folder
-from holdfast.editions.errors import EditionBusy
+from holdfast.editions.campaign import CampaignRequest
+from holdfast.editions.edition_files import EditionBusy, draft, edition_folder
 from holdfast.editions.report import accept_gap
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.urls import parse_seed
@@ -74,7 +73,7 @@ def test_an_address_that_leads_elsewhere_has_the_fate_of_where_it_leads(bed: Edi
 
 def test_a_redirect_that_one_shard_met_may_end_in_what_another_captured(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=[EN, FR])
-    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran((EN, "success", "ok"))
     lease = bed.begin()
@@ -170,7 +169,7 @@ def test_what_was_left_when_somebody_ended_a_crawl_was_not_reached(bed: EditionB
 
 def test_shards_with_one_name_are_told_apart(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=[EN, FR])
-    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran((EN, "blocked_4xx", "http_404"))
     bed.ran((FR, "blocked_4xx", "http_404"), (HOME, "success", "ok"))
@@ -200,15 +199,15 @@ def test_a_seed_of_an_accepted_shard_does_not_block_whichever_shard_decided_abou
         ),
     )
     bed.report("hc")
-    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran(ending=BROKEN)
     before = bed.report("hc").content
 
-    volume = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101-lang-fr").id, reason="gone")
+    view = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101-lang-fr").id, reason="gone")
 
     assert before["missing_seeds"][0]["job_id"] == bed.job("hc-20260101").id
-    assert (volume.edition.status, volume.edition.research_ready) == ("research_ready", True)
+    assert (view.edition.status, view.edition.research_ready) == ("research_ready", True)
     bed.clock.advance(1)
     assert bed.report("hc").content["missing_seeds"][0]["accepted"] is True
 
@@ -234,9 +233,9 @@ def test_a_gap_can_be_accepted_when_the_report_was_lost_and_a_new_one_is_due(bed
     written = bed.report("hc")
     (written.folder / "target-ledger.jsonl").unlink()
 
-    volume = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101").id, reason="closed")
+    view = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101").id, reason="closed")
 
-    assert (volume.edition.generated_at, volume.edition.status) == (None, "search_ready")
+    assert (view.edition.generated_at, view.edition.status) == (None, "search_ready")
     assert bed.report("hc").content["status"] == "research_ready"
 
 
@@ -248,9 +247,9 @@ def test_the_row_knows_of_a_shard_that_was_added_while_the_report_was_written(be
 
     def tell(_count: int) -> None:
         if bed.edition("hc").shard_count == 1:
-            bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
+            bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=True))
 
-    bed.report("hc", tell=tell)
+    bed.report("hc", on_row=tell)
 
     row = bed.edition("hc")
     assert (row.shard_count, row.status, row.search_ready) == (2, "in_progress", False)

@@ -15,10 +15,10 @@ import pytest
 from sqlalchemy import Connection, event
 
 from holdfast.db.models import AuditEvent, Execution
-from holdfast.editions.campaign import CampaignWish
-from holdfast.editions.errors import EditionNotReady, ShardNotFound
+from holdfast.editions.campaign import CampaignRequest
+from holdfast.editions.edition_view import EditionNotReady
 from holdfast.editions.freezing import freeze
-from holdfast.editions.report import accept_gap, due
+from holdfast.editions.report import ShardNotFound, accept_gap, due
 from holdfast.errors import Invalid
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.jobs.states import JobAction
@@ -96,7 +96,7 @@ def test_every_intended_address_has_one_row_with_its_reason(bed: EditionBed) -> 
 
 def test_executions_and_shards_are_united_and_the_best_outcome_wins(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=["https://hc.example/en/", "https://hc.example/fr/"])
-    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran(("https://hc.example/en/", "success", "ok"), ("https://hc.example/both", "timeout", "timeout"))
     second = bed.ran(("https://hc.example/fr/", "success", "ok"), ("https://hc.example/both", "success", "ok"))
@@ -163,7 +163,7 @@ def test_a_missing_seed_blocks_research_but_not_search(bed: EditionBed) -> None:
 
 def test_a_failed_shard_waits_for_somebody_who_accepts_its_gap(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=["https://hc.example/en/", "https://hc.example/fr/"])
-    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran(("https://hc.example/en/", "success", "ok"))
     bed.ran(ending=BROKEN)
@@ -171,13 +171,13 @@ def test_a_failed_shard_waits_for_somebody_who_accepts_its_gap(bed: EditionBed) 
     content = bed.report("hc").content
     waiting = bed.edition("hc")
     shard = bed.job("hc-20260101-lang-fr")
-    volume = accept_gap(bed.database, bed.home, bed.clock, job_id=shard.id, reason="  closed in\n March ")
+    view = accept_gap(bed.database, bed.home, bed.clock, job_id=shard.id, reason="  closed in\n March ")
 
     assert (content["status"], content["search_ready"]) == ("needs_review", False)
     assert (waiting.status, waiting.needs_review_shard_count, shard.acceptance_state) == (
         "needs_review", 1, "needs_review",
     )  # fmt: skip
-    assert [(one.key, one.acceptance, one.reason) for one in volume.shards] == [
+    assert [(one.key, one.acceptance, one.reason) for one in view.shards] == [
         ("lang-en", "pending", None), ("lang-fr", "accepted_gap", "closed in March"),
     ]  # fmt: skip
     row, job = bed.edition("hc"), bed.job("hc-20260101-lang-fr")
@@ -224,14 +224,14 @@ def test_an_edition_without_a_report_can_be_decided_about_too(bed: EditionBed) -
     bed.schedule("hc")
     bed.ran(ending=BROKEN)
 
-    volume = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101").id, reason="closed")
+    view = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101").id, reason="closed")
 
-    assert (volume.edition.status, volume.edition.search_ready) == ("in_progress", False)
+    assert (view.edition.status, view.edition.search_ready) == ("in_progress", False)
 
 
 def test_an_edition_is_accounted_for_once_its_shards_have_come_to_rest(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=["https://hc.example/en/", "https://hc.example/fr/"])
-    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
 
     def found() -> list[int]:

@@ -31,7 +31,7 @@ def test_a_feed_that_was_disabled_by_hand_while_it_was_asked_stays_so(
         registry.disable(session, clock, feed.id)
     asked_at = clock.now()
 
-    book.tell([feeds.document("/1", status=status) if status < 400 else feeds.failure(status)])
+    book.record_visits([feeds.document("/1", status=status) if status < 400 else feeds.failure(status)])
 
     after = feeds.known()
     assert (after.disabled_at, after.next_poll_at, after.last_error_type) == (asked_at, None, "by_hand")

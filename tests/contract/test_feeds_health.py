@@ -15,9 +15,10 @@ from holdfast.clock import to_micros
 from holdfast.config import FeedSettings
 from holdfast.db.connect import connect
 from holdfast.feeds import registry, status
-from holdfast.feeds.status import FeedStanding, read_feed_standing
+from holdfast.feeds.status import FeedStatus, read_feed_status
 from holdfast.jobs.administration.source_jobs import disable_source, follow_all
 from holdfast.sources import registry as sources
+from holdfast.sources.queries import find_source
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
@@ -35,16 +36,16 @@ def jobs(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
 def add(jobs: Bed, path: str, **facts: Any) -> int:
     """Let the source have a feed."""
     with jobs.database.write() as session:
-        made = registry.add(session, jobs.clock, sources.find(session, "ex"), f"https://ex.example{path}")
+        made = registry.add(session, jobs.clock, find_source(session, "ex"), f"https://ex.example{path}")
         for name, value in facts.items():
             setattr(made, name, value)
         return made.id
 
 
-def standing(jobs: Bed) -> FeedStanding:
+def standing(jobs: Bed) -> FeedStatus:
     """Return how the feeds stand."""
     with closing(connect(jobs.url)) as raw_db:
-        return read_feed_standing(raw_db, jobs.clock, FeedSettings())
+        return read_feed_status(raw_db, jobs.clock, FeedSettings())
 
 
 def test_feeds_that_are_polled_in_time_are_not_worth_a_word(jobs: Bed, clock: FakeClock) -> None:

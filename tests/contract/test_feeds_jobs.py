@@ -20,7 +20,7 @@ from holdfast.feeds.queries import FeedNotFound, FeedsTooMany, FeedTaken
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, feed_job, follow_all, run_soon
 from holdfast.jobs.store import FEED
 from holdfast.sources import registry as sources
-from holdfast.sources.queries import note_search
+from holdfast.sources.queries import find_source, note_search
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, failed, open_bed
 
@@ -120,11 +120,11 @@ def test_a_poll_by_hand_runs_at_once_and_keeps_the_rhythm(jobs: Bed, clock: Fake
     assert job.next_run_at > clock.now()
 
 
-def brief(jobs: Bed, **settings: Any) -> registry.Brief:
+def brief(jobs: Bed, **settings: Any) -> registry.PollPlan:
     """Return what a poll of the source has to do now."""
     with jobs.database.read() as session:
-        source = sources.find(session, "ex")
-        return registry.read_brief(
+        source = find_source(session, "ex")
+        return registry.plan_poll(
             session, source, sources.config_of(source), FeedSettings(**settings), now=jobs.clock.now()
         )
 
@@ -132,7 +132,7 @@ def brief(jobs: Bed, **settings: Any) -> registry.Brief:
 def add(jobs: Bed, path: str = "/feed", **facts: Any) -> Feed:
     """Let the source have a feed."""
     with jobs.database.write() as session:
-        made = registry.add(session, jobs.clock, sources.find(session, "ex"), f"https://ex.example{path}")
+        made = registry.add(session, jobs.clock, find_source(session, "ex"), f"https://ex.example{path}")
         for name, value in facts.items():
             setattr(made, name, value)
         return made
@@ -315,7 +315,7 @@ def test_a_feed_that_is_added_by_hand_finds_room_by_the_rule_of_found_ones(jobs:
 
     def room() -> bool:
         with suppress(FeedsTooMany), jobs.database.write() as session:
-            registry.add(session, clock, sources.find(session, "ex"), "https://ex.example/3", limit=2)
+            registry.add(session, clock, find_source(session, "ex"), "https://ex.example/3", limit=2)
             return True
         return False
 
@@ -334,7 +334,7 @@ def test_feeds_are_managed_by_hand_and_that_is_audited(jobs: Bed, clock: FakeClo
     with pytest.raises(FeedTaken):
         add(jobs)
     with jobs.database.write() as session, pytest.raises(FeedsTooMany):
-        registry.add(session, clock, sources.find(session, "ex"), "https://ex.example/2", limit=1)
+        registry.add(session, clock, find_source(session, "ex"), "https://ex.example/2", limit=1)
     with jobs.database.write() as session:
         registry.disable(session, clock, feed.id)
     assert brief(jobs).feeds == ()

@@ -20,8 +20,7 @@ from holdfast.jobs.specs import JobBusy, JobNotFound, JobRefused, JobSpec, Sched
 from holdfast.jobs.states import TRANSITIONS, IllegalTransition, JobAction, State, move
 from holdfast.jobs.views.listing import JobFilter, list_jobs, state_counts
 from holdfast.sources import registry
-from holdfast.sources.errors import SourceNotFound
-from holdfast.sources.queries import named_source
+from holdfast.sources.queries import SourceNotFound, find_source, named_source
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, failed, open_bed
 
@@ -397,7 +396,7 @@ def test_every_enabled_source_gets_a_job(bed: Bed, clock: FakeClock) -> None:
     bed.source("bad")
     with bed.database.write() as session:
         source_jobs.disable_source(session, clock, "off")
-        registry.find(session, "bad").config = {"scope": "nonsense"}
+        find_source(session, "bad").config = {"scope": "nonsense"}
     with bed.database.write() as session:
         report = source_jobs.sync_enabled_sources(session, clock, bed.party.board, interval_minutes=1440)
 

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.db.connect import connect
 from holdfast.db.models import Execution
-from holdfast.editions.edition_view import read_volume
+from holdfast.editions.edition_view import view_edition
 from holdfast.jobs.endings import RULES, FailureCause, ReadingRule, Retry, RunEnding, RunResult, sentence_of
 from holdfast.jobs.views.shapes import execution_shape
 from holdfast.jobs.views.status import read_status
@@ -46,7 +46,7 @@ def test_status_api_and_edition_say_of_a_run_what_its_row_and_the_table_say(
 
     with bed.database.read() as session:
         shown = execution_shape(session.get_one(Execution, lease.execution_id))
-        [(_, run)] = read_volume(session, bed.edition("hc").id).runs
+        [(_, run)] = view_edition(session, bed.edition("hc").id).runs
     with closing(connect(migrated_url)) as raw_db:
         status = read_status(raw_db, bed.clock, lease.execution_id)
     said = sentence_of(rule.state, rule.reason, shortfalls)

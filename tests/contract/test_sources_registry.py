@@ -19,9 +19,10 @@ from holdfast.errors import Conflict
 from holdfast.feeds import registry as feeds
 from holdfast.sources import registry
 from holdfast.sources.adhoc_queries import ensure_source
-from holdfast.sources.errors import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
+from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
-from holdfast.sources.queries import named_source, sources
+from holdfast.sources.queries import SourceNotFound, find_source, named_source, sources
+from holdfast.sources.registry import SourceInUse, SourceTaken
 from tests.clock import FakeClock
 
 
@@ -43,7 +44,7 @@ def test_a_source_is_created_edited_and_audited(database: Database, clock: FakeC
     with database.write() as session:
         registry.edit(session, clock, "ex", {"name": "Example", "config": {"delay_s": 3, "max_depth": None}})
     with database.read() as session:
-        source = registry.find(session, "ex")
+        source = find_source(session, "ex")
         config = registry.config_of(source)
         actions = session.scalars(select(AuditEvent.action).order_by(AuditEvent.id)).all()
 
@@ -79,7 +80,7 @@ def test_a_refused_edit_changes_nothing(database: Database, clock: FakeClock) ->
     with pytest.raises(SourceRefused, match=r"^code: "), database.write() as session:
         registry.edit(session, clock, "ex", {"code": "other"})
     with database.read() as session:
-        assert registry.find(session, "ex").name == "ex"
+        assert find_source(session, "ex").name == "ex"
 
 
 def test_a_code_is_taken_once(database: Database, clock: FakeClock) -> None:
@@ -88,7 +89,7 @@ def test_a_code_is_taken_once(database: Database, clock: FakeClock) -> None:
         with pytest.raises(SourceTaken):
             registry.create(session, clock, spec())
         with pytest.raises(SourceNotFound):
-            registry.find(session, "nope")
+            find_source(session, "nope")
 
 
 def test_only_a_source_that_nothing_belongs_to_can_be_deleted(database: Database, clock: FakeClock) -> None:
@@ -109,7 +110,7 @@ def test_of_two_who_make_the_same_source_or_feed_at_once_one_is_told(database: D
     together, said = threading.Barrier(2), []
     deeds: list[Callable[[Session], object]] = [
         lambda session: registry.create(session, clock, spec()),
-        lambda session: feeds.add(session, clock, registry.find(session, "ex"), "https://ex.example/feed"),
+        lambda session: feeds.add(session, clock, find_source(session, "ex"), "https://ex.example/feed"),
     ]
 
     def work(deed: Callable[[Session], object]) -> None:
@@ -151,7 +152,7 @@ def test_an_export_is_imported_unchanged(database: Database, clock: FakeClock, f
     with database.read() as session:
         text = write_text(registry.export(session), form)
     with database.write() as session:
-        again = registry.take_in(session, clock, registry.read_specs(read_text(text, form)))
+        again = registry.import_specs(session, clock, registry.read_specs(read_text(text, form)))
     assert again == registry.ImportedSources(created=(), updated=(), unchanged=("cihr", "hc", "phac"))
 
 
@@ -170,7 +171,7 @@ def test_sources_that_a_crawl_or_an_import_of_files_made_do_not_spoil_an_export(
     with database.read() as session:
         text = write_text(registry.export(session), form)
     with database.write() as session:
-        again = registry.take_in(session, clock, registry.read_specs(read_text(text, form)))
+        again = registry.import_specs(session, clock, registry.read_specs(read_text(text, form)))
 
     assert again == registry.ImportedSources(created=(), updated=(), unchanged=("ad-hoc-example",))
 
@@ -190,18 +191,18 @@ def test_an_import_creates_and_updates_or_does_nothing_at_all(database: Database
     with database.write() as session:
         registry.seed_presets(session, clock)
     with database.write() as session:
-        would = registry.take_in(session, clock, registry.read_specs(entries), apply=False)
+        would = registry.import_specs(session, clock, registry.read_specs(entries), apply=False)
     assert (would.created, would.updated) == (("new",), ("hc",))
     with pytest.raises(SourceRefused, match=r"^sources\[1\]\.config\.seeds: "), database.write() as session:
         registry.read_specs([entries[0], {"code": "bad", "config": {}}])
     with pytest.raises(SourceRefused, match="twice"), database.write() as session:
         registry.read_specs([entries[1], entries[1]])
     with database.read() as session:
-        assert registry.find(session, "hc").enabled
+        assert find_source(session, "hc").enabled
     with database.write() as session:
-        assert registry.take_in(session, clock, registry.read_specs(entries)) == would
+        assert registry.import_specs(session, clock, registry.read_specs(entries)) == would
     with database.read() as session:
-        assert not registry.find(session, "hc").enabled
+        assert not find_source(session, "hc").enabled
         assert session.scalars(select(Source.code).where(Source.code == "new")).one() == "new"
 
 
@@ -219,7 +220,7 @@ def test_a_source_that_only_named_where_files_belong_becomes_the_preset_of_its_c
 
     assert added == ("hc", "phac")
     with database.read() as session:
-        rows = [registry.find(session, code) for code in ("hc", "phac", "cihr")]
+        rows = [find_source(session, code) for code in ("hc", "phac", "cihr")]
         hints = [registry.config_of(row).schedule_hint for row in rows]
     assert [row.name for row in rows] == ["Health Canada", "Our own name", "cihr"]
     assert hints == ["annual", "annual", None]

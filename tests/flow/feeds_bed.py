@@ -16,6 +16,7 @@ from holdfast.db.models import Feed, FeedItem, JobEvent
 from holdfast.feeds import queries, registry
 from holdfast.jobs.administration.source_jobs import follow_feeds, run_soon
 from holdfast.sources import registry as sources
+from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import Jobs, open_jobs
 from tests.flow.crawler import Crawler
 from tests.site import Site
@@ -107,7 +108,7 @@ class FeedBed:
     def ask(self) -> None:
         """Make everything due that may be, and queue the poll."""
         with self.jobs() as jobs, jobs.database.write() as session:
-            source = sources.find(session, CODE)
+            source = find_source(session, CODE)
             follow_feeds(session, jobs.board, source, jobs.settings.feeds)
             registry.make_due(jobs.clock, queries.feeds_of_source(session, source_id=source.id), jobs.settings.feeds)
             run_soon(session, jobs.clock, jobs.board, source.id)
@@ -133,7 +134,7 @@ class FeedBed:
     def feeds(self) -> dict[str, Feed]:
         """Return the feeds by their path."""
         with self.jobs() as jobs, jobs.database.read() as session:
-            source = sources.find(session, CODE)
+            source = find_source(session, CODE)
             rows = queries.feeds_of_source(session, source_id=source.id)
         return {row.url.removeprefix(self.site.url(0, "")): row for row in rows}
 

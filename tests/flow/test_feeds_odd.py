@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.feeds import registry
-from holdfast.sources import registry as sources
+from holdfast.sources.queries import find_source
 from tests.flow.crawler import Crawler
 from tests.flow.feeds_bed import CODE, FeedBed
 from tests.site import Site
@@ -41,7 +41,7 @@ def test_every_odd_feed_ends_in_its_own_state(crawler: Crawler) -> None:
     with Site.start(hosts=2, pages=1) as site:
         bed = FeedBed(crawler, site, requisites=False)
         with bed.jobs() as jobs, jobs.database.write() as session:
-            source = sources.find(session, CODE)
+            source = find_source(session, CODE)
             for path in (*_FEEDS, "/feed/moved"):
                 registry.add(session, jobs.clock, source, site.url(0, path))
         bed.poll(HOLDFAST_FEEDS_DISCOVERY="false")

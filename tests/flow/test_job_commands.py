@@ -18,6 +18,7 @@ from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
+from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import Jobs, open_jobs
 from tests.typed import Typist
 
@@ -38,7 +39,7 @@ def _unchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ex = {"code": "ex", "config": {"seeds": ["https://example.org/"]}}
         registry.create(session, jobs.clock, registry.read_spec(ex))
         registry.seed_presets(session, jobs.clock)
-        jobs.board.upsert(session, JobSpec(source_id=registry.find(session, "hc").id))
+        jobs.board.upsert(session, JobSpec(source_id=find_source(session, "hc").id))
     return home
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from holdfast import config
 from holdfast.db.models import AuditEvent
-from holdfast.sources.registry import find
+from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import open_archive
 from holdfast.wiring.jobs import open_jobs
 from tests.client import asking
@@ -66,7 +66,7 @@ def test_a_rebalance_stands_in_the_audit_log(typed: Typist) -> None:
 def test_a_source_that_cannot_be_crawled_does_not_stop_the_others(typed: Typist) -> None:
     typed("seed-sources")
     with open_jobs(config.load(home=typed.home)) as jobs, jobs.database.write() as session:
-        row = find(session, "hc")  # as if it had been written where the flag is allowed
+        row = find_source(session, "hc")  # as if it had been written where the flag is allowed
         row.config = {**row.config, "backend": "zimit", "zimit": {"passthrough_args": ["--evil"]}}
     ended = typed("sync-enabled-sources")
 

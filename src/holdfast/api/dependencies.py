@@ -21,11 +21,12 @@ from starlette.types import Scope
 
 from holdfast.api.figures import CountedTotals, Work
 from holdfast.config import Settings
+from holdfast.db.models import Source
 from holdfast.errors import NotFound, Unavailable
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.search.search import SearchService
-from holdfast.sources.queries import source_by_code
+from holdfast.sources.queries import no_source, source_by_code
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
 
@@ -80,15 +81,18 @@ def site_of(request: Request, settings: Settings) -> str:
     return (settings.api.site_url or str(request.base_url)).rstrip("/")
 
 
-def source_id_of(session: Session, code: str | None) -> int | None:
-    """Return the source that is meant, None if none is named; NotFound if there is none of this code."""
-    if not code:
-        return None
-    # PostgreSQL refuses a NUL in a parameter, with an error and not with an empty result.
+def source_of(session: Session, code: str) -> Source:
+    """Return the source of this code; NotFound, with what a reader of the API does next."""
+    # PostgreSQL refuses a NUL in text, which would answer 500; no code has one.
     found = source_by_code(session, code) if "\x00" not in code else None
     if found is None:
-        raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
-    return found.id
+        raise NotFound(f"{no_source(code)}; they are listed at /api/sources")
+    return found
+
+
+def source_id_of(session: Session, code: str | None) -> int | None:
+    """Return the source that is meant, None if none is named; NotFound if there is none of this code."""
+    return source_of(session, code).id if code else None
 
 
 def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:

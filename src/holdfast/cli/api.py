@@ -20,11 +20,11 @@ from holdfast.config import Settings
 from holdfast.wiring.server import ConnectionLimits, listen, strict_http
 
 _APPLICATION = "holdfast.api.app:application"
+# Request line and headers together.
 _HEAD_BYTES = 32 * 1024
-"""Request line and headers together."""
 _DRAIN_S = 10
+# Open at once; more are turned away, so that idle ones cannot use up the process's files.
 _CONNECTIONS = 1000
-"""Open at once; more are turned away, so that idle ones cannot use up the process's files."""
 
 
 def api(
@@ -45,6 +45,7 @@ def api(
 
 def configured(*, home: str | None, host: str | None, port: int | None) -> Settings:
     """Return the settings with a command's own values, which also go to the environment, where the server reads."""
+    # The application is made by uvicorn from its import path and reads the environment, not our arguments.
     for name, value in (("HOLDFAST_HOME", home), ("HOLDFAST_API_HOST", host), ("HOLDFAST_API_PORT", port)):
         if value is not None:
             os.environ[name] = str(value)
@@ -53,8 +54,10 @@ def configured(*, home: str | None, host: str | None, port: int | None) -> Setti
 
 def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM, then let what is in flight end; `ready` is told the address once it answers."""
+    # Bound here and handed over: a port that is taken is one sentence, not a traceback of uvicorn.
     listener = listen(settings)
     name, port = listener.getsockname()[:2]
+    # Port 0 is chosen by the kernel; links that the API builds need the real one.
     os.environ["HOLDFAST_API_PORT"] = str(port)
     shown = f"[{name}]" if listener.family == socket.AF_INET6 else name
     server = _Server(
@@ -71,6 +74,7 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
             http=_protocol(settings),
             timeout_graceful_shutdown=_DRAIN_S,
             ws="none",
+            # Beyond it uvicorn answers 503 at once.
             limit_concurrency=_CONNECTIONS,
         ),
         ready=lambda: ready(f"http://{shown}:{port}"),

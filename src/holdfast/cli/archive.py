@@ -20,9 +20,10 @@ from holdfast.cli.execution_selector import (
     find_completed,
     find_executions,
 )
-from holdfast.cli.formatting import counted, lines
-from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
-from holdfast.cli.progress import ProgressLine, as_object, describe, stoppable, take_in
+from holdfast.cli.formatting import counted, lines, text
+from holdfast.cli.index import as_object, describe, stoppable, take_in
+from holdfast.cli.parameters import Apply, AsJson, Home, command_group, configure_log
+from holdfast.cli.progress import ProgressLine
 from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
@@ -36,7 +37,7 @@ from holdfast.parse.child import ParseChild
 from holdfast.replay.checks import Replayable, check_execution, each_execution
 from holdfast.search.outbox import take_over_signals
 from holdfast.search.signals import recompute
-from holdfast.sources.registry import find
+from holdfast.sources.queries import find_source
 from holdfast.wiring import Runtime, open_ground
 from holdfast.wiring.archive import open_archive
 
@@ -57,6 +58,7 @@ def index_job(
         line = ProgressLine(runtime.clock, quiet=json)
         opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
         with opened as indexer, stoppable(indexer):
+            # Its files belong to an execution already: source and name are not used.
             wish = ImportWish(source="", name=None, home=settings.home, config={})
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
             done = index_execution(database, importer, indexer, meant.only, clock=runtime.clock)
@@ -69,7 +71,7 @@ def index_job(
             typer.echo(lines(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"))
         typer.echo(f"{meant.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
         for error in done.errors:
-            typer.echo(f"failed: {error}", err=True)
+            typer.echo(f"failed: {text(error)}", err=True)
     if done.errors:
         raise typer.Exit(1)
 
@@ -93,6 +95,7 @@ def read_executions(settings: Settings, execution_ids: Sequence[int], *, quiet: 
                 try:
                     done = index_execution(database, importer, indexer, execution_id, clock=runtime.clock)
                 except (NotFound, NothingToIndex, Conflict) as exc:
+                    # The others go on: one lost file must not keep a whole list of executions unread.
                     errors.append(f"execution {execution_id}: {exc}")
                     continue
                 if done.errors:
@@ -129,12 +132,8 @@ def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
     typer.echo(jsonlib.dumps({"pages": pages}) if json else f"signals of {counted(pages, 'page')}")
 
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3",
+app_command = command_group(
+    "What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3"
 )
 app_command.command(name="index")(index_job)
 app_command.command(name="page-signals")(recompute_page_signals)
@@ -142,6 +141,7 @@ app_command.command(name="page-signals")(recompute_page_signals)
 OneSource = Annotated[str | None, typer.Option("--source", help="Only this source's.", metavar="CODE")]
 Settling = Callable[..., Duplicates]
 _DRY = "nothing was written; add --apply to do so"
+# A page that takes longer is pathological: its parser is killed, and the next page gets a fresh one.
 _CHILD_S = 20.0
 
 
@@ -164,13 +164,13 @@ def _counter(what: str, *, quiet: bool) -> Callable[[int], None]:
 
 def _source_id(database: Database, code: str | None) -> int | None:
     with database.read() as session:
-        return None if code is None else find(session, code).id
+        return None if code is None else find_source(session, code).id
 
 
-def _say(told: dict[str, Any], sentence: str, *, json: bool, dry: bool = False) -> None:
+def _print_result(content: dict[str, Any], sentence: str, *, json: bool, dry: bool = False) -> None:
     if sys.stderr.isatty() and not json:
         print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-    print(jsonlib.dumps(told) if json else sentence)
+    print(jsonlib.dumps(content) if json else sentence)
     if dry and not json:
         print(_DRY)
 
@@ -185,11 +185,11 @@ def rebuild_pages(source: OneSource = None, apply: Apply = False, json: AsJson =
         found = rebuild_groups(
             runtime.raw_db, source_id=_source_id(database, source), apply=apply, seen=_counter("groups", quiet=json)
         )
-    told = {"groups": found.looked, "wrong": found.wrong, "empty": found.empty, "applied": apply}
+    content = {"groups": found.looked, "wrong": found.wrong, "empty": found.empty, "applied": apply}
     sentence = (
         f"{counted(found.looked, 'group')}, {found.wrong:,} {'were' if apply else 'are'} wrong, {found.empty:,} empty"
     )
-    _say(told, sentence, json=json, dry=bool(found.wrong) and not apply)
+    _print_result(content, sentence, json=json, dry=bool(found.wrong) and not apply)
 
 
 @app_command.command(name="backfill-groups")
@@ -210,7 +210,7 @@ def backfill_groups(source: OneSource = None, apply: Apply = False, json: AsJson
         if apply and count:
             take_in(settings, runtime.clock)
     sentence = f"{counted(count, 'page')} {'had' if apply else 'with'} no group"
-    _say({"pages": count, "applied": apply}, sentence, json=json, dry=bool(count) and not apply)
+    _print_result({"pages": count, "applied": apply}, sentence, json=json, dry=bool(count) and not apply)
 
 
 @app_command.command(name="dedupe")
@@ -226,8 +226,8 @@ def dedupe_snapshots(
     sentence = (
         f"{meant.told()}: {counted(done.looked, 'capture')}, {done.changed:,} {'settled' if apply else 'to settle'}"
     )
-    told = {**meant.facts(), "captures": done.looked, "changed": done.changed, "applied": apply}
-    _say(told, sentence, json=json, dry=bool(done.changed) and not apply)
+    content = {**meant.facts(), "captures": done.looked, "changed": done.changed, "applied": apply}
+    _print_result(content, sentence, json=json, dry=bool(done.changed) and not apply)
 
 
 def _each(
@@ -244,6 +244,7 @@ def _each(
                 runtime.clock,
                 execution_id=one,
                 apply=apply,
+                # Bound now: the lambda is called while the loop goes on.
                 seen=lambda looked, before=before: count(before + looked),
             )
             done.looked, done.changed = done.looked + part.looked, done.changed + part.changed
@@ -262,8 +263,8 @@ def restore_duplicates(
     """
     meant, done = _each(restore, (job_id, execution), "duplicates", apply=apply, json=json, home=home)
     sentence = f"{meant.told()}: {counted(done.looked, 'duplicate')}" + (", restored" if apply else "")
-    told = {**meant.facts(), "duplicates": done.looked, "restored": done.changed, "applied": apply}
-    _say(told, sentence, json=json, dry=bool(done.looked) and not apply)
+    content = {**meant.facts(), "duplicates": done.looked, "restored": done.changed, "applied": apply}
+    _print_result(content, sentence, json=json, dry=bool(done.looked) and not apply)
 
 
 @app_command.command(name="refresh-metadata")
@@ -299,7 +300,7 @@ def refresh_metadata(
         take_in(settings, runtime.clock)
     failed = [one for one in done if one.error]
     changed = sum(one.changed for one in done)
-    _say(
+    _print_result(
         {**meant.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": len(failed)},
         f"{meant.told()}: {counted(len(done), 'file')} read, {len(failed)} failed, "
         f"{counted(changed, 'snapshot')} changed",
@@ -310,6 +311,7 @@ def refresh_metadata(
 
 
 def _files(database: Database, meant: Meant, source: str | None) -> list[int]:
+    # Only to refuse a code that no source has: an empty list would say that it has no files.
     _source_id(database, source)
     with database.read() as session:
         ids = [
@@ -340,7 +342,7 @@ def backfill_outlinks(
         done = [reader.backfill(execution_id=one, seen=_counter("pages", quiet=json)) for one in meant.each()]
     pages, links = sum(one.pages for one in done), sum(one.links for one in done)
     failed = {str(key): why for one in done for key, why in one.failed.items()}
-    _say(
+    _print_result(
         {**meant.facts(), "pages": pages, "links": links, "failed": failed},
         f"{meant.told()}: {counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable",
         json=json,
@@ -370,7 +372,7 @@ def check_replay(
         found = check_execution(
             database, settings.home, meant.only, sample=sample, seen=_counter("captures", quiet=json)
         )
-    _say({"job": meant.job_id, **_replay_object(found)}, _replay_text(found, meant.told()), json=json)
+    _print_result({"job": meant.job_id, **_replay_object(found)}, _replay_text(found, meant.told()), json=json)
     if not found.is_whole:
         raise typer.Exit(1)
 
@@ -406,7 +408,7 @@ def _replay_text(found: Replayable, name: str) -> str:
     if found.is_whole:
         return f"{head}, replayable"
     faults = ", ".join(f"{name} {count}" for name, count in sorted(found.faults.items()))
-    return "\n".join([f"{head}; {faults}", *(f"  {example}" for example in found.examples)])
+    return "\n".join([f"{head}; {faults}", *(f"  {text(example)}" for example in found.examples)])
 
 
 def _replay_object(found: Replayable) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`holdfast audit`: who did what, when, from where. Read only: the log is appended to by the deeds themselves."""
+"""`holdfast audit`: who did what, when, from where. Read only: each action appends its own event."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from holdfast import config, feedback
 from holdfast.audit import AuditFilter, audit_events
 from holdfast.cli.formatting import lines, table
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.db.models import IssueReport
 from holdfast.feedback import Category, ReportNotFound, ReportStatus, triage
 from holdfast.wiring.archive import open_archive
@@ -18,7 +18,7 @@ from holdfast.wiring.archive import open_archive
 
 def audit(
     actor: Annotated[
-        str | None, typer.Option("--actor", help="Only deeds of this one, as it is written there.")
+        str | None, typer.Option("--actor", help="Only actions of this one, as it is written there.")
     ] = None,
     action: Annotated[str | None, typer.Option("--action", help="Only this action, or all that begin with it.")] = None,
     subject: Annotated[str | None, typer.Option("--subject", help="Only what was done to this.")] = None,
@@ -46,6 +46,7 @@ def audit(
             }
             for row in rows
         ]
+        # By number, not by offset: events are appended while a reader turns pages.
         print(jsonlib.dumps({"events": events, "next_before": rows[-1].id if len(rows) == limit else None}))
         return
     if not rows:
@@ -61,12 +62,8 @@ def audit(
 audit_command = audit
 
 
-problem_report = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Read problem reports, note what was found out, close them. Example: holdfast problem-report list",
+problem_report = command_group(
+    "Read problem reports, note what was found out, close them. Example: holdfast problem-report list"
 )
 ReportId = Annotated[int, typer.Argument(help="The report's number.", metavar="ID", min=0)]
 _COLUMNS = (
@@ -163,4 +160,5 @@ def _print(row: IssueReport, *, json: bool) -> None:
         return
     for name, value in _object(row).items():
         if value is not None:
+            # A report is written by readers of the web: their lines stay, their control characters do not.
             typer.echo(f"{name:<16} {lines(value)}")

@@ -17,10 +17,9 @@ from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_object, diff_text
 from holdfast.changes.site_comparison import PageDifference, SiteKind, count_kinds, walk_site
 from holdfast.cli.formatting import counted, lines, text
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.coordination.runfile import step_back
-from holdfast.sources.errors import SourceNotFound
-from holdfast.sources.queries import source_by_code
+from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive, open_archive
 
 
@@ -46,10 +45,11 @@ def compute_changes(
     Example: holdfast compute-changes --source example-org
     """
     settings = config.load(home=home)
+    # Comparing is derived work: it gives way to crawls and to readers of the API.
     step_back(settings.index.nice)
     with open_archive(settings) as archive:
         wish = ComputeWish(
-            source_id=None if source is None else find_source(archive, source),
+            source_id=_source_id(archive, source),
             max_events=max_events,
             since_days=since_days,
             backfill=backfill,
@@ -57,6 +57,7 @@ def compute_changes(
         )
         result = compute_pending(archive.database, archive.clock, wish, _show if sys.stderr.isatty() else None)
     if sys.stderr.isatty():
+        # The counter leaves no line behind.
         print("\r\x1b[K", end="", file=sys.stderr)
     if json:
         print(jsonlib.dumps(_computed_object(result, dry_run=dry_run)))
@@ -71,13 +72,9 @@ def compute_changes(
         print(f"{result.left:,} left for the next run: captures arrived while they were compared")
 
 
-def find_source(archive: Archive, code: str) -> int:
-    """Return the id of a source; SourceNotFound if there is none of this code."""
+def _source_id(archive: Archive, code: str | None) -> int | None:
     with archive.database.read() as session:
-        found = source_by_code(session, code)
-    if found is None:
-        raise SourceNotFound(code)
-    return found.id
+        return None if code is None else find_source(session, code).id
 
 
 def _show(result: Computed) -> None:
@@ -100,13 +97,7 @@ def _computed_object(result: Computed, *, dry_run: bool) -> dict[str, object]:
     }
 
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Look at what changed. Example: holdfast changes list --source example-org",
-)
+app_command = command_group("Look at what changed. Example: holdfast changes list --source example-org")
 app_command.command(name="compute")(compute_changes)
 
 
@@ -124,11 +115,13 @@ def list_changes(
     Example: holdfast changes list --execution 3
     """
     with open_archive(config.load(home=home)) as archive:
-        source_id = None if source is None else find_source(archive, source)
+        source_id = _source_id(archive, source)
         with archive.database.read() as session:
             scope = ChangeScope(source_id=source_id, unchanged=unchanged)
             if execution is not None:
                 scope = scope._replace(execution_id=execution)
+            # Without a filter the list would be every change there ever was; the latest crawl of each source is what is
+            # asked for.
             elif source is None:
                 scope = scope._replace(latest=True)
             found = listing.page_of_events(session, scope, offset=0, limit=limit)

@@ -20,7 +20,7 @@ from holdfast import __version__, config
 from holdfast.archive_tool.contract import ToolMissing, find_program
 from holdfast.archive_tool.docker import Docker, DockerMissing, Times
 from holdfast.cli.formatting import fields, table
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.cli.settings import redacted, walk
 from holdfast.config import Settings
 from holdfast.coordination.disk import is_low, low_volume
@@ -30,13 +30,7 @@ from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import Conflict, Unavailable
 from holdfast.wiring import prepare
 
-database = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="The database: check, migrate. Example: holdfast database migrate",
-)
+database = command_group("The database: check, migrate. Example: holdfast database migrate")
 
 
 @database.command()
@@ -105,6 +99,7 @@ def migrate(
     if to is not None and way is not Way.DOWN:
         raise typer.BadParameter("it goes with down: holdfast migrate down --to 0004", param_hint="--to")
     current = _current(settings)
+    # An older program does not know what a newer schema needs; going down is the newer program's work.
     if current is not None and current > SCHEMA:
         raise Unavailable(f"the database has schema {current}, newer than this program's {SCHEMA}; upgrade holdfast")
     down, done = way is Way.DOWN, apply or way is Way.UP
@@ -132,6 +127,7 @@ def migrate(
 
 def _current(settings: Settings) -> str | None:
     """Return the schema of the database; a file that is not there has none, and is not made by looking."""
+    # Opening a SQLite file makes it: a check must leave nothing behind.
     path = sqlite_path(settings.database)
     return None if path is not None and not path.exists() else schema_of(settings.database)
 
@@ -139,6 +135,7 @@ def _current(settings: Settings) -> str | None:
 def _back(current: str | None, to: str | None) -> list[Migration]:
     """Return the migrations to undo, newest first; the first one of all stays."""
     there = [one for one in migrations() if current is not None and one.revision <= current]
+    # Undoing the first migration would drop every table.
     if len(there) < 2:
         raise Conflict("there is nothing to undo: the first migration made the database")
     target = there[-2].revision if to is None else to
@@ -173,6 +170,7 @@ def _print(steps: list[Migration], *, down: bool, done: bool) -> None:
 
 
 _FILES = 1024
+# Variables of the programs that came before this one: set by habit, they would be without effect, silently.
 _THEIRS = ("HEALTHARCHIVE_", "CRAWLER_", "FETCHER_", "JOB_LOGS_", "AUTH_JWT_")
 
 
@@ -214,6 +212,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield Finding("open files", str(files), None if files >= _FILES else f"raise the limit (ulimit -n) to {_FILES}")
     yield Finding("database", redacted(settings.database))
     token = settings.api.admin_token
+    # A strict environment refuses to start its API without one.
     lacking = settings.api.strict and token is None
     yield Finding("environment", settings.api.environment)
     yield Finding(
@@ -245,7 +244,7 @@ def _docker() -> Finding:
 
 
 def _variables(settings: Settings) -> Iterator[Finding]:
-    """Yield what stands in the environment and does nothing there: misspelled, or of a design document."""
+    """Yield what stands in the environment and does nothing there: misspelled, or of an older program."""
     file = os.environ.get("HOLDFAST_CONFIG")
     if file is not None:
         yield Finding("settings file", file)
@@ -260,9 +259,11 @@ def _variables(settings: Settings) -> Iterator[Finding]:
 def _directory(home: Path) -> Finding:
     """Return whether we may write where the archive is, or will be."""
     place = home.resolve()
+    # The data directory is made by the first command; until then its nearest parent is asked.
     while not place.exists():
         place = place.parent
     try:
+        # Written, not asked with access(): ACLs, read-only mounts and full quotas show only so.
         with tempfile.TemporaryFile(dir=place):
             return Finding("data directory", str(home.resolve()))
     except OSError as exc:

@@ -14,7 +14,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.display import Display, followed
-from holdfast.cli.formatting import counted, duration, outcomes, size
+from holdfast.cli.formatting import counted, duration, outcomes, size, text
 from holdfast.cli.parameters import (
     AsJson,
     ExecutionId,
@@ -128,6 +128,7 @@ def crawl(
         tracking=tuple(tracking) if tracking else None,
         allow_ports=tuple(allow_port or ()),
     )
+    # Before anything is written: a pattern that RE2 refuses would make an execution that can never run.
     plan.check_scope()
     Credentials(plan)
     if plan.delay_s < MIN_DELAY_S:
@@ -152,6 +153,7 @@ def run(
     runtime: Runtime, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool
 ) -> ExecutionStatus:
     """Crawl a plan to its end and print the summary."""
+    # First: what a killed crawl left open is sealed and its domains are free before this one begins.
     recovery = recover(runtime)
     home = runtime.settings.home
     begun = executions.begin(
@@ -183,7 +185,7 @@ def _summarise(
         return
     print(f"{status.source}: execution {status.execution_id} {status.state} ({status.reason})")
     if status.shortfalls:
-        print(f"  {status.error or status.sentence}")
+        print(f"  {text(status.error or status.sentence)}")
     rate = status.pages / status.run_seconds if status.run_seconds else 0.0
     print(
         f"  {counted(status.pages, 'page')}, {counted(status.requests, 'request')}, {size(status.bytes)} in "
@@ -196,6 +198,7 @@ def _summarise(
             f"  cleaned up after {dead}: {counted(len(recovery.repaired), 'file')} sealed, "
             f"{counted(recovery.orphans, 'record')} kept that will be fetched again"
         )
+    # Other crawls share the politeness of a domain: one that it was given up by makes this one wait, too.
     for away in runtime.frontier.unreachable(status.execution_id):
         when = f"since {away.since:%H:%M} UTC and is not asked before {away.next_try_at:%H:%M}"
         print(f"  {away.domain} cannot be reached {when}; to try now: holdfast frontier reset {away.domain}")
@@ -242,11 +245,11 @@ def _print_dry_run(found: Any, *, as_json: bool) -> None:
         return
     for step in found.steps:
         print(
-            f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {step.url}\n"
-            f"      {step.why}"
+            f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {text(step.url)}\n"
+            f"      {text(step.why)}"
         )
     for (rule, host), count in found.excluded:
-        print(f"      left out: {counted(count, 'link')} to {host} ({rule})")
+        print(f"      left out: {counted(count, 'link')} to {text(host)} ({rule})")
 
 
 app_command = crawl
@@ -261,7 +264,7 @@ def stop(
 ) -> None:
     """Ask running crawls to stop: they finish what is under way, seal and keep it. `--cancel` discards instead.
 
-    A crawl ends where it runs, on whatever machine: this command leaves it a word, and waits.
+    A crawl ends where it runs, on whatever machine: this command leaves a mark in its row, and waits.
 
     Example: holdfast stop 3
     """
@@ -281,6 +284,7 @@ def _wait(runtime: Runtime, ids: list[int], seconds: float) -> dict[int, str]:
     clock = SystemClock()
     until = clock.monotonic() + seconds
     while held := still_held(runtime, ids):
+        # Waiting for a process that fell silent would never end: the sentence names who has to act.
         may_end = any(one.holder is not None and not one.is_silent for one in held)
         if not may_end or clock.monotonic() >= until:
             raise Unavailable("; ".join(one.sentence() for one in held))

@@ -1,4 +1,4 @@
-"""`holdfast demo`: the whole journey on this machine, nothing asked of anybody: crawl a small site twice and look."""
+"""`holdfast demo`: everything on this machine, without the network: crawl a small site twice and look."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 
 from holdfast.cli.api import configured, serve
 from holdfast.cli.crawl import run
-from holdfast.cli.formatting import counted
+from holdfast.cli.formatting import counted, one_line
 from holdfast.cli.parameters import AsJson, configure_log
 from holdfast.config import REPLAY_HOST, Settings
 from holdfast.crawl.plan import CrawlPlan
@@ -44,7 +44,9 @@ def demo(
     settings = configured(home=str(folder), host=None, port=port)
     configure_log(settings, unless_set="ERROR")
     if not no_serve:
-        listen(settings).close()  # a port that is taken is told before the work, not after it
+        # A port that is taken is refused before the work, not after it.
+        listen(settings).close()
+    # Standard output is for the result: with --json nothing else may stand there.
     with redirect_stdout(sys.stderr):
         front_page = _crawl_twice(settings, folder)
     print("indexing, comparing …", file=sys.stderr)
@@ -63,6 +65,7 @@ def _crawl_twice(settings: Settings, folder: Path) -> str:
     """Crawl the bundled site, and once more after it has changed; return its front page's address."""
     with DemoSite() as site, open_ground(settings) as runtime:
         print(f"a small site is served at {site.url}; crawling it into {folder}")
+        # Loopback is a private network: the delay may be short, and the guard has to be told.
         plan = CrawlPlan(seeds=(site.url,), contact="demo@example.org", delay_s=0.05, allow_networks=("127.0.0.0/8",))
         first = run(runtime, plan, output=None, resume=False, workers=1, as_json=False)
         _show(runtime, first.execution_id, first.output_dir)
@@ -77,8 +80,8 @@ def _show(runtime: Runtime, execution_id: int, folder: Path) -> None:
     print("\nevery address that was met, and what came of it:")
     for row in account(runtime.raw_db, execution_id):
         outcome = row.outcome.value if row.outcome else "open"
-        said = row.title or row.redirected_to or row.message or row.media_type or ""
-        print(f"  {outcome:<14}  {row.reason or '':<16}  {row.url}  {said[:60]}")
+        note = row.title or row.redirected_to or row.message or row.media_type or ""
+        print(f"  {outcome:<14}  {row.reason or '':<16}  {row.url}  {one_line(note[:60])}")
     for path in sorted(folder.glob("*.warc.gz")):
         report = verify_file(path)
         verdict = "sound" if report.ok else f"{report.problem_count} problems"

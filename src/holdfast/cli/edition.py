@@ -13,30 +13,25 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.contract import Host
-from holdfast.cli.formatting import counted, fields, table
-from holdfast.cli.parameters import Apply, AsJson, Home
+from holdfast.cli.formatting import counted, fields, table, text
+from holdfast.cli.parameters import Apply, AsJson, Home, command_group
 from holdfast.cli.progress import ProgressLine
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
-from holdfast.editions.campaign import CampaignWish, Plan, campaign_year, in_order
+from holdfast.editions.campaign import CampaignRequest, Plan, campaign_year, in_order
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.composition import shard_object
-from holdfast.editions.edition_files import CSV, LEDGER, edition_folder
-from holdfast.editions.edition_view import EditionView, find_edition, read_volume
-from holdfast.editions.errors import ArtefactNotFound
+from holdfast.editions.edition_files import CSV, LEDGER, ArtefactNotFound, edition_folder
+from holdfast.editions.edition_view import EditionView, find_edition, view_edition
 from holdfast.editions.freezing import freeze as freeze_edition
 from holdfast.editions.freezing import verify_frozen
 from holdfast.editions.report import EditionReport, accept_gap, write_report
 from holdfast.editions.scheduling import Campaigns, annual_status
-from holdfast.sources.registry import find as find_source
+from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Annual editions: plan, watch, account for, freeze and compare. Example: holdfast edition status --year 2026",
+app_command = command_group(
+    "Annual editions: plan, watch, account for, freeze and compare. Example: holdfast edition status --year 2026"
 )
 
 Year = Annotated[int, typer.Option("--year", min=1, max=9999, help="The campaign's year.")]
@@ -57,6 +52,7 @@ _NONE_YET = "no editions yet; plan a campaign with: holdfast edition schedule --
 @contextmanager
 def _open(home: Path | None) -> Iterator[Jobs]:
     settings = config.load(home=home)
+    # With the check of the backend: an annual job that zimit would refuse in January is refused now.
     with open_jobs(settings, backend_check=check_backend(settings)) as jobs:
         yield jobs
 
@@ -74,13 +70,13 @@ def schedule(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Give every source its crawl of the year, a second apart: hc, phac, cihr, then by code. Never before its date.
+    """Give every source its crawl of the year, a second apart: presets first, then by code. Never before its date.
 
     Example: holdfast edition schedule --year 2027 --apply
     """
     with _open(home) as jobs:
-        wish = CampaignWish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).schedule(wish)
+        request = CampaignRequest(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
+        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).schedule(request)
     _show_plan(plan, json=json, wanted=apply)
 
 
@@ -131,9 +127,10 @@ def salvage(
     Example: holdfast edition salvage --year 2026 --apply --report
     """
     with _open(home) as jobs:
-        wish = CampaignWish(year=year, sources=_codes(sources), apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(wish)
+        request = CampaignRequest(year=year, sources=_codes(sources), apply=apply)
+        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(request)
         if report and plan.applied:
+            # After the plan is committed: a report reads the rows of its shards.
             for code in in_order(entry.source for entry in plan.made):
                 _write_report(jobs, code, year)
     _show_plan(plan, json=json, wanted=apply)
@@ -156,10 +153,10 @@ def plan(
     Example: holdfast edition plan --year 2026 --sources hc --apply
     """
     with _open(home) as jobs:
-        wish = CampaignWish(
+        request = CampaignRequest(
             year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply, url_cap=shard_target_url_cap
         )
-        planned = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(wish)
+        planned = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(request)
     _show_plan(planned, json=json, wanted=apply)
 
 
@@ -175,8 +172,8 @@ def report(year: Year, sources: Sources = None, apply: Apply = False, json: AsJs
             every = [source.code for _, source in queries.listed(session, year=year, limit=100_000)[0]]
         written = [_write_report(jobs, code, year, apply=apply) for code in in_order(_codes(sources) or every)]
     if json:
-        told = {"year": year, "applied": apply, "reports": [one.content for one in written]}
-        print(jsonlib.dumps(told, ensure_ascii=False))
+        content = {"year": year, "applied": apply, "reports": [one.content for one in written]}
+        print(jsonlib.dumps(content, ensure_ascii=False))
         return
     for one in written:
         _print_report(one, applied=apply)
@@ -195,7 +192,7 @@ def _write_report(jobs: Jobs, code: str, year: int, *, apply: bool = True) -> Ed
             jobs.clock,
             edition.id,
             apply=apply,
-            tell=lambda count: line.say(f"{code} {year}: {count:,} rows read"),
+            on_row=lambda count: line.say(f"{code} {year}: {count:,} rows read"),
         )
     finally:
         line.clear()
@@ -207,7 +204,7 @@ def _print_report(one: EditionReport, *, applied: bool) -> None:
     print(fields([(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]))
     for seed in content["missing_seeds"][:10]:
         accepted = " (accepted)" if seed["accepted"] else ""
-        print(f"missing seed  {seed['url']}  {seed['outcome']}: {seed['reason']}{accepted}")
+        print(text(f"missing seed  {seed['url']}  {seed['outcome']}: {seed['reason']}{accepted}"))
     print(f"written to {one.folder}\n" if applied else f"{_NOTHING}\n")
 
 
@@ -224,8 +221,8 @@ def accept_gap_command(
     Example: holdfast edition accept-gap --job-id 7 --reason "the site was closed in March" --apply
     """
     with _open(home) as jobs:
-        volume = accept_gap(jobs.database, jobs.settings.home, jobs.clock, job_id=job_id, reason=reason, apply=apply)
-    _show_volume(volume, json=json, applied=apply)
+        view = accept_gap(jobs.database, jobs.settings.home, jobs.clock, job_id=job_id, reason=reason, apply=apply)
+    _show_edition(view, json=json, applied=apply)
     if not apply and not json:
         print(_NOTHING)
 
@@ -277,10 +274,10 @@ def verify(
         edition, _ = _find(jobs, code, year)
         line = ProgressLine(jobs.clock)
         found = verify_frozen(
-            jobs.database, jobs.settings.home, edition.id, quick=quick, tell=lambda path: line.say(f"reading {path}")
+            jobs.database, jobs.settings.home, edition.id, quick=quick, on_file=lambda path: line.say(f"reading {path}")
         )
         line.clear()
-    told = {
+    content = {
         "holds": found.holds,
         "digest_matches": found.digest_matches,
         "listed": found.listed,
@@ -292,11 +289,12 @@ def verify(
         "files_damaged": found.files_damaged,
     }
     if json:
-        print(jsonlib.dumps({**told, "examples": found.examples}))
+        print(jsonlib.dumps({**content, "examples": found.examples}))
     else:
-        print(fields([(name.replace("_", " "), value) for name, value in told.items()]))
+        print(fields([(name.replace("_", " "), value) for name, value in content.items()]))
         for example in found.examples:
-            print(f"  {example}")
+            print(f"  {text(example)}")
+    # For scripts: an archive that lost something must not look like success.
     if not found.holds:
         sys.exit(1)
 
@@ -331,6 +329,7 @@ def list_editions(year: MaybeYear = None, sources: Sources = None, json: AsJson 
     """
     wanted = _codes(sources)
     with _open(home) as jobs, jobs.database.read() as session:
+        # A code that no source has is an error; one without editions is an empty list.
         for code in wanted:
             find_source(session, code)
         rows, _ = queries.listed(session, year=year, limit=100_000)
@@ -391,15 +390,15 @@ def show(code: Code, year: OneYear, json: AsJson = False, home: Home = None) -> 
     with _open(home) as jobs:
         edition, _ = _find(jobs, code, year)
         with jobs.database.read() as session:
-            volume = read_volume(session, edition.id)
-    _show_volume(volume, json=json)
+            view = view_edition(session, edition.id)
+    _show_edition(view, json=json)
 
 
 @app_command.command()
 def ledger(
     code: Code,
     year: OneYear,
-    csv: Annotated[bool, typer.Option("--csv", help="As a table, with the columns that anybody may read.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="As a table, with the public columns.")] = False,
     home: Home = None,
 ) -> None:
     """Print the coverage ledger as it was written last, a JSON object a line.
@@ -411,6 +410,7 @@ def ledger(
         path = edition_folder(jobs.settings.home, source.code, year) / (CSV if csv else LEDGER)
     try:
         with path.open("rb") as file:
+            # As bytes, as it lies: a ledger may have gigabytes, and its digest is in the report.
             while chunk := file.read(1 << 20):
                 sys.stdout.buffer.write(chunk)
     except FileNotFoundError as exc:
@@ -426,11 +426,11 @@ def _find(jobs: Jobs, code: str, year: int) -> tuple[Edition, Source]:
         return find_edition(session, source, campaign_year(year, now=jobs.clock.now())), source
 
 
-def _show_volume(volume: EditionView, *, json: bool, applied: bool | None = None) -> None:
-    shown = edition_object(volume.edition, volume.source)
+def _show_edition(view: EditionView, *, json: bool, applied: bool | None = None) -> None:
+    shown = edition_object(view.edition, view.source)
     if json and applied is not None:
         shown["applied"] = applied
-    shards = [shard_object(shard) for shard in volume.shards]
+    shards = [shard_object(shard) for shard in view.shards]
     if json:
         print(jsonlib.dumps({**shown, "shard_list": shards}, ensure_ascii=False))
         return
@@ -464,7 +464,7 @@ def _show_plan(plan: Plan, *, json: bool, wanted: bool) -> None:
         )
         for entry in plan.entries:
             for note in entry.notes:
-                print(f"  {entry.source}: {note}")
+                print(f"  {entry.source}: {text(note)}")
         if plan.errors:
             print("nothing was changed: mend the errors first", file=sys.stderr)
         elif not wanted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,13 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, BinaryIO
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from holdfast import config
 from holdfast.changes.listing import span
-from holdfast.cli.changes import find_source
-from holdfast.cli.parameters import Home
+from holdfast.cli.parameters import Home, command_group
+from holdfast.cli.progress import byte_bar
 from holdfast.editions.edition_view import find_edition
 from holdfast.errors import READ_ONLY, Invalid, Unavailable
 from holdfast.exports.package import export_cdxj
@@ -34,17 +32,11 @@ from holdfast.exports.tables import (
     snapshot_rows,
     write_rows,
 )
-from holdfast.sources.registry import find as find_by_code
+from holdfast.sources.queries import find_source
 from holdfast.warc.outfile import sync_directory
 from holdfast.wiring.archive import Archive, open_archive
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Take things out of the archive. Example: holdfast export wacz 3 -o site.wacz",
-)
+app_command = command_group("Take things out of the archive. Example: holdfast export wacz 3 -o site.wacz")
 
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="File to write; standard output if left out.")]
 Form = Annotated[Format, typer.Option("--format", help="jsonl (ndjson is the same) or csv.")]
@@ -111,9 +103,9 @@ def cdxj(
     if (execution is None) == (source is None):
         raise typer.BadParameter("name either a crawl's number or --source")
     with open_archive(config.load(home=home)) as archive:
-        source_id = None if source is None else find_source(archive, source)
-        if execution is not None:
-            with archive.database.read() as session:
+        with archive.database.read() as session:
+            source_id = None if source is None else find_source(session, source).id
+            if execution is not None:
                 find_execution(session, execution)
         with _scratch(archive) as scratch:
             lines = export_cdxj(
@@ -149,16 +141,22 @@ def edition(
     """
     with open_archive(config.load(home=home)) as archive:
         with archive.database.read() as session:
-            found = find_edition(session, find_by_code(session, code), year)
+            found = find_edition(session, find_source(session, code), year)
         with _packages(archive) as packages:
             _write_package(packages.edition(found.id), output)
 
 
 def _write_package(package: CachedPackage, output: Path | None) -> None:
     target = output or Path(package.name)
-    with _progress(package.archive.size) as advance:
-        _write(advance(package.read()), target)
+    with byte_bar("writing", package.archive.size) as advance:
+        _write(_counted(package.read(), advance), target)
     print(f"{target}: {package.archive.size:,} bytes")
+
+
+def _counted(pieces: Iterable[bytes], advance: Callable[[int], None]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        advance(len(piece))
 
 
 @contextmanager
@@ -168,6 +166,7 @@ def _scratch(archive: Archive) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
+        # An archive on a read-only disc can be exported all the same; a full disk is an error.
         if exc.errno not in READ_ONLY:
             raise
     if os.access(folder, os.W_OK):
@@ -186,7 +185,8 @@ def _packages(archive: Archive) -> Iterator[PackageCache]:
 
 
 def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> ExportReach:
-    source_id = None if source is None else find_source(archive, source)
+    with archive.database.read() as session:
+        source_id = None if source is None else find_source(session, source).id
     first, last = span(since and since.date(), until and until.date())
     return ExportReach(source_id, first, last)
 
@@ -203,11 +203,13 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
         return
     if not output.name:
         raise Invalid(f"cannot write to {str(output)!r}: name a file behind -o")
+    # Beside its target, for rename() to work; with the process's number, since two exports may have one target.
     fresh = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         with fresh.open("wb") as file:
             _copy(pieces, file)
             file.flush()
+            # A power loss must not leave a package with its final name and half its bytes.
             os.fsync(file.fileno())
         fresh.replace(output)
         sync_directory(output.parent)
@@ -222,22 +224,3 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
 def _copy(pieces: Iterable[bytes], file: BinaryIO) -> None:
     for piece in pieces:
         file.write(piece)
-
-
-class _Advance:
-    """Passes pieces on and tells a terminal how many bytes went by."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress, self._task = progress, progress.add_task("writing", total=total)
-
-    def __call__(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        for piece in pieces:
-            yield piece
-            self._progress.advance(self._task, len(piece))
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[_Advance]:
-    columns = (TextColumn("writing"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        yield _Advance(progress, total)

@@ -10,23 +10,18 @@ import typer
 from sqlalchemy.orm import Session
 
 from holdfast import config
-from holdfast.cli.formatting import fields, table
+from holdfast.cli.formatting import fields, table, text
 from holdfast.cli.lists import Only, as_object, demand_kind, iso, list_feeds, state_of
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.clock import Clock
 from holdfast.db.models import Feed, FeedItem, Source
 from holdfast.feeds import queries, registry
 from holdfast.jobs.administration.source_jobs import feed_job, follow_feeds, run_soon
-from holdfast.sources.queries import note_search, source_by_id, sources
-from holdfast.sources.registry import find
+from holdfast.sources.queries import find_source, note_search, source_by_id, sources
 from holdfast.wiring.jobs import Jobs, open_jobs
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Feeds and sitemaps that are asked for what is new. Example: holdfast feed list --source hc",
+app_command = command_group(
+    "Feeds and sitemaps that are asked for what is new. Example: holdfast feed list --source hc"
 )
 app_command.command(name="list")(list_feeds)
 _SHOWN_ITEMS = 20
@@ -90,15 +85,16 @@ def add(
     """
     demand_kind(kind)
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
-        owner = find(session, source)
+        owner = find_source(session, source)
         limit = jobs.settings.feeds.per_source
         row = registry.add(session, jobs.clock, owner, url, kind=kind, limit=limit)
         follow_feeds(session, jobs.board, owner, jobs.settings.feeds)
+        # Asked after follow_feeds, which makes the job if the source polls its feeds.
         polled = feed_job(session, source_id=owner.id) is not None
     if json:
         print(jsonlib.dumps(as_object(row, source)))
         return
-    print(f"feed {row.id}: {row.url}")
+    print(f"feed {row.id}: {text(row.url)}")
     if not polled:
         print(f"it is not polled while the source's feeds are off: holdfast source edit {source} --set feeds=true")
 
@@ -154,19 +150,20 @@ def discover(source: Only = None, json: AsJson = False, home: Home = None) -> No
     _soon(source, search=True, json=json, home=home)
 
 
-def _change(feed_id: int, deed: Callable[[Session, Clock, int], Feed], word: str, *, json: bool, home: Home) -> None:
+def _change(feed_id: int, action: Callable[[Session, Clock, int], Feed], word: str, *, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
-        row = deed(session, jobs.clock, feed_id)
+        row = action(session, jobs.clock, feed_id)
     if json:
         print(jsonlib.dumps({"feed": row.id, "url": row.url, word: True}))
     else:
-        print(f"feed {row.id}: {word}: {row.url}")
+        print(f"feed {row.id}: {word}: {text(row.url)}")
 
 
 def _soon(code: str | None, *, search: bool, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         with jobs.database.read() as session:
-            chosen = [find(session, code)] if code is not None else sources(session, enabled=True, limit=100_000)
+            # Of all sources only those whose feeds are on; for one that is named a hint is printed.
+            chosen = [find_source(session, code)] if code is not None else sources(session, enabled=True, limit=100_000)
         asked = {one.code: _ask(jobs, one, search=search) for one in chosen if code or one.config.get("feeds")}
     if json:
         print(jsonlib.dumps({"sources": asked}))
@@ -183,7 +180,8 @@ def _soon(code: str | None, *, search: bool, json: bool, home: Home) -> None:
 def _ask(jobs: Jobs, source: Source, *, search: bool) -> str | None:
     """Make a source's feeds due, or its search, and its job too; return the job's state."""
     with jobs.database.write() as session:
-        fresh = find(session, source.code)
+        # Read again in the transaction that changes it: the list was made in another.
+        fresh = find_source(session, source.code)
         follow_feeds(session, jobs.board, fresh, jobs.settings.feeds)
         if search:
             note_search(session, source_id=fresh.id, at=None)

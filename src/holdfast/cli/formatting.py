@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 _GAP = "  "
+# No column is cut below this many letters.
 _LEAST = 8
-"""No column is cut below this many letters."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int | None = None) -> str:
@@ -28,6 +28,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int
     cells = [list(head), *([text(value) for value in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     words = [column for column in range(len(head)) if any(isinstance(row[column], str) for row in rows)]
+    # In a pipe nothing is cut: grep and cut want whole values.
     _fit(widths, words, columns or terminal_columns())
     return "\n".join(
         _GAP.join(_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -36,7 +37,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int
 
 
 def terminal_columns() -> int | None:
-    """Return how wide the terminal is; None if nobody looks at one."""
+    """Return how wide the terminal is; None where output goes to a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -44,6 +45,7 @@ def _fit(widths: list[int], words: Sequence[int], columns: int | None) -> None:
     """Take letters from the widest column of words, one by one, until the row has room; numbers and moments stay."""
     while columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns:
         widest = max(words, key=lambda column: widths[column], default=None)
+        # A terminal of twenty columns: better a wrapped line than a table of dots.
         if widest is None or widths[widest] <= _LEAST:
             return
         widths[widest] -= 1
@@ -75,7 +77,14 @@ def text(value: object) -> str:
         return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, list | tuple):
         return ", ".join(text(one) for one in value)
-    return "".join(c if c.isprintable() else "\ufffd" for c in str(value))
+    # A title may carry an escape sequence that clears the screen or turns text around: none reaches the terminal.
+    # Spaces of other kinds (a no-break space) are shown as one, though Python does not call them printable.
+    return "".join(c if c.isprintable() else " " if c.isspace() and c > "\x9f" else "\ufffd" for c in str(value))
+
+
+def one_line(value: object) -> str:
+    """Return what a page says about itself on one line: its line ends become spaces, the rest as in tables."""
+    return text("".join(" " if c.isspace() else c for c in str(value)))
 
 
 def size(count: float) -> str:
@@ -127,4 +136,5 @@ def _plain(value: Any) -> str:
         return value.isoformat().removesuffix("+00:00") + "Z"
     if isinstance(value, Path):
         return str(value)
+    # default=str would print an object's repr as if it were data.
     raise TypeError(f"{type(value).__name__} has no place in JSON")

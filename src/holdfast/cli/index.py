@@ -1,10 +1,19 @@
-"""`holdfast index`: what is sealed becomes searchable. Any number of these may run at once; each file is read once."""
+"""`holdfast index` and `holdfast import`: sealed files, and archives of other writers, become searchable.
+
+Any number of these may run at once; each file is read once. What is no archive is refused, by name.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json as jsonlib
+import signal
 import time
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -12,17 +21,27 @@ import typer
 from holdfast import config
 from holdfast.cli.display import indexing
 from holdfast.cli.formatting import counted, duration, lines, size
+from holdfast.cli.formatting import text as plain
 from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
-from holdfast.cli.progress import ProgressLine, as_object, describe, stoppable, take_in
+from holdfast.cli.progress import ProgressLine
 from holdfast.clock import Clock
+from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
 from holdfast.db.models import IndexRun
+from holdfast.imports.importer import ImportedFile, Importer
+from holdfast.imports.packages import FoundFiles, discover, spelled
+from holdfast.imports.placing import Keeping
 from holdfast.imports.rebuild import plan_rebuild, restore_files
+from holdfast.imports.signatures import Signature
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, open_indexer
 from holdfast.index.leases import latest_runs
-from holdfast.jobs.indexing import close_accounts
-from holdfast.sources.registry import find
+from holdfast.jobs.imports import ImportWish, ensure_import_source
+from holdfast.jobs.indexing import close_accounts, close_if_read
+from holdfast.search.directory import IndexBusy
+from holdfast.search.outbox import drain
+from holdfast.search.signals import refresh
+from holdfast.sources.queries import find_source
 from holdfast.warc.queries import read_all_again
 from holdfast.wiring import Runtime, open_ground
 from holdfast.withdrawals.hiding import restore_withdrawals
@@ -59,7 +78,8 @@ def index(
             return
         if rebuild and not _rebuild(runtime, source, apply=apply, as_json=json):
             return
-        if source is not None:  # only now: a rebuild may have brought it back
+        # Only now: a rebuild may have brought the source back.
+        if source is not None:
             _demand_source(runtime, source)
         step_back(settings.index.nice)
         wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
@@ -70,6 +90,7 @@ def index(
         finally:
             for helper in helpers:
                 if follow:
+                    # A follower waits for files for ever; the others end when nothing is left.
                     helper.terminate()
                 helper.communicate()
     failed = [one for one in done if one.error]
@@ -84,7 +105,7 @@ def index(
 
 def _demand_source(runtime: Runtime, code: str) -> None:
     with closing(Database(runtime.settings.database)) as database, database.read() as session:
-        find(session, code)
+        find_source(session, code)
 
 
 def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool) -> bool:
@@ -92,11 +113,11 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
     home = runtime.settings.home
     found = plan_rebuild(runtime.raw_db, home)
     for problem in found.problems:
-        typer.echo(f"warning: {problem}", err=True)
+        typer.echo(f"warning: {plain(problem)}", err=True)
     if not apply:
         if as_json:
-            told = {"known": found.known, "lost": len(found.lost), "problems": found.problems, "applied": False}
-            print(jsonlib.dumps(told))
+            content = {"known": found.known, "lost": len(found.lost), "problems": found.problems, "applied": False}
+            print(jsonlib.dumps(content))
         else:
             typer.echo(
                 f"{found.known:,} files have their rows, {len(found.lost):,} lost theirs and would get them back"
@@ -121,7 +142,7 @@ def _run(
 ) -> tuple[list[Indexed], bool]:
     line = ProgressLine(runtime.clock, quiet=quiet)
     done: list[Indexed] = []
-    told, home = 0, runtime.settings.home
+    concluded, home = 0, runtime.settings.home
     with open_indexer(runtime.raw_db, runtime.clock, home, on_progress=line.progress) as indexer, stoppable(indexer):
         try:
             while True:
@@ -129,13 +150,15 @@ def _run(
                     done.append(one)
                     line.clear()
                     if not quiet:
-                        told_of = f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"
-                        typer.echo(lines(told_of), err=bool(one.error))
-                _conclude(runtime, done[told:])
-                told = len(done)
+                        shown = f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"
+                        typer.echo(lines(shown), err=bool(one.error))
+                # After each round, not at the end: with --follow there may be none.
+                _conclude(runtime, done[concluded:])
+                concluded = len(done)
                 if search:
                     take_in(runtime.settings, runtime.clock)
                 if not follow or not _wait(indexer):
+                    # Ctrl-C is the usual end of --follow, and no failure.
                     return done, not indexer.stopping or follow
         except Interrupted:
             line.clear()
@@ -150,7 +173,8 @@ def _conclude(runtime: Runtime, read: list[Indexed]) -> None:
 
 
 def _wait(indexer: Indexer) -> bool:
-    """Wait for files to be sealed; False once somebody asked to stop."""
+    """Wait for files to be sealed; False once Ctrl-C or TERM asked to stop."""
+    # In slices: a signal handler only sets a flag, and Ctrl-C should not take a second.
     for _ in range(int(_LOOK_S / _SLICE_S)):
         if indexer.stopping:
             return False
@@ -170,12 +194,12 @@ def _show_status(runtime: Runtime, *, as_json: bool) -> None:
         typer.echo(
             f"{one['file']:>6}  {one['source']:<16} {one['phase']:<10} {one['recordsProcessed']:>9,} records  "
             f"{size(one['bytesProcessed'])} of {size(one['bytesTotal'])}  {duration(one['elapsedSeconds'])}"
-            + (f"  {one['error']}" if one["error"] else "")
+            + (f"  {plain(one['error'])}" if one["error"] else "")
         )
 
 
 def run_object(run: IndexRun, path: str, clock: Clock) -> dict[str, Any]:
-    """Return the progress of one reading, as 1.5 of the facts names its fields."""
+    """Return the progress of one reading; `--status --json` and the API name its fields alike."""
     until = run.finished_at or run.progress_at
     return {
         "phase": run.phase,
@@ -194,3 +218,244 @@ def run_object(run: IndexRun, path: str, clock: Clock) -> dict[str, Any]:
 
 
 app_command = index
+
+
+_SHOWN_DAMAGE = 10
+
+
+def import_(
+    paths: Annotated[list[Path], typer.Argument(help="WARC, ARC and WACZ files, or folders of them.", metavar="PATH")],
+    source: Annotated[str, typer.Option("--source", "-s", help="Code of the source; made if it is new.")],
+    name: Annotated[str | None, typer.Option("--name", help="Name of a new source.")] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Register the files where they lie; copy none.")] = False,
+    link: Annotated[
+        bool, typer.Option("--link", help="Hard links instead of copies: files that never change.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse files with damage, or a digest or signature that is wrong.")
+    ] = False,
+    follow_state: Annotated[
+        bool, typer.Option("--follow-state", help="Read folders elsewhere that a tool's state file names.")
+    ] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Import archives and index them: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz, folders, a tool's output.
+
+    Files are copied below the data directory (sharing their blocks where the disk can). The same file again is indexed
+    anew and keeps its ids. Damage, wrong digests and signatures are reported, whole records are kept; --strict
+    refuses such a file. Exit 1 if a file could not be imported.
+
+    Example: holdfast import crawls/ --source health
+    """
+    settings = config.load(home=home)
+    configure_log(settings, as_json=False)
+    step_back(settings.index.nice)
+    found = discover(paths, follow_state=follow_state)
+    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+        ensure_import_source(database, runtime.clock, code=source, name=name)
+        wish = ImportWish(
+            source=source,
+            name=name,
+            home=settings.home,
+            config={"paths": [spelled(path.resolve()) for path in paths], "in_place": in_place},
+        )
+
+        def prepare(importer: Importer) -> None:
+            importer.in_place, importer.strict = in_place, strict
+            importer.keeping = Keeping.LINK if link else Keeping.COPY
+
+        done, is_whole = _import(runtime, database, wish, found, prepare, quiet=json)
+    if json:
+        print(jsonlib.dumps(_import_object(source, done, found, is_whole=is_whole)))
+    else:
+        _print_import_rest(done, found, is_whole=is_whole)
+    if found.missing or found.unreadable or not done or any(one.error for one in done) or not is_whole:
+        # 130 for Ctrl-C before 1 for a failed file: the same command goes on.
+        raise typer.Exit(130 if not is_whole else 1)
+
+
+def _import(
+    runtime: Runtime,
+    database: Database,
+    wish: ImportWish,
+    found: FoundFiles,
+    prepare: Callable[[Importer], None],
+    *,
+    quiet: bool,
+) -> tuple[list[ImportedFile], bool]:
+    """Import the files; return what came of each, and whether all were reached."""
+    line = ProgressLine(runtime.clock, quiet=quiet)
+    done: list[ImportedFile] = []
+    with (
+        open_indexer(runtime.raw_db, runtime.clock, wish.home, on_progress=line.progress) as indexer,
+        stoppable(indexer),
+    ):
+        importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
+        importer.on_step = line.step
+        prepare(importer)
+        try:
+            for one in importer.run(found.files):
+                done.append(one)
+                line.clear()
+                if not quiet:
+                    print_imported(one)
+        except Interrupted:
+            line.clear()
+            return done, False
+    # Nothing was imported, so no execution was made.
+    if importer.begun is not None:
+        close_if_read(database, runtime.clock, importer.begun.execution_id)
+    line.say("search takes it in")
+    take_in(runtime.settings, runtime.clock)
+    line.clear()
+    return done, True
+
+
+def _say(line: str, *, err: bool = False) -> None:
+    """Print a line: names of files and members, and what stands in them, are written by others."""
+    typer.echo(plain(line), err=err)
+
+
+def print_imported(one: ImportedFile) -> None:
+    """Print what came of one file: what failed or was wrong goes to standard error."""
+    name = one.origin.rpartition("/")[2]
+    if one.error is not None:
+        _say(f"failed    {name}: {one.error}", err=True)
+        return
+    counts = (
+        f", {counted(one.indexed.snapshots, 'snapshot')}, {counted(one.indexed.pages, 'page')}" if one.indexed else ""
+    )
+    _say(f"{one.state:<9} {name}: {one.how}, {counted(one.records, 'record')}{counts}, file {one.warc_file_id}")
+    for note in one.notes:
+        _say(f"  note: {note}")
+    for wrong in one.fixity:
+        _say(f"  warning: fixity: {wrong}", err=True)
+    for damage in one.damage[:_SHOWN_DAMAGE]:
+        _say(f"  warning: at {damage.offset}: {damage.kind}: {damage.detail}", err=True)
+    if one.damaged > _SHOWN_DAMAGE:
+        _say(f"  and {one.damaged - _SHOWN_DAMAGE:,} more; --json lists them", err=True)
+    if one.indexed is not None:
+        content = {damage.kind for damage in one.damage}
+        for line in warning_lines(one.indexed, leaving_out=content):
+            _say(line, err=True)
+
+
+def _print_import_rest(done: list[ImportedFile], found: FoundFiles, *, is_whole: bool) -> None:
+    for path, why in found.passed_over:
+        _say(f"passed over {spelled(path)}: {why}")
+    for path in found.missing:
+        _say(f"failed    {spelled(path)}: there is no such file or folder", err=True)
+    for path, why in found.unreadable:
+        _say(f"failed    {spelled(path)}: it cannot be looked into ({why}); mend that and import it again", err=True)
+    if not done and is_whole and not (found.missing or found.unreadable):
+        _say("holdfast: no archives there (looked for .warc, .arc and .wacz, compressed or not)", err=True)
+    good = [one for one in done if one.error is None]
+    snapshots = sum(one.indexed.snapshots for one in good if one.indexed is not None)
+    _say(f"{len(good)} of {counted(len(done) + len(found.missing), 'file')} imported, {counted(snapshots, 'snapshot')}")
+    if not is_whole:
+        _say("stopped; the same command goes on from here", err=True)
+
+
+def _import_object(source: str, done: list[ImportedFile], found: FoundFiles, *, is_whole: bool) -> dict[str, Any]:
+    return {
+        "source": source,
+        "finished": is_whole,
+        "files": [_imported_object(one) for one in done],
+        "missing": [spelled(path) for path in found.missing],
+        "unreadable": [{"path": spelled(path), "reason": why} for path, why in found.unreadable],
+        "passed_over": [{"path": spelled(path), "reason": why} for path, why in found.passed_over],
+    }
+
+
+def _imported_object(one: ImportedFile) -> dict[str, Any]:
+    return {
+        "origin": one.origin,
+        "state": one.state,
+        "file": one.warc_file_id,
+        "how": one.how,
+        "records": one.records,
+        "notes": one.notes,
+        "fixity": one.fixity,
+        "signature": _signature_object(one.signature),
+        "damage": [damage._asdict() for damage in one.damage],
+        "damaged": one.damaged,
+        "indexed": as_object(one.indexed) if one.indexed is not None else None,
+        "error": one.error,
+    }
+
+
+def _signature_object(one: Signature | None) -> dict[str, str | None] | None:
+    if one is None:
+        return None
+    at = f"{one.at:%Y-%m-%dT%H:%M:%SZ}" if one.at is not None else None
+    return {"worth": one.worth, "kind": one.kind, "by": one.by, "at": at, "why": one.why or None}
+
+
+import_command = import_
+
+
+@contextmanager
+def stoppable(indexer: Indexer) -> Iterator[None]:
+    """Let the first Ctrl-C (or a TERM) stop between two batches, and the second at once."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        if indexer.stopping:
+            # The second Ctrl-C: a batch may take long on a slow disk, and what is not committed is read again.
+            raise KeyboardInterrupt
+        indexer.stopping = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def take_in(settings: Settings, clock: Clock) -> None:
+    """Let search take in what was read, and what its links say; if another process is at it, that one does it."""
+    _give_memory_back()
+    # Another process that holds the index takes these rows in as well: they wait in the outbox.
+    with closing(Database(settings.database)) as database, suppress(IndexBusy):
+        drain(database, settings.home, clock)
+        refresh(database, settings.home, clock)
+
+
+def _give_memory_back() -> None:
+    """Hand what reading files took back to the system, if its library can: search would take as much on top of it."""
+    gc.collect()
+    with suppress(AttributeError, OSError):
+        # glibc keeps freed memory; musl and macOS have no such call.
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def describe(done: Indexed) -> str:
+    """Return what came of one file in a line, and a line for each kind of trouble."""
+    lines = [f"{counted(done.records, 'record')}, {counted(done.snapshots, 'snapshot')}, {counted(done.pages, 'page')}"]
+    lines += warning_lines(done)
+    return "\n".join(lines)
+
+
+def warning_lines(done: Indexed, *, leaving_out: Collection[str] = ()) -> list[str]:
+    """Return a line for each kind of trouble in a file, with its first place."""
+    return [
+        plain(f"  warning: {kind}, {one['count']} times, first at {one['offset']}: {one['detail']}")
+        for kind, one in sorted(done.warnings.items())
+        if kind not in leaving_out
+    ]
+
+
+def as_object(done: Indexed) -> dict[str, Any]:
+    """Return what came of one file for `--json`."""
+    return {
+        "file": done.warc_file_id,
+        "path": done.path,
+        "records": done.records,
+        "snapshots": done.snapshots,
+        "pages": done.pages,
+        "changed": done.changed,
+        "kinds": done.kinds,
+        "warnings": done.warnings,
+        "error": done.error,
+    }

@@ -28,7 +28,8 @@ from holdfast.jobs.states import IllegalTransition, JobAction, State
 from holdfast.jobs.store import UNCAPPED, locked_job
 from holdfast.jobs.views.listing import shown_job
 from holdfast.sources.config import merge_fields, read_config
-from holdfast.sources.registry import content_of, find
+from holdfast.sources.queries import find_source
+from holdfast.sources.registry import content_of
 from holdfast.wiring.jobs import Jobs, check_backend, open_jobs, zimit_config
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "": "minutes"}
@@ -108,7 +109,7 @@ def create(
     interval, wish = _interval(every, once=once), Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
     with open_jobs(config.load(home=home)) as jobs:
         with jobs.database.write() as session:
-            row = find(session, source)
+            row = find_source(session, source)
             number, unit = interval or (None, "minutes")
             spec = JobSpec(
                 source_id=row.id,
@@ -312,7 +313,7 @@ def reset_retries(
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
         chosen = list(ids or ())
         if bulk:
-            source_id = find(session, source).id if source is not None else None
+            source_id = find_source(session, source).id if source is not None else None
             chosen = repair.retried_ids(session, source_id=source_id, states=state or (), limit=limit or 1)
         done = reset(session, jobs.clock, chosen, reason=reason, apply=apply)
     _print_reset(done, apply=apply, json=json)

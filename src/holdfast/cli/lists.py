@@ -1,4 +1,4 @@
-"""`holdfast job list`, which loads only what a list needs: a file of its own (`catalogue.APART`)."""
+"""`holdfast job list` and `holdfast feed list`, typed often: they load only what a list needs (`catalogue.APART`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from holdfast.jobs.views.listing import (
     list_admin_jobs,
     list_jobs,
 )
-from holdfast.sources.queries import id_of
+from holdfast.sources.queries import find_source
 
 job_list = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -61,12 +61,14 @@ def list_all(
         if word is not None and word not in known:
             raise typer.BadParameter(f"{word[:40]!r} is none of {', '.join(known)}", param_hint=option)
     scheduled = state or kind or search or sort
+    # Two vocabularies: --status speaks of a job and its last run together, --state of the schedule alone.
     if status and scheduled:
         raise typer.BadParameter("it goes with --source alone; --state knows the other words", param_hint="--status")
     with open_database(config.load(home=home)) as database, database.read() as session:
-        source_id = id_of(session, source) if source is not None else None
+        # A code that no source has is an error, not an empty list.
+        source_id = find_source(session, source).id if source is not None else None
         if scheduled:
-            wish = JobFilter(
+            wanted = JobFilter(
                 states=tuple(state or ()),
                 source_id=source_id,
                 kind=kind,
@@ -75,12 +77,12 @@ def list_all(
                 limit=limit,
                 offset=offset,
             )
-            rows, total = list_jobs(session, wish)
+            rows, total = list_jobs(session, wanted)
         else:
             rows, total = list_admin_jobs(session, AdminFilter(source, status, limit, offset))
     if json:
-        told = {"jobs": [job_object(row) for row in rows], "total": total, "limit": limit, "offset": offset}
-        print(jsonlib.dumps(told, ensure_ascii=False))
+        content = {"jobs": [job_object(row) for row in rows], "total": total, "limit": limit, "offset": offset}
+        print(jsonlib.dumps(content, ensure_ascii=False))
         return
     if rows:
         _print_list(rows, total, offset)
@@ -131,7 +133,7 @@ def list_feeds(
     """
     demand_kind(kind)
     with open_database(config.load(home=home)) as database, database.read() as session:
-        source_id = id_of(session, source) if source is not None else None
+        source_id = find_source(session, source).id if source is not None else None
         rows = queries.listed(
             session, queries.FeedFilter(source_id=source_id, disabled=disabled, kind=kind, limit=100_000)
         )

@@ -18,6 +18,7 @@ _HELP = ("-h", "--help", "help")
 
 def main() -> None:
     """Run the command that the arguments name."""
+    # With LANG=C a title with an accent would end the command with UnicodeEncodeError.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter is shown its number instead
             stream.reconfigure(errors="backslashreplace")
@@ -52,6 +53,7 @@ def _run(arguments: list[str]) -> None:
     try:
         # A Typer with one command is that command.
         runner.run(loaded, f"holdfast {name}", rest, subcommand=None if apart else subcommand)
+    # `holdfast … | head`: the reader has left. Without another stdout the interpreter complains again while it ends.
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -88,6 +90,7 @@ def _help(asked: Sequence[str]) -> None:
 def _refuse(name: str) -> NoReturn:
     """Say what the person may have meant, and end with 2."""
     difflib = importlib.import_module("difflib")
+    # Loaded by name: only a mistyped command needs it.
     near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}?" if near else "see: holdfast --help"
     print(f"holdfast: there is no command {name!r}; {hint}", file=sys.stderr)

@@ -19,6 +19,18 @@ _SIZES = {"": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "k": 1
 _TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+def command_group(about: str) -> typer.Typer:
+    """Return a Typer for the commands of one noun; without a command it prints its help, which begins with `about`."""
+    # Completion is `holdfast completion`; faults and help are printed by our runner, without rich's frames and colours.
+    return typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        help=about,
+    )
+
+
 class RobotsChoice(StrEnum):
     """What `--robots` takes."""
 
@@ -44,6 +56,7 @@ def read_network(text: str) -> str:
 def read_header(text: str) -> tuple[str, str]:
     """Return a header's name and value. The message does not repeat it: it may be a secret."""
     name, colon, value = text.partition(":")
+    # A line end inside would smuggle a second header into every request.
     if not colon or not name.strip() or not text.isprintable():
         raise typer.BadParameter("write 'Name: value', on one line", param_hint="--header")
     return name.strip(), value.strip()
@@ -71,6 +84,7 @@ def _amount(text: str, units: dict[str, float], option: str, example: str) -> fl
     written = text.strip().lower()
     number = written.rstrip("abcdefghijklmnopqrstuvwxyz ")
     try:
+        # float() takes "nan" and "inf" as well: the two checks below refuse them.
         amount = float(number) * units[written[len(number) :].strip()]
     except (ValueError, KeyError) as exc:
         raise typer.BadParameter(f"{text!r} is no amount; write for example {example}", param_hint=option) from exc
@@ -101,6 +115,7 @@ def read_assignments(words: Iterable[str], option: str = "--set") -> dict[str, A
 def read_value(written: str) -> Any:
     """Return what was written as JSON has it, or the text itself where it is none."""
     try:
+        # `5`, `true`, `null` and lists as JSON has them; everything else is text, so that words need no quotes.
         return json.loads(written)
     except ValueError:
         return written
@@ -123,5 +138,6 @@ Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only 
 
 def configure_log(settings: Settings, *, unless_set: str = "WARNING", as_json: bool = True) -> None:
     """Configure the log of a command that tells its results itself: HOLDFAST_LOG_LEVEL counts where it is set."""
+    # A command that prints its results would bury them in the log lines of the default level.
     level = settings.log_level if "log_level" in settings.model_fields_set else unless_set
     log.configure(level, as_json=as_json)

@@ -1,46 +1,102 @@
-"""How reading files looks while it goes on: a live line on a terminal, plain lines elsewhere; Ctrl-C stops gently.
+"""What a terminal shows while work goes on: the live table of a crawl, one line for everything else.
 
-And what follows it: search takes in what was read.
+Loads rich, a tenth of a second that a crawl without a terminal need not pay: `display` loads it by name.
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import signal
-from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager, suppress
-from types import FrameType
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
-from holdfast.cli.formatting import counted, size
+from holdfast.cli.formatting import duration, outcomes, size
 from holdfast.cli.formatting import text as plain
 from holdfast.clock import Clock
-from holdfast.config import Settings
-from holdfast.db.engine import Database
-from holdfast.imports.importer import ImportStep
-from holdfast.index.indexer import Indexed, Indexer
-from holdfast.index.leases import FileToIndex, ReadProgress
-from holdfast.search.directory import IndexBusy
-from holdfast.search.outbox import drain
-from holdfast.search.signals import refresh
+
+if TYPE_CHECKING:
+    from holdfast.crawl.plan import CrawlPlan
+    from holdfast.imports.importer import ImportStep
+    from holdfast.index.leases import FileToIndex, ReadProgress
+    from holdfast.jobs.views.status import ExecutionStatus
 
 _LINE_S = 5.0
 _LIVE_S = 0.2
 
 
+class LiveTable:
+    """Redraws itself on standard error, and leaves nothing behind."""
+
+    def __init__(self, plan: CrawlPlan | None = None) -> None:
+        self._plan = plan
+        self._live = Live(console=Console(stderr=True), refresh_per_second=4, transient=True)
+
+    def running(self) -> AbstractContextManager[Any]:
+        """Hold the screen while the crawl runs."""
+        return self._live
+
+    def update(self, status: ExecutionStatus, rate: float) -> None:
+        """Show how it stands."""
+        self._live.update(panel(status, rate, self._plan))
+
+
+def panel(status: ExecutionStatus, rate: float, plan: CrawlPlan | None = None) -> Group:
+    """Return the live table, with a bar towards each limit that the plan sets."""
+    table = Table.grid(padding=(0, 3))
+    table.add_row("pages", "pages/s", "queue", "domains", "requests", "bytes", "time", style="dim")
+    table.add_row(
+        f"{status.pages:,}",
+        f"{rate:.1f}",
+        f"{status.queue:,}",
+        str(status.active_domains),
+        f"{status.requests:,}",
+        size(status.bytes),
+        duration(status.run_seconds),
+    )
+    rows: list[Any] = [Text(f"{status.source} · execution {status.execution_id} · {status.condition}", "bold"), table]
+    rows += [Text(f"{status.seeds_left:,} more seeds are being read", "dim")] if status.seeds_left else []
+    rows += [] if plan is None else _bars(status, plan)
+    rows += [Text(status.trouble, "bold red")] if status.trouble else []
+    rows.append(Text(outcomes(status), "dim"))
+    rows += [Text(f"slow: {slow['domain']} {slow['seconds']} s, {slow['why']}", "yellow") for slow in status.slow[:3]]
+    rows.append(Text("Ctrl-C drains and seals; again hands back at once", "dim italic"))
+    return Group(*rows)
+
+
+def _bars(status: ExecutionStatus, plan: CrawlPlan) -> list[Table]:
+    """Return how far a crawl is towards where it stops; a crawl that goes on counts what it did before."""
+    used_s = status.run_seconds
+    towards: list[tuple[str, float, float | None, str, str]] = [
+        ("pages", status.pages, plan.max_pages, f"{status.pages:,}", f"{plan.max_pages or 0:,}"),
+        ("bytes", status.bytes, plan.max_bytes, size(status.bytes), size(plan.max_bytes or 0)),
+        ("time", used_s, plan.max_time_s, duration(used_s), duration(plan.max_time_s or 0)),
+    ]
+    made = Table.grid(padding=(0, 1))
+    for name, done, limit, shown, most in towards:
+        if limit:
+            # What a crawl did before it was resumed counts: min() keeps the bar within its frame.
+            bar = ProgressBar(total=limit, completed=min(done, limit), width=40)
+            made.add_row(name, bar, f"{min(100, int(100 * done / limit))}%", f"{shown} of {most}")
+    return [made] if made.row_count else []
+
+
 class ProgressLine:
-    """Says on standard error how far it is, never more often than anybody reads."""
+    """Says on standard error how far it is, at most five times a second on a terminal, every five seconds elsewhere."""
 
     def __init__(self, clock: Clock, *, quiet: bool = False) -> None:
         self._clock, self._quiet = clock, quiet
         self._console = Console(stderr=True, highlight=False)
         self._is_live = self._console.is_terminal and not quiet
-        self._said_at = clock.monotonic() if not self._is_live else -_LINE_S
+        # What ends within five seconds says nothing where there is no terminal.
+        self._printed_at = clock.monotonic() if not self._is_live else -_LINE_S
+        # What stands in front: file n of m.
         self.before = ""
-        """What stands in front: file n of m."""
 
     def step(self, step: ImportStep) -> None:
         """Show how far an import is with one file."""
@@ -59,11 +115,12 @@ class ProgressLine:
     def say(self, text: str) -> None:
         """Show a line if one is due."""
         now = self._clock.monotonic()
-        if self._quiet or now - self._said_at < (_LIVE_S if self._is_live else _LINE_S):
+        if self._quiet or now - self._printed_at < (_LIVE_S if self._is_live else _LINE_S):
             return
-        self._said_at = now
+        self._printed_at = now
         line = plain(f"{self.before}{text}")
         if self._is_live:
+            # Cut one short of the width: a full line wraps, and the next \r would leave its first half behind.
             self._console.file.write(f"\r\x1b[2K{line[: self._console.width - 1]}")
             self._console.file.flush()
         else:
@@ -77,63 +134,11 @@ class ProgressLine:
 
 
 @contextmanager
-def stoppable(indexer: Indexer) -> Iterator[None]:
-    """Let the first Ctrl-C (or a TERM) stop between two batches, and the second at once."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        if indexer.stopping:
-            raise KeyboardInterrupt
-        indexer.stopping = True
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def take_in(settings: Settings, clock: Clock) -> None:
-    """Let search take in what was read, and what its links say; if another process is at it, that one does it."""
-    _give_memory_back()
-    with closing(Database(settings.database)) as database, suppress(IndexBusy):
-        drain(database, settings.home, clock)
-        refresh(database, settings.home, clock)
-
-
-def _give_memory_back() -> None:
-    """Hand what reading files took back to the system, if its library can: search would take as much on top of it."""
-    gc.collect()
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def describe(done: Indexed) -> str:
-    """Return what came of one file in a line, and a line for each kind of trouble."""
-    lines = [f"{counted(done.records, 'record')}, {counted(done.snapshots, 'snapshot')}, {counted(done.pages, 'page')}"]
-    lines += warning_lines(done)
-    return "\n".join(lines)
-
-
-def warning_lines(done: Indexed, *, leaving_out: Collection[str] = ()) -> list[str]:
-    """Return a line for each kind of trouble in a file, with its first place."""
-    return [
-        plain(f"  warning: {kind}, {one['count']} times, first at {one['offset']}: {one['detail']}")
-        for kind, one in sorted(done.warnings.items())
-        if kind not in leaving_out
-    ]
-
-
-def as_object(done: Indexed) -> dict[str, Any]:
-    """Return what came of one file for `--json`."""
-    return {
-        "file": done.warc_file_id,
-        "path": done.path,
-        "records": done.records,
-        "snapshots": done.snapshots,
-        "pages": done.pages,
-        "changed": done.changed,
-        "kinds": done.kinds,
-        "warnings": done.warnings,
-        "error": done.error,
-    }
+def byte_bar(word: str, total: int, *, is_shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """Show a bar of bytes on a terminal; yield what is called with every number of bytes that is done."""
+    columns = (TextColumn(word), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    hidden = not (is_shown and console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task(word, total=total)
+        yield lambda count: progress.advance(task, count)

@@ -12,18 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.display import find_execution
-from holdfast.cli.formatting import counted
-from holdfast.cli.parameters import AsJson, ExecutionId, Home, configure_log
+from holdfast.cli.formatting import counted, text
+from holdfast.cli.parameters import AsJson, ExecutionId, Home, command_group, configure_log
 from holdfast.crawl_process.recovery import recover as clean_up
 from holdfast.db.audit_events import append_event
+from holdfast.errors import NotFound
 from holdfast.frontier import Account, OpenAttempt, Summary
 from holdfast.frontier.queries import account, summary
+from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import shortfall_text
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.outside_text import guarded
 from holdfast.urls import parse_seed
-from holdfast.wiring import open_ground
+from holdfast.wiring import Runtime, open_ground
 
 _TOP = 15
 
@@ -42,6 +43,7 @@ def report(
     if csv + urls + json > 1:
         raise typer.BadParameter("choose one of --urls, --csv and --json")
     with open_ground(config.load(home=home)) as runtime:
+        # The account is of the frontier: a run that went on with another's shows both together.
         status = read_status(runtime.raw_db, runtime.clock, find_execution(runtime, execution))
         if csv:
             _write_csv(account(runtime.raw_db, status.frontier_id))
@@ -52,6 +54,19 @@ def report(
             print(jsonlib.dumps({**_ending(status), **as_object(summary(runtime.raw_db, status.frontier_id))}))
         else:
             _print(status, summary(runtime.raw_db, status.frontier_id))
+
+
+def find_execution(runtime: Runtime, wanted: int | None) -> int:
+    """Return the execution that is meant: this one, or the newest; NotFound if there is none."""
+    with runtime.raw_db.read() as tx:
+        # An empty archive is told how to begin, whatever number was typed.
+        ids = execution_queries.latest_executions(tx, limit=1)
+        found = execution_queries.execution(tx, wanted) if wanted is not None else None
+    if not ids:
+        raise NotFound("no executions yet; start one with: holdfast crawl https://example.org")
+    if wanted is not None and found is None:
+        raise NotFound(f"there is no execution {wanted}; see them with: holdfast status")
+    return ids[0] if wanted is None else wanted
 
 
 def _ending(status: ExecutionStatus) -> dict[str, Any]:
@@ -75,15 +90,11 @@ def _row(row: Account) -> dict[str, Any]:
 
 
 def _write_csv(rows: Iterable[Account]) -> None:
+    # Streamed: a crawl has millions of rows.
     out = csvlib.writer(sys.stdout, lineterminator="\n")
     out.writerow(Account._fields)
     for row in rows:
-        out.writerow([_cell(value) for value in _row(row).values()])
-
-
-def _cell(value: Any) -> Any:
-    """Return a value that no spreadsheet takes for a formula."""
-    return guarded(value) if isinstance(value, str) else value
+        out.writerow([guarded(value) if isinstance(value, str) else value for value in _row(row).values()])
 
 
 def as_object(found: Summary) -> dict[str, Any]:
@@ -130,7 +141,7 @@ def _table(title: str, counts: Mapping[Any, int]) -> None:
     print(f"\nby {title}" if "," not in title else f"\n{title}")
     rows = sorted(counts.items(), key=lambda row: (-row[1], str(row[0])))
     for name, count in rows[:_TOP]:
-        print(f"  {count:>10,}  {name}")
+        print(f"  {count:>10,}  {text(name)}")
     if len(rows) > _TOP:
         print(f"  {sum(count for _, count in rows[_TOP:]):>10,}  in {len(rows) - _TOP} more")
 
@@ -138,13 +149,7 @@ def _table(title: str, counts: Mapping[Any, int]) -> None:
 app_command = report
 
 
-frontier = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Look at what is queued. Example: holdfast frontier stats",
-)
+frontier = command_group("Look at what is queued. Example: holdfast frontier stats")
 
 
 @frontier.command()
@@ -183,7 +188,7 @@ def list_open(
         return
     for row in rows:
         when = f"  not before {row.scheduled_for:%H:%M:%S}" if row.scheduled_for else ""
-        print(f"{row.priority}  depth {row.depth}  try {row.number}  {row.kind.value:<9}  {row.url}{when}")
+        print(f"{row.priority}  depth {row.depth}  try {row.number}  {row.kind.value:<9}  {text(row.url)}{when}")
     if not rows:
         print(f"execution {one}: nothing is queued")
 
@@ -204,6 +209,7 @@ def recover(
     configure_log(config.load(home=home), unless_set="ERROR")
     with open_ground(config.load(home=home)) as runtime:
         cleaned = clean_up(runtime)
+        # Younger leases may belong to a process of another machine that only lost the database for a moment.
         age_s = runtime.settings.lease.recover_s if minutes is None else minutes * 60.0
         expired = runtime.frontier.recover(older_than_s=age_s)
     if json:
@@ -238,6 +244,7 @@ def reset(
     Example: holdfast frontier reset example.org
     """
     configure_log(config.load(home=home), unless_set="ERROR")
+    # As the frontier spells a domain: with its port if that is neither 80 nor 443.
     names = [parse_seed(domain).domain for domain in domains]
     with open_ground(config.load(home=home)) as runtime:
         lifted = {name: runtime.frontier.reset(name) for name in names}

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
+from holdfast.cli.formatting import text
 from holdfast.cli.parameters import AsJson, Home, configure_log, read_network
 from holdfast.cli.seeds import check_seed
 from holdfast.crawl.plan import CrawlPlan
@@ -47,6 +48,7 @@ def robots(
         networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
         guard = AddressGuard(tuple(map(ip_network, networks)))
         for url in urls:
+            # A private address is refused before it is dialled, as in a crawl.
             check_seed(url, guard)
         who = contact or settings.contact or _remembered(settings.home)
         states = asyncio.run(_ask(settings, targets, networks, who))
@@ -68,6 +70,7 @@ async def _ask(
 ) -> list[RobotsState]:
     if contact is None:
         raise Invalid("no contact, so no site is asked; give one with --contact, or read a file with --file")
+    # Under the name of a crawl, with its contact: sites may serve another robots.txt to others.
     agent = CrawlPlan(seeds=(urls[0].fetch,), contact=contact).agent()
     async with open_solo(settings, agent=agent, networks=networks, delay_s=1.0) as solo:
         return [await solo.robots(url) for url in urls]
@@ -82,11 +85,12 @@ def _read(file: Path, agent: str) -> RobotsFile:
 
 def _live(url: Url, state: RobotsState, agent: str) -> dict[str, Any]:
     verdict = robots_state.verdict(state, state.checked_at)
+    # The rules of the stored bytes are read again for the agent that was asked about, not for our own.
     if verdict is robots_state.RobotsVerdict.RULES:
         return {**_answer(url, rules_of(state, agent)), "status": state.status}
     if state.answer is RobotsAnswer.UNREACHABLE:
-        said = "does not answer" if state.status is None else f"answers {state.status}"
-        print(f"holdfast: {url.origin}/robots.txt {said}: nothing may be asked there now", file=sys.stderr)
+        problem = "does not answer" if state.status is None else f"answers {state.status}"
+        print(f"holdfast: {url.origin}/robots.txt {problem}: nothing may be asked there now", file=sys.stderr)
     allowed = verdict is robots_state.RobotsVerdict.ALLOW
     return {
         "url": url.fetch,
@@ -113,16 +117,17 @@ def _answer(url: Url, rules: RobotsFile) -> dict[str, Any]:
 
 def _print(answer: dict[str, Any]) -> None:
     by = f"line {answer['line']}: {answer['rule']}" if answer["line"] else _without_rule(answer)
-    print(f"{'allowed' if answer['allowed'] else 'disallowed'}  {answer['url']}  ({by})")
+    print(text(f"{'allowed' if answer['allowed'] else 'disallowed'}  {answer['url']}  ({by})"))
     if answer["crawl_delay"] is not None:
         print(f"  crawl-delay {answer['crawl_delay']:g} s")
     for sitemap in answer["sitemaps"]:
-        print(f"  sitemap {sitemap}")
+        print(f"  sitemap {text(sitemap)}")
 
 
 def _without_rule(answer: dict[str, Any]) -> str:
     """Return why an address is allowed or not where no line of a file says so."""
     if answer["allowed"]:
+        # RFC 9309, 2.3.1.3: a 4xx means that there are no rules; a 5xx that nothing may be asked.
         missing = 400 <= (answer.get("status") or 0) < 500
         return f"there is no robots.txt: status {answer['status']}" if missing else "no rule matches"
     if answer.get("status") is None:

@@ -17,9 +17,9 @@ from holdfast.cli.formatting import lines
 from holdfast.errors import READ_ONLY, HoldfastError
 
 Built = TyperCommand | TyperGroup
+# What shells say of a program that Ctrl-C ended.
 INTERRUPTED = 130
-"""What shells say of a program that Ctrl-C ended."""
-_TOLD = 300
+_MESSAGE_CHARS = 300
 _LARGEST = 2**63 - 1
 _MANY = 1_000_000
 EXIT_CODES = "Exit: 0 done, 1 refused, not found or failed, 2 arguments that do not parse."
@@ -33,16 +33,18 @@ def run(
         built(command, subcommand).main(list(arguments), prog_name=name)
     except HoldfastError as exc:
         print(f"holdfast: {lines(exc)}", file=sys.stderr)
+        # Shells and systemd tell "stopped by Ctrl-C" from "failed" by this number.
         sys.exit(INTERRUPTED if exc.code == "interrupted" else 1)
     except OSError as exc:
         print(f"holdfast: {_place(exc)}{exc.strerror or exc}{_next_step(exc)}", file=sys.stderr)
         sys.exit(1)
-    except Exception as exc:  # what nobody foresaw is told in one line too, and in full to whoever asks for it
+    # The only such place: an unforeseen fault is one line for an operator, and whole with HOLDFAST_LOG_LEVEL=debug.
+    except Exception as exc:
         if os.environ.get("HOLDFAST_LOG_LEVEL", "").lower() == "debug":
             raise
-        told = f"{type(exc).__name__}: {' '.join(str(exc).split())[:_TOLD]}"
+        message = f"{type(exc).__name__}: {' '.join(str(exc).split())[:_MESSAGE_CHARS]}"
         print(
-            f"holdfast: a fault of this program, please report it: {told}; HOLDFAST_LOG_LEVEL=debug shows where",
+            f"holdfast: a fault of this program, please report it: {message}; HOLDFAST_LOG_LEVEL=debug shows where",
             file=sys.stderr,
         )
         sys.exit(1)
@@ -69,6 +71,7 @@ def built(command: Callable[..., Any] | typer.Typer, subcommand: str | None = No
     made = typer.main.get_command(app)
     if isinstance(made, TyperGroup):
         for one in made.commands.values():
+            # Here and not in each docstring: 90 commands have the same three.
             one.epilog = one.epilog or EXIT_CODES
             one.callback = _bounded(one.callback) if one.callback is not None else None
         if subcommand is not None:
@@ -90,6 +93,7 @@ def _bounded(callback: Callable[..., Any]) -> Callable[..., Any]:
                     raise typer.BadParameter(wrong, param_hint=name)
         try:
             return callback(**values)
+        # Not only the option: dates are added to it later, deep in a flow, and overflow there.
         except OverflowError as exc:
             # A moment so many days or minutes away is on no calendar.
             large = [name for name, value in values.items() if isinstance(value, int | float) and abs(value) > _MANY]
@@ -102,12 +106,14 @@ def _bounded(callback: Callable[..., Any]) -> Callable[..., Any]:
 
 def _unusable(value: object) -> str | None:
     """Return why a value can be used by no command, None if it can."""
+    # Python has numbers of any length; both databases answer with an error of their own for more than 64 bits.
     if isinstance(value, int) and abs(value) > _LARGEST:
         return "the number is larger than any that is kept here"
     if isinstance(value, float) and not math.isfinite(value):
         return "it is no number that can be used"
     if isinstance(value, str):
         try:
+            # Arguments that are no UTF-8 arrive as surrogates, which no database and no JSON takes.
             value.encode()
         except UnicodeEncodeError:
             return "it holds bytes that are not UTF-8"

@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from holdfast import config
-from holdfast.cli.formatting import counted
-from holdfast.cli.parameters import AsJson, Home, configure_log
+from holdfast.cli.formatting import counted, one_line
+from holdfast.cli.parameters import AsJson, Home, command_group, configure_log
 from holdfast.coordination.runfile import step_back
 from holdfast.db.sqlite_file import DatabaseReadOnly
 from holdfast.replay.origins import browse_url
@@ -94,7 +94,9 @@ def search(
 def _take_in(archive: Archive) -> None:
     """Take in what waits, for some seconds; say so if more does."""
     try:
+        # For some seconds only: after a large import the whole of it would make a person wait for minutes.
         done = drain(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
+    # Another process takes it in already; this one answers from what is there.
     except IndexBusy:
         return
     except DatabaseReadOnly:  # what was taken in before can be found all the same
@@ -120,31 +122,22 @@ def _lines(hit: Hit) -> str:
     more = f", {counted(hit.captures, 'capture')}" if hit.captures else ""
     head = f"{row.captured_at:%Y-%m-%d %H:%M}  {row.status or '-'}  {hit.source_code}  snapshot {row.id}{more}"
     bold = sys.stdout.isatty()
-    title = _clean("".join(piece.text for piece in hit.title)) or "(no title)"
+    title = one_line("".join(piece.text for piece in hit.title)) or "(no title)"
     text = [f"    {_marked(passage, bold=bold)}" for passage in hit.passages[:1]] or [
-        f"    {_clean(row.snippet or '')[:160]}"
+        f"    {one_line(row.snippet or '')[:160]}"
     ]
-    return "\n".join([title, f"    {_clean(row.url)}", f"    {head}", *text, ""])
+    return "\n".join([title, f"    {one_line(row.url)}", f"    {head}", *text, ""])
 
 
 def _marked(passage: list[Piece], *, bold: bool) -> str:
-    return "".join(typer.style(_clean(p.text), bold=True) if p.hit and bold else _clean(p.text) for p in passage)
-
-
-def _clean(text: str) -> str:
-    """Return a page's text without anything that a terminal would obey."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    return "".join(typer.style(one_line(p.text), bold=True) if p.hit and bold else one_line(p.text) for p in passage)
 
 
 app_command = search
 
 
-search_index = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Take in what waits, make the index anew, see how it stands. Example: holdfast search-index status",
+search_index = command_group(
+    "Take in what waits, make the index anew, see how it stands. Example: holdfast search-index status"
 )
 
 

@@ -17,8 +17,8 @@ from holdfast.fetch.guard import AddressGuard
 from holdfast.urls import DEFAULT, Normalisation, is_ip, parse, parse_seed
 
 _MAX_COMPLAINTS = 20
+# How much of a line is read at once: more than any address has, far less than a file that is no list of lines.
 _LINE_BYTES = 64 * 1024
-"""How much of a line is read at once: more than any address has, far less than a file that is no list of lines."""
 
 
 def read_seeds(
@@ -34,6 +34,7 @@ def read_seeds(
     for argument in arguments:
         if argument == "-":
             seeds.update(dict.fromkeys(_lines("standard input", sys.stdin.buffer, guard, policy)))
+        # `holdfast crawl seeds.txt` is what people type; a file called like an address is not looked for.
         elif "://" not in argument and Path(argument).is_file():
             seeds.update(dict.fromkeys(_file(Path(argument), guard, policy)))
         else:
@@ -49,6 +50,7 @@ def read_seeds(
 def check_seed(text: str, guard: AddressGuard, policy: Normalisation = DEFAULT) -> None:
     """Raise UrlRefused for what is no address to begin with, and for an IP address that may not be dialled."""
     url = parse_seed(text, policy)
+    # A name is judged when it is resolved; an address can be judged now, and told at once.
     if is_ip(url.host) and not guard.judge(url.host.strip("[]")):
         raise UrlRefused(text.strip(), "address_forbidden: it is not public; allow its network with --allow-network")
 
@@ -80,6 +82,7 @@ def _lines(name: str, file: BinaryIO, guard: AddressGuard, policy: Normalisation
     """Yield the addresses of a seeds file: one a line; blank lines and comments (#) are passed over."""
     bad = 0
     for number, line in enumerate(_bounded(file), 1):
+        # Editors on Windows put a byte order mark first.
         text = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
         if not text or text.startswith("#"):
             continue
@@ -87,6 +90,7 @@ def _lines(name: str, file: BinaryIO, guard: AddressGuard, policy: Normalisation
             check_seed(text, guard, policy)
         except UrlRefused as exc:
             bad += 1
+            # A disk image by mistake would print a line for each of its millions of lines.
             if bad <= _MAX_COMPLAINTS:
                 print(f"holdfast: {name}, line {number}: {exc}", file=sys.stderr)
             continue
@@ -99,11 +103,12 @@ _HELP = "give an e-mail or web address with --contact or HOLDFAST_CONTACT: site 
 
 
 def find_contact(settings: Settings, given: str | None) -> str:
-    """Return the contact of this crawl; Invalid if there is none and nobody can be asked."""
+    """Return the contact of this crawl; Invalid if there is none and no person sits at a terminal."""
     remembered = settings.home / "contact"
     contact = given or settings.contact or (remembered.read_text().strip() if remembered.is_file() else "")
     if contact:
         return check(contact)
+    # A timer or a pipe cannot answer: the question would hang for ever.
     if not sys.stdin.isatty() or not sys.stderr.isatty():
         raise Invalid(f"no contact, so nothing is crawled; {_HELP}")
     contact = check(typer.prompt("Contact for site owners (e-mail or web address; asked once)", err=True))
@@ -125,6 +130,7 @@ def check(contact: str) -> str:
         return contact
     if "://" in contact:
         try:
+            # It goes into a header of every request: only what our parser wrote out may stand there.
             return parse(contact).fetch
         except UrlRefused as exc:
             raise Invalid(f"{contact[:80]!r} is no contact: {exc.reason}; {_HELP}") from exc

@@ -11,8 +11,8 @@ from holdfast import config
 from holdfast.cli.parameters import AsJson, Home
 from holdfast.config.model import Setting, SettingGroup
 
+# What follows an address's scheme, with its password or without: taken in either case, so that it is read once.
 _LOGIN = re.compile(r"(://[^:/@\s]*+)(?::[^@\s]*+(@)?)?")
-"""What follows an address's scheme, with its password or without: taken in either case, so that it is read once."""
 _NAMED = re.compile(r"((?:password|token|secret|key)=)[^&\s]++", re.I)
 
 
@@ -24,6 +24,7 @@ def settings(json: AsJson = False, home: Home = None) -> None:
     values = config.load(home=home)
     rows = [(name, getattr(group, key), field) for name, group, key, field in walk(values)]
     if json:
+        # Text is redacted in both forms: a database address may carry a password.
         plain = {name: value if isinstance(value, int | float) else _text(value) for name, value, _ in rows}
         print(jsonlib.dumps(plain))
         return

@@ -10,8 +10,8 @@ import typer
 from sqlalchemy.orm import Session
 
 from holdfast import config
-from holdfast.cli.formatting import counted
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.formatting import counted, lines, one_line, text
+from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.crawl.signal_pages import SignalPageRow, SignalQuery, find_pages, page_of
 from holdfast.db.models import Document, Snapshot
 from holdfast.errors import Invalid, NotFound
@@ -23,12 +23,8 @@ from holdfast.withdrawals.hiding import Withdrawn, hide, unhide
 
 _CONTENT_BYTES = 256 * 1024 * 1024
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Show a snapshot, print its content, hide it from every reader. Example: holdfast snapshot show 4194305",
+app_command = command_group(
+    "Show a snapshot, print its content, hide it from every reader. Example: holdfast snapshot show 4194305"
 )
 SnapshotId = Annotated[int, typer.Argument(help="The snapshot's id.", metavar="ID")]
 Subject = Annotated[str, typer.Argument(help="A snapshot's id, or an address: all its captures.", metavar="ID|URL")]
@@ -58,7 +54,7 @@ def _print(facts: dict[str, Any], before: str) -> None:
         if isinstance(value, dict):
             _print(value, f"{before}{name}.")
         elif value is not None:
-            typer.echo(f"{before + name:<24} {value}")
+            typer.echo(f"{before + name:<24} {text(value)}")
 
 
 def snapshot_object(found: Snapshot) -> dict[str, Any]:
@@ -84,26 +80,30 @@ def cat(
     snapshot: SnapshotId,
     raw: Annotated[bool, typer.Option("--raw", help="The payload as stored, content codings left on.")] = False,
     headers: Annotated[bool, typer.Option("--headers", help="The status line and the headers.")] = False,
-    text: Annotated[bool, typer.Option("--text", help="The main text, as it is searched.")] = False,
+    as_text: Annotated[bool, typer.Option("--text", help="The main text, as it is searched.")] = False,
     home: Home = None,
 ) -> None:
     """Print a snapshot's content: its body, decoded, unless something else is asked for.
 
     Example: holdfast snapshot cat 4194305 --text
     """
-    if raw + headers + text > 1:
+    if raw + headers + as_text > 1:
         raise Invalid("only one of --raw, --headers and --text can be printed at once")
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
         found = queries.snapshot(session, snapshot)
-        if text:
-            print(_text(session, found))
+        if as_text:
+            content = _text(session, found)
+            # A pipe gets the text as it is stored, for other programs.
+            print(lines(content) if sys.stdout.isatty() else content)
             return
         with open_stored(session, archive.home, found) as stored:
             if headers:
                 head = stored.head
                 status = f"HTTP/1.1 {head.status} {head.reason}" if head is not None else "(a resource has none)"
-                print("\n".join([status, *(f"{name}: {value}" for name, value in (head.headers if head else ()))]))
+                shown = [status, *(f"{name}: {value}" for name, value in (head.headers if head else ()))]
+                print("\n".join(map(text, shown)))
                 return
+            # The payload is streamed; decoding needs all of it, so it has a bound.
             pieces = stored.payload if raw else iter((stored.content(_CONTENT_BYTES),))
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
@@ -111,10 +111,10 @@ def cat(
 
 
 def _text(session: Session, found: Snapshot) -> str:
-    text = queries.text_of(session, found.document_id) if found.document_id is not None else None
-    if text is None:
+    content = queries.text_of(session, found.document_id) if found.document_id is not None else None
+    if content is None:
         raise NotFound(f"snapshot {found.id} is no page: it has no text")
-    return text
+    return content
 
 
 @app_command.command("hide")
@@ -154,12 +154,8 @@ def _say(done: Withdrawn, what: str, *, as_json: bool) -> None:
 
 _SHOWN_WORDS = 20
 
-page = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Pages whose body is not kept: find them by keyword, show one. Example: holdfast page search vaccine",
+page = command_group(
+    "Pages whose body is not kept: find them by keyword, show one. Example: holdfast page search vaccine"
 )
 
 
@@ -184,7 +180,7 @@ def search(
         print(jsonlib.dumps({"pages": pages, "total": found.total, "limit": limit, "offset": offset}))
         return
     for row in found.pages:
-        typer.echo(f"{row.url}\n      {row.title or '(no title)'}")
+        typer.echo(f"{text(row.url)}\n      {one_line(row.title or '(no title)')}")
     typer.echo(counted(found.total, "page") + (f", {len(found.pages)} shown" if found.total > len(found.pages) else ""))
 
 
@@ -204,10 +200,10 @@ def show_page(
         return
     for name, value in facts.items():
         if value is not None:
-            typer.echo(f"{name:<14} {value}")
-    typer.echo(f"{'keywords':<14} {', '.join(word for word, _ in found.words[:_SHOWN_WORDS])}")
+            typer.echo(f"{name:<14} {one_line(value)}")
+    typer.echo(f"{'keywords':<14} {text([word for word, _ in found.words[:_SHOWN_WORDS]])}")
     for link in found.links:
-        typer.echo(f"{'link':<14} {link}")
+        typer.echo(f"{'link':<14} {text(link)}")
 
 
 def page_object(row: SignalPageRow) -> dict[str, Any]:

@@ -10,48 +10,44 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.cli.formatting import counted, fields, table
-from holdfast.cli.parameters import AsJson, Home, leaves, read_assignments
+from holdfast.cli.formatting import counted, fields, table, text
+from holdfast.cli.parameters import AsJson, Home, command_group, leaves, read_assignments
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, take_in_sources
 from holdfast.sources import registry
-from holdfast.sources.config import SourceConfig
-from holdfast.sources.errors import SourceRefused
+from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
-from holdfast.sources.queries import sources
+from holdfast.sources.queries import find_source, sources
 from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import check_backend, open_jobs
 
 
 def seed_sources(json: AsJson = False, home: Home = None) -> None:
-    """Add the sources hc, phac and cihr with the annual resiliency defaults, where they are missing.
+    """Add the sources that ship with holdfast, with options for a crawl of weeks, where they are missing.
 
-    What no document says about them is told: look at it before a campaign.
+    What is not confirmed about them is listed: look at it before a campaign.
 
     Acts at once: it only adds what is missing.
     Example: holdfast seed-sources
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
         added = registry.seed_presets(session, jobs.clock)
+    # One with settings of its keeper is left alone, and named.
     there = [preset.code for preset in PRESETS if preset.code not in added]
     unconfirmed = {preset.code: preset.unconfirmed for preset in PRESETS if preset.code in added}
     if json:
         print(jsonlib.dumps({"added": added, "there": there, "unconfirmed": unconfirmed}))
         return
     print(f"added: {', '.join(added) or 'none'}; there already: {', '.join(there) or 'none'}")
-    for code, told in unconfirmed.items():
-        print(f"{code}: look at it before a campaign (holdfast source show {code}); no document confirms")
-        print("\n".join(f"  {one}" for one in told))
+    for code, notes in unconfirmed.items():
+        print(f"{code}: look at it before a campaign (holdfast source show {code}); not confirmed:")
+        print("\n".join(f"  {one}" for one in notes))
 
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Sources: what is kept, and how. Example: holdfast source create ex --seed https://example.org/",
+app_command = command_group(
+    "Sources: what is kept, and how. Example: holdfast source create ex --seed https://example.org/"
 )
 app_command.command(name="seed")(seed_sources)
 
@@ -100,7 +96,7 @@ def show(code: Code, json: AsJson = False, home: Home = None) -> None:
     Example: holdfast source show hc
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
-        row = registry.find(session, code)
+        row = find_source(session, code)
     _print(row, json=json)
 
 
@@ -128,6 +124,7 @@ def create(
         "enabled": not disabled,
         "config": _fields(seed, sets),
     }
+    # Before the database is opened: a wrong field costs nothing.
     settings, spec = config.load(home=home), registry.read_spec(content)
     _demand_runnable(settings, spec.config)
     with open_jobs(settings) as jobs, jobs.database.write() as session:
@@ -158,6 +155,7 @@ def edit(
     with open_jobs(settings) as jobs, jobs.database.write() as session:
         row = registry.edit(session, jobs.clock, code, changes)
         if "config" in changes:
+            # Inside the transaction: refused, the edit is rolled back.
             _demand_runnable(settings, registry.config_of(row))
     _print(row, json=json)
 
@@ -218,8 +216,8 @@ def take_in(
             )
         )
         return
-    told = [("created", done.created), ("updated", done.updated), ("unchanged", done.unchanged)]
-    print("\n".join(f"{word}: {', '.join(codes)}" for word, codes in told if codes) or "no sources in this file")
+    notes = [("created", done.created), ("updated", done.updated), ("unchanged", done.unchanged)]
+    print("\n".join(f"{word}: {', '.join(codes)}" for word, codes in notes if codes) or "no sources in this file")
     if dry_run:
         print("nothing was written; leave out --dry-run to do so")
 
@@ -263,9 +261,9 @@ def validate(file: SourceFile, json: AsJson = False, home: Home = None) -> None:
         return
     verb = "is" if len(specs) == 1 else "are"
     print(f"{counted(len(specs), 'source')} {verb} valid: {', '.join(spec.code for spec in specs)}")
-    for code, told in warnings.items():
-        for warning in told:
-            print(f"{code}: warning: {warning}")
+    for code, notes in warnings.items():
+        for warning in notes:
+            print(f"{code}: warning: {text(warning)}")
 
 
 def _read_specs(settings: Settings, file: Path) -> list[registry.SourceSpec]:
@@ -287,7 +285,8 @@ def _demand_runnable(settings: Settings, whole: SourceConfig, *, where: str = ""
 def read_file(file: Path) -> list[Any]:
     """Return the entries of a file; Invalid if it cannot be read, SourceRefused if it is no list of sources."""
     try:
-        with file.open("rb") as opened:  # a device or a pipe has no size to ask for first
+        with file.open("rb") as opened:
+            # A device or a pipe has no size to ask for first: /dev/zero took all memory.
             data = opened.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise Invalid(f"{file} is longer than {MAX_BYTES} bytes")
@@ -299,17 +298,8 @@ def read_file(file: Path) -> list[Any]:
 
 def as_object(row: Source) -> dict[str, Any]:
     """Return a source for `--json`, with the configuration that is kept."""
-    return {
-        "id": row.id,
-        "code": row.code,
-        "name": row.name,
-        "base_url": row.base_url,
-        "description": row.description,
-        "enabled": row.enabled,
-        "config": row.config,
-        "created_at": row.created_at.isoformat(),
-        "updated_at": row.updated_at.isoformat(),
-    }
+    moments = {"created_at": row.created_at.isoformat(), "updated_at": row.updated_at.isoformat()}
+    return {**registry.source_object(row), **moments}
 
 
 def _fields(seeds: list[str] | None, sets: list[str] | None) -> dict[str, Any]:
@@ -336,9 +326,9 @@ def _print(row: Source, *, json: bool) -> None:
         )
     )
     for name, value in leaves({name: value for name, value in row.config.items() if name != "seeds"}):
-        print(f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}")
+        print(f"  {text(name)} = {text(jsonlib.dumps(value, ensure_ascii=False))}")
     for warning in warnings:
-        print(f"warning: {warning}")
+        print(f"warning: {text(warning)}")
 
 
 def _switched(code: str, word: str, count: int, verbs: tuple[str, str], *, json: bool) -> None:

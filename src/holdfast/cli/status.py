@@ -14,7 +14,7 @@ from holdfast.cli.formatting import counted, duration, line, outcomes, size
 from holdfast.cli.parameters import AsJson, ExecutionId, Home
 from holdfast.clock import Clock, from_micros
 from holdfast.db.raw import RawDatabase
-from holdfast.feeds.status import FeedStanding, read_feed_standing
+from holdfast.feeds.status import FeedStatus, read_feed_status
 from holdfast.jobs import execution_queries
 from holdfast.jobs.views.status import ExecutionStatus, JobsOverview, is_abandoned, read_standing, read_status
 from holdfast.wiring import Runtime, open_ground
@@ -106,7 +106,7 @@ def overview_object(standing: JobsOverview) -> dict[str, Any]:
 _SHOWN = 5
 
 
-def feed_lines(standing: FeedStanding) -> list[str]:
+def feed_lines(standing: FeedStatus) -> list[str]:
     """Return a line for each thing that deserves a look; none if all is well."""
     shown = [
         f"feed {one.feed_id} of {one.source} is disabled ({one.trouble}): {one.url}; "
@@ -132,7 +132,7 @@ def feed_lines(standing: FeedStanding) -> list[str]:
     return shown
 
 
-def feeds_object(standing: FeedStanding) -> dict[str, Any]:
+def feeds_object(standing: FeedStatus) -> dict[str, Any]:
     """Return the same for `--json`."""
     return {
         "disabled": [
@@ -179,7 +179,7 @@ def status(
         overall = read_standing(raw_db, clock, runtime.settings, run_folder=runtime.run_folder)
         objects = [_as_seen(runtime, one) for one in found] if json else []
         lines = [] if json else [describe(one) + _abandoned(runtime, one) for one in found]
-        feeds = read_feed_standing(raw_db, clock, runtime.settings.feeds)
+        feeds = read_feed_status(raw_db, clock, runtime.settings.feeds)
     if json:
         told = {"executions": objects, "jobs": overview_object(overall), "feeds": feeds_object(feeds)}
         print(jsonlib.dumps(told))

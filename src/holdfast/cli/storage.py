@@ -50,7 +50,7 @@ from holdfast.operations.cleaning import (
     would_lose,
 )
 from holdfast.operations.watching import is_tool_run, write_textfile
-from holdfast.sources.registry import find as find_source
+from holdfast.sources.queries import find_source
 from holdfast.warc.outfile import disk_error
 from holdfast.wiring import open_ground
 from holdfast.wiring.archive import Archive, open_archive

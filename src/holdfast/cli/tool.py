@@ -44,7 +44,8 @@ from holdfast.jobs.specs import JobNotFound, JobSpec
 from holdfast.jobs.views.listing import execution as one_execution
 from holdfast.operations.probing import Look, ask_plainly, find_browser, plain_look, probe
 from holdfast.sources.config import read_config
-from holdfast.sources.registry import config_of, find
+from holdfast.sources.queries import find_source
+from holdfast.sources.registry import config_of
 from holdfast.types import FetchFailed
 from holdfast.urls import parse_seed
 from holdfast.wiring.jobs import open_jobs
@@ -306,7 +307,7 @@ def canary(
     Example: holdfast create-canary-job --source hc --apply
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
-        row = find(session, source)
+        row = find_source(session, source)
         whole, now = config_of(row), jobs.clock.now()
         overrides: dict[str, Any] = {"seeds": [whole.seeds[0]], "max_depth": 1, "max_pages": pages}
         if whole.backend == "zimit":

@@ -1,4 +1,4 @@
-"""`holdfast url`: how an address is understood. It asks nobody and refuses, on standard error, what is no address."""
+"""`holdfast url`: how an address is understood. It makes no request; what is no address is refused."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def url(
         except UrlRefused as exc:
             typer.echo(f"holdfast: {exc}", err=True)
             refused = True
+    # One address, one object: scripts that ask for one need no index.
     if json and (shown or len(urls) > 1):
         typer.echo(dumps(shown[0] if len(urls) == 1 else shown, indent=2))
     elif shown:

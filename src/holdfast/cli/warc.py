@@ -7,7 +7,6 @@ import json as jsonlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from json import dumps
@@ -15,31 +14,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from sqlalchemy.orm import Session
 
 from holdfast import config
 from holdfast.cli.execution_selector import OfExecution, OfJob, find_executions
-from holdfast.cli.formatting import counted, size, table
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.formatting import counted, size, table, text
+from holdfast.cli.parameters import AsJson, Home, command_group
+from holdfast.cli.progress import byte_bar
 from holdfast.db.models import WarcFile
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index import queries
-from holdfast.sources.registry import find
+from holdfast.sources.queries import find_source
 from holdfast.warc.manifest import MANIFEST, ManifestDamaged, ManifestEntry, read_manifest
 from holdfast.warc.outfile import disk_error
 from holdfast.warc.rewrite import packed_record, record_pieces
 from holdfast.warc.verify import RecordProblem, verify_file
 from holdfast.wiring.archive import open_archive
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="List WARC files; take a record out of one. Example: holdfast warc list",
-)
+app_command = command_group("List WARC files; take a record out of one. Example: holdfast warc list")
 _RECENT = 20
 
 
@@ -60,7 +52,7 @@ def list_files(
     wanted = limit or (_RECENT if recent else None)
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
         if source is not None:
-            find(session, source)
+            find_source(session, source)
         meant = find_executions(archive.database, job_id, execution).each()
         rows = (
             row
@@ -130,6 +122,7 @@ def take_out(
             sys.stdout.buffer.flush()
             return
         try:
+            # Never over a file that is there: a wrong -o must not cost a WARC file.
             with output.open("xb") as out:
                 if output.name.endswith(".gz"):
                     out.write(packed_record(path, offset))
@@ -143,8 +136,9 @@ def take_out(
 
 
 def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
-    """Return file and offset of what somebody named; a hidden snapshot is not found."""
+    """Return file and offset of what was typed; a hidden snapshot is not found."""
     if what.isascii() and what.isdecimal():
+        # Cut: int() refuses more than 4,300 digits, and no id has more than 19.
         snapshot = queries.snapshot(session, int(what[:19]))
         return queries.path_of(session, home, snapshot.warc_file_id), snapshot.warc_offset
     name, colon, offset = what.rpartition(":")
@@ -162,8 +156,8 @@ def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
 
 _PATTERNS = ("*.warc", "*.warc.gz", "*.warc.zst", "*.warc.gz.open")
 _SHOWN = 25
+# From here on a terminal is shown how far it got.
 _LONG_BYTES = 64 << 20
-"""From here on a terminal is shown how far it got."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +166,7 @@ class Checked:
 
     path: Path
     state: str
-    """ok; damaged; missing: the manifest lists it; open: somebody writes it, so it is not looked at unless named."""
+    """ok; damaged; missing: the manifest lists it; open: a process writes it, so it is not looked at unless named."""
     records: int = 0
     bytes: int = 0
     problem_count: int = 0
@@ -195,10 +189,12 @@ def verify(
 
     Example: holdfast verify holdfast-home
     """
+    # The cache is for one run; in tests and shells several runs share a process.
     _manifest.cache_clear()
     targets = list(_targets(paths))
     checked: list[Checked] = []
-    with _progress(sum(path.stat().st_size for path, _ in targets if path.is_file())) as advance:
+    total = sum(path.stat().st_size for path, _ in targets if path.is_file())
+    with byte_bar("verifying", total, is_shown=total >= _LONG_BYTES) as advance:
         for path, is_named in targets:
             result = _check(path, is_named, advance)
             checked.append(result)
@@ -222,6 +218,7 @@ def _targets(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
         else:
             found = {file for pattern in _PATTERNS for file in path.rglob(pattern) if file.is_file()}
             manifests = set(path.rglob(MANIFEST))
+            # What the manifest lists and the folder lacks is the loss that a look at files alone would miss.
             listed = {manifest.parent / name for manifest in manifests for name in _manifest(manifest.parent)[0]}
             for file in sorted(found | listed | {m for m in manifests if _manifest(m.parent)[1] is not None}):
                 yield file, False
@@ -242,6 +239,7 @@ def _check(path: Path, is_named: bool, advance: Callable[[int], None]) -> Checke
     entries, broken = _manifest(path.parent)
     if path.name == MANIFEST:
         return _bad(path, "damaged", "manifest", broken or "it lists the files beside it, and is no WARC file itself")
+    # A crawl is writing it: its last record is cut by nature.
     if path.name.endswith(".open") and not is_named:
         return Checked(path=path, state="open", bytes=path.stat().st_size)
     try:
@@ -265,26 +263,16 @@ def _bad(path: Path, state: str, kind: str, detail: str) -> Checked:
     return Checked(path=path, state=state, problem_count=1, problems=(RecordProblem(0, kind, detail),))
 
 
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal how far a long check got; yield what is to be told of every byte that was looked at."""
-    columns = (TextColumn("verifying"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    shown = total >= _LONG_BYTES and sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as progress:
-        task = progress.add_task("verifying", total=total)
-        yield lambda count: progress.advance(task, count)
-
-
 def _print(result: Checked) -> None:
     facts = f"{result.records:>9,} records {result.bytes:>15,} bytes  " if result.state in ("ok", "damaged") else ""
-    typer.echo(f"{result.state:<8} {facts}{result.path}")
+    typer.echo(f"{result.state:<8} {facts}{text(result.path)}")
     for problem in result.problems[:_SHOWN]:
-        typer.echo(f"  at {problem.offset}: {problem.kind}: {problem.detail}")
+        typer.echo(f"  at {problem.offset}: {problem.kind}: {text(problem.detail)}")
     if result.problem_count > _SHOWN:
         typer.echo(f"  and {result.problem_count - _SHOWN:,} more; --json lists them")
     for kind, count in sorted(Counter(note.kind for note in result.notes).items()):
         first = next(note for note in result.notes if note.kind == kind)
-        typer.echo(f"  note: {kind}, {count} times, first at {first.offset}: {first.detail}")
+        typer.echo(f"  note: {kind}, {count} times, first at {first.offset}: {text(first.detail)}")
 
 
 def _print_summary(checked: list[Checked]) -> None:

@@ -20,7 +20,7 @@ from holdfast.metrics import textfile
 from holdfast.operations.recovering import Case, Recovered, is_deploying, lacking, recover
 from holdfast.operations.storage_watchdog import PathCase, StorageGuard
 from holdfast.operations.watching import WatchedRun, read_figures, see_all, write_textfile
-from holdfast.sources.registry import find as find_source
+from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import check_backend, open_jobs
 
 app_command = typer.Typer(

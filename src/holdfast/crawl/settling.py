@@ -92,7 +92,7 @@ class PendingResults:
             self._output.sync()
             reach("after_sync")
             if self.feeds is not None:
-                self.feeds.tell(batch)
+                self.feeds.record_visits(batch)
         for visit in batch:
             if visit.attempt.id not in self._counted:
                 self._counted.add(visit.attempt.id)

@@ -18,7 +18,7 @@ from holdfast.db.models import Domain, Page, SignalLink, SignalPage, SignalWord,
 from holdfast.errors import Invalid, NotFound
 from holdfast.parse.language import SMALL_WORDS
 from holdfast.parse.text import analysable, nfc, words_of
-from holdfast.urls import Url, parse, url_hash
+from holdfast.urls import Url, parse, typed_host, url_hash
 from holdfast.withdrawals.visibility import visible_page
 
 _ENOUGH = 10_000
@@ -274,7 +274,7 @@ def find_pages(session: Session, search: str, question: SignalQuery) -> FoundPag
     nothing. An empty one finds everything. Invalid for too many words.
     """
     words = asked_for(search)
-    domain = None if question.domain is None else domain_id(session, question.domain)
+    domain = None if question.domain is None else domain_id(session, typed_host(question.domain))
     if (search.strip() and not words) or (domain is None and question.domain is not None):
         return _NOTHING
     counted = sorted((frequency(session, word), word) for word in words) if len(words) > 1 else []

@@ -20,8 +20,8 @@ _TYPES = {
 }
 _REDIRECTS = {"/home": "/", "/index.html": "/"}
 _PRIVATE = "/private/"
+# What the later edition of the site no longer has.
 _REMOVED = ("/notes/winter-gulls.html",)
-"""What the later edition of the site no longer has."""
 
 
 _BUNDLE = resources.files("holdfast.demo")
@@ -49,6 +49,7 @@ def _read(folder: Traversable, below: str, origin: str) -> dict[str, _Reply]:
         elif (dot := item.name.rfind(".")) > 0 and item.name[dot:] in _TYPES:
             body = item.read_bytes()
             if item.name == "robots.txt":
+                # The kernel chooses the port, so the file cannot name its sitemap by address.
                 body = body.replace(b"{origin}", origin.encode())
             path = below if item.name == "index.html" else f"{below}{item.name}"
             found[path] = _reply(body, item.name[dot:])
@@ -65,6 +66,7 @@ def _sitemap(paths: list[str], origin: str) -> bytes:
 class _Demo(ThreadingHTTPServer):
     """The server, and the files that it holds in memory."""
 
+    # A crawler that is killed leaves connections open: they must not keep the program alive.
     daemon_threads = True
     files: dict[str, _Reply]
 
@@ -78,6 +80,7 @@ class _Visit(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Look the path up; nothing that is not in the table is ever opened."""
+        # Looked up in a table, never joined to a folder: no request can leave the bundle.
         path = self.path.split("?", 1)[0]
         assert isinstance(self.server, _Demo)
         reply = self.server.files.get(path)
@@ -97,6 +100,7 @@ class _Visit(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
+        # RFC 9110, 8.6: a length in a 304 would be that of the body that is not sent.
         if status != HTTPStatus.NOT_MODIFIED:
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -104,7 +108,7 @@ class _Visit(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Stay quiet: the crawl tells its own story."""
+        """Print nothing: the crawl reports what it fetched."""
 
 
 class DemoSite:
@@ -115,12 +119,13 @@ class DemoSite:
         self.address: str = address
         self.port: int = self._server.server_address[1]
         origin = f"http://{address}:{self.port}"
+        # Where a crawl starts.
         self.url = f"{origin}/"
-        """Where a crawl starts."""
         self._origin = origin
+        # The path of every page, the forbidden ones included.
         self.pages: list[str] = []
-        """The path of every page, the forbidden ones included."""
         self._publish(_read(_BUNDLE / "site", "/", origin))
+        # Asked every 0.05 s whether to end: the usual half second would be felt in every test.
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="demo site", daemon=True)
         self._thread.start()
 

@@ -37,7 +37,8 @@ def an_update(session: Session) -> VisibleChange | None:
         .order_by(Change.id.desc())
         .limit(50)
     )
-    return min((VisibleChange(*row) for row in rows), key=lambda sight: len(sight.url), default=None)
+    # The shortest address is the front page's, if that changed.
+    return min((VisibleChange(*row) for row in rows), key=lambda change: len(change.url), default=None)
 
 
 def first_capture(session: Session, url: str) -> Snapshot | None:
@@ -72,16 +73,17 @@ def read_captures(archive: Archive, front_page: str) -> DemoTour:
         closing(Indexer(raw_db, archive.clock, archive.home)) as indexer,
     ):
         indexed = index_pending(indexer, raw_db, archive.clock)
+    # After the index and before the server starts: search answers from its own files.
     drain(archive.database, archive.home, archive.clock)
     changes: Counter[str] = compute_pending(archive.database, archive.clock).types
     with archive.database.read() as session:
-        sight, first = an_update(session), first_capture(session, front_page)
+        change, first = an_update(session), first_capture(session, front_page)
     return DemoTour(
         files=len(indexed),
         records=sum(file.records for file in indexed),
         pages=sum(file.pages for file in indexed),
         changes=dict(changes),
-        compare_path=f"/api/changes/compare?toSnapshotId={sight.to_snapshot_id}" if sight else None,
-        compared_url=sight.url if sight else None,
+        compare_path=f"/api/changes/compare?toSnapshotId={change.to_snapshot_id}" if change else None,
+        compared_url=change.url if change else None,
         replay_path=replay_path(digits14(first.captured_at), "", first.url) if first else None,
     )

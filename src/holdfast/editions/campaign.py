@@ -1,7 +1,7 @@
 """The rules of an annual campaign: its date, the order of its sources, its jobs' names, and no caps. Pure.
 
-An annual crawl is bounded by scope rules, never by a number of pages or a depth (document 001): such caps are lifted
-here, and each is told.
+An annual crawl is bounded by scope rules, never by a number of pages or a depth: such caps are lifted here, and each
+is noted in the plan.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from urllib.parse import urlsplit
 
 from holdfast.archive_tool.contract import Host, ToolOptions, annual_caps, read_job_config, with_annual_minima
 from holdfast.archive_tool.zimit_flags import read_flags
-from holdfast.editions.errors import CampaignRefused
+from holdfast.errors import Invalid
 from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig, zimit_job
+from holdfast.sources.registry import LANGUAGE_PATHS, PRESETS
 
 FIRST_YEAR, LAST_YEAR = 1970, 2100
 FULL_SITE, LEGACY, SEED_GROUP = "full_site", "legacy_full_site", "seed_group"
 FULL_KEY, LEGACY_KEY = "full-site", "legacy-full-site"
+# The `schedule_hint` of sources that a campaign takes when its request names none.
 HINT: Final = "annual"
-"""The `schedule_hint` of sources that a campaign takes when nobody names any."""
-_FIRST: Final = ("hc", "phac", "cihr")
-_LANGUAGES: Final = {"en": "en", "e": "en", "eng": "en", "fr": "fr", "f": "fr", "fra": "fr"}
-LANGUAGES: Final = frozenset(_LANGUAGES.values())
+# Sources that ship with the product are queued first, in the order of their list.
+_FIRST: Final = tuple(preset.code for preset in PRESETS)
+LANGUAGES: Final = frozenset(LANGUAGE_PATHS.values())
+# Options of zimit that an annual crawl has at least: it runs for weeks, and a source may be set up for a short one.
 _MINIMA: Final = (
     "max_container_restarts",
     "error_threshold_timeout",
@@ -34,9 +36,17 @@ _MINIMA: Final = (
 )
 
 
+class CampaignRefused(Invalid):
+    """An annual campaign cannot be planned like this."""
+
+    code = "campaign_refused"
+
+
 def campaign_year(year: int | None, *, now: datetime) -> int:
     """Return the year that is meant; left out, it is this one on the first of January and refused on other days."""
     if year is None:
+        # A timer that fires on 1 January needs no year; typed by a person on another day, a wrong guess makes a whole
+        # campaign.
         if (now.month, now.day) != (1, 1):
             raise CampaignRefused("name the year with --year; it can be left out only on 1 January (UTC)")
         return now.year
@@ -51,7 +61,7 @@ def campaign_date(year: int) -> datetime:
 
 
 def in_order(codes: Iterable[str]) -> list[str]:
-    """Return codes in the order in which they are queued, each once: hc, phac, cihr, then by code (HA-093)."""
+    """Return codes in the order in which they are queued, each once: the presets in their order, then by code."""
     return sorted(dict.fromkeys(codes), key=lambda code: (_FIRST.index(code) if code in _FIRST else len(_FIRST), code))
 
 
@@ -61,7 +71,7 @@ def job_name(code: str, year: int, key: str | None = None) -> str:
 
 
 def labels(year: int, *, version: str = "v1") -> dict[str, Any]:
-    """Return what a campaign's job carries, in the names of document 000."""
+    """Return what a campaign's job carries in its details, by which its crawls are found again."""
     date = campaign_date(year)
     return {
         "campaign_kind": "annual",
@@ -73,9 +83,9 @@ def labels(year: int, *, version: str = "v1") -> dict[str, Any]:
 
 
 def language_of(url: str) -> str | None:
-    """Return the language that an address names in its first part: /en/ or /e/, /fr/ or /f/; None if it names none."""
+    """Return the language that an address names in the first part of its path; None if it names none."""
     first = urlsplit(url).path.lstrip("/").partition("/")
-    return _LANGUAGES.get(first[0].lower()) if first[1] else None
+    return LANGUAGE_PATHS.get(first[0].lower()) if first[1] else None
 
 
 class ShardSeed(NamedTuple):
@@ -93,6 +103,7 @@ def shard_seeds(seeds: Iterable[str]) -> list[ShardSeed]:
         language = language_of(seed)
         key = f"lang-{language}" if language else f"seed-{number}"
         taken[key] = taken.get(key, 0) + 1
+        # Names of shards are names of jobs, which must differ within a year.
         made.append(ShardSeed(seed, key if taken[key] == 1 else f"{key}-{taken[key]}"))
     return made
 
@@ -109,17 +120,19 @@ def uncapped(config: SourceConfig, seeds: Iterable[str], host: Host) -> Uncapped
 
     ToolConfigRefused or FlagRefused if the source's options for zimit cannot be used with what this `host` offers.
     """
+    # A job has its own copy of the seeds: editing the source during the campaign must not change what was planned.
     overrides: dict[str, Any] = {"seeds": list(seeds), "max_depth": UNLIMITED, "max_pages": None}
     notes = []
     if config.max_depth != UNLIMITED:
         notes.append(f"max_depth {config.max_depth} lifted: an annual crawl is bounded by its scope")
     if config.max_pages is not None:
         notes.append(f"max_pages {config.max_pages} lifted: an annual crawl is bounded by its scope")
+    # A quota protects the disk and the site: it is no editorial cap, so it stays and is reported.
     if config.quota_bytes is not None:
         notes.append(f"quota_bytes {config.quota_bytes} stays: what is beyond it will be told as over_limit")
     if config.backend == "zimit":
-        overrides["zimit"], told = _resilient(config, host)
-        notes += told
+        overrides["zimit"], raised = _resilient(config, host)
+        notes += raised
     return Uncapped(overrides, tuple(notes))
 
 
@@ -133,6 +146,7 @@ def _resilient(config: SourceConfig, host: Host) -> tuple[dict[str, Any], list[s
         for name in _MINIMA
         if getattr(raised, name) != getattr(job.tool_options, name)
     ]
+    # Caps may stand among the flags as well (--pageLimit, --depth): those are taken out, the other flags stay.
     given = read_flags(job.zimit_passthrough_args, host.extra_flags)
     flags = [word for flag in given if flag.name not in caps for word in flag.words]
     zimit = ZimitConfig(
@@ -237,8 +251,8 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignWish:
-    """What somebody asked a campaign for."""
+class CampaignRequest:
+    """What a command asks a campaign for."""
 
     year: int | None = None
     sources: tuple[str, ...] = ()

@@ -14,19 +14,18 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.editions import edition_files, queries
 from holdfast.editions.composition import comparison_text
-from holdfast.editions.edition_files import LEDGER, EditionDraft, Written, csv_line, edition_folder
-from holdfast.editions.edition_view import EditionView, captures_of, read_volume
-from holdfast.editions.errors import EditionNotReady
+from holdfast.editions.edition_files import LEDGER, EditionDraft, WrittenFile, csv_line, edition_folder, utc_text
+from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, view_edition
 from holdfast.editions.freezing import cited_list, entries
-from holdfast.editions.ledger import Fate
+from holdfast.editions.ledger import LedgerOutcome
 from holdfast.editions.queries import CaptureRow
 from holdfast.errors import Invalid
 from holdfast.index.capture import identify
 from holdfast.sorting import sorted_lines
 
 WITHDRAWN: Final = "withdrawn"
+# Lost addresses of one body that are held until it is known whether it came again: some 3 MB.
 _HELD_OF_A_BODY: Final = 10_000
-"""Lost addresses of one body that are held until it is known whether it came again: some 3 MB."""
 
 
 class KeptPage(NamedTuple):
@@ -41,28 +40,31 @@ class KeptPage(NamedTuple):
     """Whether it has a row in the ledger, or is where one of those leads; not so robots.txt, or what pages embed."""
 
 
-def pages_of(database: Database, home: Path, volume: EditionView, scratch: Path) -> Iterator[KeptPage]:
+def pages_of(database: Database, home: Path, view: EditionView, scratch: Path) -> Iterator[KeptPage]:
     """Yield each page of an edition once, by address: as it was frozen, or as its executions have it.
 
     EditionNotReady if it has no ledger, or no frozen list where it was frozen; FrozenListDamaged.
     """
-    rows = _frozen(database, home, volume) if volume.edition.frozen_at else _live(database, volume)
-    lines = chain(_meant(home, volume), map(_pack, rows))
+    rows = _frozen(database, home, view) if view.edition.frozen_at else _live(database, view)
+    # Sorted on disk: an edition may have tens of millions of captures.
+    lines = chain(_meant(home, view), map(_pack, rows))
     for place, group in groupby(sorted_lines(lines, scratch), key=_place):
         yield _kept(place, [json.loads(line.rsplit(b"\x00", 1)[1]) for line in group])
 
 
-def _meant(home: Path, volume: EditionView) -> Iterator[bytes]:
+def _meant(home: Path, view: EditionView) -> Iterator[bytes]:
     """Yield a line for every address of an edition's ledger, and for every one that those led to."""
-    code, year = volume.source.code, volume.edition.year
+    code, year = view.source.code, view.edition.year
     label, again = f"{code} {year}", f"write it with: holdfast edition report --year {year} --sources {code} --apply"
-    path = edition_folder(home, volume.source.code, volume.edition.year) / LEDGER
+    path = edition_folder(home, view.source.code, view.edition.year) / LEDGER
     try:
         with path.open("rb") as file:
             for line in file:
                 row = json.loads(line)
+                # The ledger's addresses are marks without a capture: what was meant and is not there must be known,
+                # too.
                 yield _mark(row["url"])
-                if row["redirected_to"] and row["outcome"] == Fate.CAPTURED:
+                if row["redirected_to"] and row["outcome"] == LedgerOutcome.CAPTURED:
                     yield _mark(row["redirected_to"])
     except FileNotFoundError as exc:
         raise EditionNotReady(f"{label} has no report; {again}") from exc
@@ -75,12 +77,13 @@ def _mark(url: str) -> bytes:
     return b"%b\x00%b\x00null\n" % _place_of(found.url_key, found.url_hash)
 
 
-def _live(database: Database, volume: EditionView) -> Iterator[CaptureRow]:
-    return (row for _, row in captures_of(database, volume))
+def _live(database: Database, view: EditionView) -> Iterator[CaptureRow]:
+    return (row for _, row in captures_of(database, view))
 
 
-def _frozen(database: Database, home: Path, volume: EditionView) -> Iterator[CaptureRow]:
-    for batch in entries(cited_list(home, volume.edition)):
+def _frozen(database: Database, home: Path, view: EditionView) -> Iterator[CaptureRow]:
+    for batch in entries(cited_list(home, view.edition)):
+        # Lists of an earlier version have no "page": everything in them is taken for one.
         ids = [row["snapshot_id"] for row in batch if row is not None and row.get("page", True)]
         with database.read() as session:
             found = queries.captures_by_id(session, ids)
@@ -142,6 +145,8 @@ def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: P
             line = _line(kind, a, b)
             body = _loose_body(kind, a, b)
             if body is None:
+                # One sort for both kinds: what is settled passes through, what came or went is brought together by its
+                # body.
                 yield b"0\x00" + line
             else:
                 # Sorted by body, those that went before those that came, each in the order of its address.
@@ -151,8 +156,8 @@ def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: P
         if line.startswith(b"0\x00"):
             yield line[2:]
             continue
-        _, body, is_new, told = line.split(b"\x00", 3)
-        yield from pairing.take(body, told, is_new=is_new == b"1")
+        _, body, is_new, rest = line.split(b"\x00", 3)
+        yield from pairing.take(body, rest, is_new=is_new == b"1")
     yield from pairing.end()
 
 
@@ -174,6 +179,8 @@ class _Pairing:
             self._body = body
         if is_new:
             yield _moved(self.gone.popleft(), line) if self.gone else line
+        # Thousands of lost addresses may share one body (an error page, an empty one); the rest is told as gone at
+        # once.
         elif len(self.gone) < _HELD_OF_A_BODY:
             self.gone.append(line)
         else:
@@ -211,16 +218,19 @@ def joined(before: Iterable[KeptPage], now: Iterable[KeptPage]) -> Iterator[tupl
 def verdict(before: KeptPage | None, now: KeptPage | None) -> str | None:
     """Return what became of a page, by the rules of `changes.site`; None if it was never there to begin with.
 
-    Of what nobody meant nothing is told that only one of the two holds. What was meant and not captured is an error.
+    What was meant and not captured is an error.
     """
+    # First: not even whether a withdrawn page changed may be seen.
     if (before is not None and before.is_withdrawn) or (now is not None and now.is_withdrawn):
         return WITHDRAWN
     was = before.held if before is not None else None
     is_now = now.held if now is not None else None
     was_there = was is not None and was.is_ok
     if is_now is None or not is_now.is_ok:
+        # What neither ledger meant (an embedded picture, robots.txt) is not missed when only one edition has it.
         if not was_there or (now is None and before is not None and not before.is_meant):
             return None
+        # It was asked for again and failed: that says nothing about whether the page is gone.
         in_vain = now is not None and (is_now is None or is_now.has_failed)
         return SiteKind.ERROR if in_vain else SiteKind.GONE
     if was is None or not was_there:
@@ -239,10 +249,10 @@ def _line(kind: str, before: KeptPage | None, now: KeptPage | None) -> bytes:
     shown = now if now is not None and now.held is not None and now.held.is_ok else before or now
     assert shown is not None
     url = None if kind == WITHDRAWN or shown.held is None else shown.held.url
-    told = PageDifference(str(kind), url, None, before.id if before else None, now.id if now else None)
+    difference = PageDifference(str(kind), url, None, before.id if before else None, now.id if now else None)
     # What is withdrawn stands at the end: its place must not tell its address.
     key, page = (b"~", b"") if kind == WITHDRAWN else shown.place
-    return b"%d\x00%b\x00%b\x00%b\n" % (kind == WITHDRAWN, key, page, json.dumps(told).encode())
+    return b"%d\x00%b\x00%b\x00%b\n" % (kind == WITHDRAWN, key, page, json.dumps(difference).encode())
 
 
 KINDS = ("new", "gone", "changed", "unchanged", "moved", "error", WITHDRAWN)
@@ -268,12 +278,13 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
     EditionNotFound; EditionNotReady if a report or a frozen list is gone, FrozenListDamaged; EditionBusy, NoSpace.
     """
     with database.read() as session:
-        earlier, later = read_volume(session, earlier_id), read_volume(session, later_id)
+        earlier, later = view_edition(session, earlier_id), view_edition(session, later_id)
     if earlier.source.id != later.source.id or earlier.edition.year >= later.edition.year:
         raise Invalid("name two editions of one source, the earlier year first")
     folder = edition_files.edition_folder(home, later.source.code, later.edition.year)
     stem = comparison_stem(earlier.edition.year)
     with edition_files.draft(folder) as made:
+        # In the scratch folder of the draft: it is on the disk of the archive, and removed whatever happens.
         before = pages_of(database, home, earlier, made.scratch)
         now = pages_of(database, home, later, made.scratch)
         counts: Counter[str] = Counter()
@@ -281,9 +292,10 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
         found = _sampled(count_kinds(compare(before, now, made.scratch), counts), examples)
         lines, table = _write_pages(made, stem, found)
         content = _content(earlier, later, counts, (lines, table))
-        content |= {"generated_at": clock.now().isoformat().replace("+00:00", "Z"), "examples": examples}
+        content |= {"generated_at": utc_text(clock.now()), "examples": examples}
         text = made.whole(f"{stem}.md", comparison_text(content).encode())
         whole = made.whole(f"{stem}.json", json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+        # The JSON last: readers go by it, and by then what it names is there.
         made.publish(lines, table, text, whole)
     return WrittenComparison(content, folder, stem)
 
@@ -297,18 +309,20 @@ def _sampled(differences: Iterable[PageDifference], examples: dict[str, list[str
         yield difference
 
 
-def _write_pages(made: EditionDraft, stem: str, differences: Iterable[PageDifference]) -> tuple[Written, Written]:
+def _write_pages(
+    made: EditionDraft, stem: str, differences: Iterable[PageDifference]
+) -> tuple[WrittenFile, WrittenFile]:
     with made.sheet(f"{stem}.jsonl") as lines, made.sheet(f"{stem}.csv") as table:
         table.write(csv_line(PageDifference._fields))
         for difference in differences:
-            told = {name: value for name, value in difference._asdict().items() if value is not None}
-            lines.line(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            fields = {name: value for name, value in difference._asdict().items() if value is not None}
+            lines.line(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
             table.line(csv_line(difference))
         return lines.close(), table.close()
 
 
 def _content(
-    earlier: EditionView, later: EditionView, counts: Counter[str], files: Iterable[Written]
+    earlier: EditionView, later: EditionView, counts: Counter[str], files: Iterable[WrittenFile]
 ) -> dict[str, Any]:
     return {
         "source": later.source.code,
@@ -321,8 +335,8 @@ def _content(
     }
 
 
-def _edition(volume: EditionView) -> dict[str, Any]:
-    row = volume.edition
+def _edition(view: EditionView) -> dict[str, Any]:
+    row = view.edition
     return {
         "edition_id": row.id,
         "year": row.year,

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from holdfast.editions.edition_files import Written
-from holdfast.editions.edition_view import EditionView, Shard
-from holdfast.editions.ledger import FEED_ITEM_POLLED, Fate, MissingSeed, Tally
+from holdfast.editions.edition_files import WrittenFile, utc_text
+from holdfast.editions.edition_view import INDEXED, Acceptance, EditionView, Shard, judge
+from holdfast.editions.ledger import FEED_ITEM_POLLED, LedgerOutcome, MissingSeed, Tally
 from holdfast.editions.ledger_reading import MeantSeed, seeds_of
 from holdfast.editions.queries import LeftOut
-from holdfast.editions.readiness import INDEXED, Acceptance, judge
 from holdfast.errors import UrlRefused
 from holdfast.urls import parse_seed
 
@@ -35,19 +34,19 @@ class Figures:
     unnamed_waiting: int
 
 
-def compose(volume: EditionView, figures: Figures, files: Iterable[Written], *, now: datetime) -> dict[str, Any]:
+def compose(view: EditionView, figures: Figures, files: Iterable[WrittenFile], *, now: datetime) -> dict[str, Any]:
     """Return the report's content."""
-    tally, edition = figures.tally, volume.edition
+    tally, edition = figures.tally, view.edition
     outcomes: dict[int | None, dict[str, int]] = {}
-    for (job_id, fate), count in sorted(tally.shards.items(), key=lambda one: one[0][1]):
-        outcomes.setdefault(job_id, {})[fate] = count
+    for (job_id, outcome), count in sorted(tally.shards.items(), key=lambda one: one[0][1]):
+        outcomes.setdefault(job_id, {})[outcome] = count
     measured = {
         "edition_id": edition.id,
-        "source": volume.source.code,
-        "source_name": volume.source.name,
+        "source": view.source.code,
+        "source_name": view.source.name,
         "year": edition.year,
         "standard": STANDARD,
-        "generated_at": now.isoformat().replace("+00:00", "Z"),
+        "generated_at": utc_text(now),
         "counts": {**tally.counts(), "excluded_rules": len(figures.left_out)},
         "outcomes": dict(sorted(tally.outcomes.items())),
         "origins": dict(sorted(tally.origins.items())),
@@ -55,57 +54,60 @@ def compose(volume: EditionView, figures: Figures, files: Iterable[Written], *, 
         "backend_counts": dict(sorted(tally.backends.items())),
         "fidelity_counts": dict(sorted(tally.fidelities.items())),
         "exclusion_rules": [left._asdict() for left in figures.left_out],
-        "seeds": _seeds(volume, tally),
+        "seeds": _seeds(view, tally),
         "sitemaps": dict(sorted(figures.sitemaps.items())),
         "unnamed": {"failed": figures.unnamed_failed, "not_reached": figures.unnamed_waiting},
-        "shards": [{"jobId": shard.job_id, "outcomes": outcomes.get(shard.job_id, {})} for shard in volume.shards],
+        "shards": [{"jobId": shard.job_id, "outcomes": outcomes.get(shard.job_id, {})} for shard in view.shards],
         "artifacts": {file.name: file.described() for file in files},
         "notes": _notes(figures),
     }
-    return assess(volume, measured, tally.missing_seeds)
+    return assess(view, measured, tally.missing_seeds)
 
 
-def _seeds(volume: EditionView, tally: Tally) -> list[dict[str, Any]]:
+def _seeds(view: EditionView, tally: Tally) -> list[dict[str, Any]]:
     """Return each seed as it was given: whether it was captured, and what another try could bring in its area."""
     missing = {parse_seed(seed.url).hash64 for seed in tally.missing_seeds}
     found = []
-    for seed in volume.seeds:
+    for seed in view.seeds:
+        # A seed of an earlier year may be one that is refused today.
         with suppress(UrlRefused):
             is_captured = parse_seed(seed).hash64 not in missing
             found.append({"url": seed, "captured": is_captured, "gaps": tally.gaps_of(seed)})
     return found
 
 
-def assess(volume: EditionView, measured: Mapping[str, Any], missing: Sequence[MissingSeed]) -> dict[str, Any]:
+def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[MissingSeed]) -> dict[str, Any]:
     """Return what was measured with the edition's standing: its shards, its missing seeds, what it is ready for.
 
     `missing` are all of them; which are accepted is decided by the shards as they are now. A report shows the first.
     """
-    meant = seeds_of(volume)
+    meant = seeds_of(view)
     seeds = [_judged(seed, meant.get(parse_seed(seed.url).hash64)) for seed in missing]
     blocking = sum(not seed.accepted for seed in seeds)
     counts = {
         **measured["counts"],
         "missing_seeds": len(seeds),
         "blocking_seeds": blocking,
-        **shard_counts(volume.shards),
+        **shard_counts(view.shards),
     }
     ready = judge(
-        [shard.state for shard in volume.shards],
+        [shard.state for shard in view.shards],
         captured=counts["captured_urls"],
         missing_seeds=blocking,
         seeds=len(meant),
     )
     outcomes = {shard["jobId"]: shard["outcomes"] for shard in measured["shards"]}
-    standing = ready.as_object()
+    readiness = ready.as_object()
     return {
+        # Twice: first for the order of the file, then again over what an older report says of itself.
         **{name: measured[name] for name in _HEAD},
-        **standing,
+        **readiness,
         **measured,
-        **standing,
+        **readiness,
         "counts": counts,
+        # The whole list is in the ledger; a source with 10,000 seeds must not make the report unreadable.
         "missing_seeds": [seed._asdict() for seed in seeds[:_SEEDS_SHOWN]],
-        "shards": [{**shard_object(shard), "outcomes": outcomes.get(shard.job_id, {})} for shard in volume.shards],
+        "shards": [{**shard_object(shard), "outcomes": outcomes.get(shard.job_id, {})} for shard in view.shards],
     }
 
 
@@ -114,7 +116,7 @@ def _judged(seed: MissingSeed, meant: MeantSeed | None) -> MissingSeed:
 
 
 def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
-    """Return how many shards there are, how many are indexed, and how many wait for somebody."""
+    """Return how many shards there are, how many are indexed, and how many wait for an operator."""
     every = list(shards)
     return {
         "shards": len(every),
@@ -125,7 +127,7 @@ def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
 
 
 def shard_object(shard: Shard) -> dict[str, Any]:
-    """Return a shard as the report and the admin routes show it (1.7 of the facts)."""
+    """Return a shard as the report and the admin routes show it."""
     latest = shard.runs[-1] if shard.runs else None
     return {
         "jobId": shard.job_id,
@@ -148,16 +150,17 @@ def shard_object(shard: Shard) -> dict[str, Any]:
     }
 
 
-def summary(volume: EditionView, content: dict[str, Any]) -> dict[str, Any]:
-    """Return what the edition's row keeps of a report, and anybody may read: figures and reasons."""
+def summary(view: EditionView, content: dict[str, Any]) -> dict[str, Any]:
+    """Return what the edition's row keeps of a report, all of it public: figures and reasons."""
     kept = ("outcomes", "origins", "fidelity_counts", "sitemaps", "unnamed", "artifacts", "notes", "standard")
     return {
-        "seeds": list(volume.seeds),
+        "seeds": list(view.seeds),
         **{name: content[name] for name in kept},
         "reasons": content["reasons"][:SHOWN],
         "exclusion_rules": content["exclusion_rules"][:SHOWN],
         "missing_seeds": content["missing_seeds"][:SHOWN],
         "missing_seed_count": content["counts"]["missing_seeds"],
+        # A missing seed counts as one gap even if nothing else in its area is missing: it gets its shard.
         "gaps": {seed["url"]: seed["gaps"] or 1 for seed in content["seeds"] if seed["gaps"] or not seed["captured"]},
     }
 
@@ -173,7 +176,7 @@ def _notes(figures: Figures) -> list[str]:
     unread = {reason: count for reason, count in figures.sitemaps.items() if reason not in _READ}
     if unread:
         notes.append(f"Sitemaps that could not be read, and may have named more: {unread}.")
-    polled = figures.tally.reasons[Fate.NOT_REACHED.value, FEED_ITEM_POLLED]
+    polled = figures.tally.reasons[LedgerOutcome.NOT_REACHED.value, FEED_ITEM_POLLED]
     if polled:
         notes.append(f"{polled} addresses that feeds named were taken by polls alone, which are no part of an edition.")
     if figures.unnamed_failed or figures.unnamed_waiting:
@@ -184,11 +187,12 @@ def _notes(figures: Figures) -> list[str]:
     return notes
 
 
+# A sitemap at the usual place that is not there hides nothing.
 _READ = ("ok", "unchanged", "not_modified", "http_404", "http_410", "redirected")
-"""A sitemap at the usual place that is not there hides nothing."""
 
 
 _TOP = 40
+# Titles, addresses and error messages come from the web: none may draw a table, a link or markup in the report.
 _PLAIN = str.maketrans({"|": "\\|", "\n": " ", "\r": " ", "<": "&lt;", "`": "'", "[": "\\[", "*": "\\*", "_": "\\_"})
 
 
@@ -253,8 +257,8 @@ def report_text(content: Mapping[str, Any]) -> str:
 
 def _ended(shard: Mapping[str, Any]) -> str:
     """Return how the last run of a shard ended, with what it fell short of."""
-    told = ", ".join(f"{word} {count}" for word, count in (shard.get("shortfalls") or {}).items())
-    return f"{shard.get('ended') or ''} ({told})" if told else str(shard.get("ended") or "")
+    shortfalls = ", ".join(f"{word} {count}" for word, count in (shard.get("shortfalls") or {}).items())
+    return f"{shard.get('ended') or ''} ({shortfalls})" if shortfalls else str(shard.get("ended") or "")
 
 
 def comparison_text(content: Mapping[str, Any]) -> str:
@@ -293,6 +297,7 @@ def _part(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """Return a table; figures are at the right."""
     every = [list(row) for row in rows]
+    # Figures are aligned to the right, by the type of the first row.
     marks = ["---:" if every and isinstance(every[0][at], int) else "---" for at in range(len(head))]
     made = [f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|"]
     return made + [f"| {' | '.join(_text(cell) for cell in row)} |" for row in every]

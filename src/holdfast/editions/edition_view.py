@@ -1,27 +1,136 @@
-"""An edition with everything that belongs to it, read in one short session: its source, its shards, what they ran."""
+"""An edition with everything that belongs to it, read in one short session: its source, its shards, what they ran.
+
+And what it is ready for. A shard blocks until it is indexed or a person has accepted its gap. An edition is ready for
+search when none blocks; for research when, besides, its coverage is documented, it has seeds, every one of them was
+captured, and no shard's last run fell short of anything (`jobs.endings`); or when the gaps were accepted with a reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Execution, Source
 from holdfast.editions import queries
-from holdfast.editions import shard_queries as shards
 from holdfast.editions.campaign import FIRST_YEAR, LAST_YEAR
-from holdfast.editions.errors import EditionNotFound
-from holdfast.editions.queries import CaptureRow, WantedCaptures
-from holdfast.editions.readiness import Acceptance, ShardReadiness
-from holdfast.editions.shard_queries import ShardState
-from holdfast.errors import HoldfastError
+from holdfast.editions.queries import CaptureRow, ShardState, WantedCaptures
+from holdfast.errors import Conflict, HoldfastError, NotFound
 from holdfast.jobs.endings import rule_of
 from holdfast.sources.config import SourceConfig, merged
 from holdfast.sources.registry import config_of
+
+
+class EditionNotFound(NotFound):
+    """There is no edition of this source and year."""
+
+    code = "edition_not_found"
+
+
+class EditionNotReady(Conflict):
+    """The edition is not far enough for this."""
+
+    code = "edition_not_ready"
+
+
+class EditionStatus(StrEnum):
+    """How far an edition is."""
+
+    PLANNED = "planned"
+    IN_PROGRESS = "in_progress"
+    NEEDS_REVIEW = "needs_review"
+    SEARCH_READY = "search_ready"
+    RESEARCH_READY = "research_ready"
+
+
+class Acceptance(StrEnum):
+    """What is decided about a shard."""
+
+    PENDING = "pending"
+    NEEDS_REVIEW = "needs_review"
+    ACCEPTED = "accepted"
+    ACCEPTED_GAP = "accepted_gap"
+    EXCLUDED = "excluded"
+
+
+_SETTLED = frozenset({Acceptance.ACCEPTED, Acceptance.ACCEPTED_GAP, Acceptance.EXCLUDED})
+INDEXED = "indexed"
+_BROKEN = frozenset({"failed", "index_failed", "cancelled"})
+
+
+class ShardReadiness(NamedTuple):
+    """What decides about a shard: the operators' word for its job, and what people decided."""
+
+    status: str
+    acceptance: str | None = None
+    is_whole: bool = True
+    """Whether its last run fell short of nothing: no host given up, no limit, no cut body, not stopped."""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether an operator has settled it, whatever its job did."""
+        return self.acceptance in _SETTLED
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the edition waits for it."""
+        return not self.is_accepted and self.status != INDEXED
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether a person has to accept its gap before an edition can be ready for research."""
+        return not self.is_accepted and not self.is_whole
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether it will not go on by itself."""
+        return not self.is_accepted and self.status in _BROKEN
+
+
+class Readiness(NamedTuple):
+    """What an edition may be used for."""
+
+    status: EditionStatus
+    search_ready: bool
+    research_ready: bool
+
+    def as_object(self) -> dict[str, object]:
+        """Return it as reports and rows have it."""
+        return {"status": self.status.value, "search_ready": self.search_ready, "research_ready": self.research_ready}
+
+
+def judge(
+    shards: Sequence[ShardReadiness], *, captured: int, missing_seeds: int | None, seeds: int | None = None
+) -> Readiness:
+    """Return how far an edition is; `missing_seeds` is None while no report has counted them.
+
+    `seeds` is how many it has: without any, nothing says what was to be captured, so that it is ready for research only
+    if every shard was accepted.
+    """
+    indexed = any(shard.status == INDEXED for shard in shards)
+    blocking = any(shard.is_blocking for shard in shards)
+    review = any(shard.needs_review for shard in shards)
+    search_ready = indexed and not blocking and captured > 0
+    # Without seeds nothing says what was to be captured, so "no seed is missing" would be an empty promise.
+    is_meant = bool(seeds) or all(shard.is_accepted for shard in shards)
+    research_ready = search_ready and missing_seeds == 0 and is_meant and not any(one.falls_short for one in shards)
+    if research_ready:
+        status = EditionStatus.RESEARCH_READY
+    # Before "in progress": a shard that failed does not go on by itself, whatever the others do.
+    elif review:
+        status = EditionStatus.NEEDS_REVIEW
+    elif blocking:
+        status = EditionStatus.IN_PROGRESS
+    elif search_ready:
+        status = EditionStatus.SEARCH_READY
+    else:
+        status = EditionStatus.IN_PROGRESS if shards else EditionStatus.PLANNED
+    return Readiness(status, search_ready, research_ready)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +175,7 @@ class Shard:
     """The operators' word for the job and its latest execution."""
     acceptance: str | None
     reason: str | None
-    """Why somebody accepted it as it is."""
+    """Why an operator accepted it as it is."""
     backend: str
     retries: int
     seeds: tuple[str, ...]
@@ -76,12 +185,13 @@ class Shard:
     @property
     def state(self) -> ShardReadiness:
         """What decides about it: its last run tells what it is, for a retry goes on with what was left."""
+        # The last run decides alone: a retry goes on with what the runs before it left.
         is_whole = not self.runs or self.runs[-1].is_whole
         return ShardReadiness(self.status, self.acceptance, is_whole)
 
     @property
     def counts(self) -> bool:
-        """Whether it is part of the edition; somebody may have excluded it."""
+        """Whether it is part of the edition; an operator may have excluded it."""
         return self.acceptance != Acceptance.EXCLUDED
 
 
@@ -103,6 +213,7 @@ class EditionView:
     @property
     def seeds(self) -> dict[str, list[Shard]]:
         """The seeds that the edition was planned with and those of its shards, with every shard that has each."""
+        # The seeds of the plan first: one that no shard has any more is still meant, and counts as missing.
         found: dict[str, list[Shard]] = {str(seed): [] for seed in self.edition.coverage_summary.get("seeds", ())}
         for shard in self.shards:
             for seed in shard.seeds:
@@ -120,38 +231,40 @@ def find_edition(session: Session, source: Source, year: int) -> Edition:
     return found
 
 
-def read_volume(session: Session, edition_id: int) -> EditionView:
+def view_edition(session: Session, edition_id: int) -> EditionView:
     """Return an edition with its shards and their executions; EditionNotFound."""
+    # A number beyond BIGINT would be an error of the database, not an edition that is not there.
     found = queries.edition_by_id(session, edition_id) if 0 <= edition_id < 1 << 63 else None
     if found is None:
         raise EditionNotFound(f"there is no edition {edition_id}; see them with: holdfast edition list")
     edition, source = found
-    standings = shards.of_edition(session, edition.id)
+    states = queries.shards_of_edition(session, edition.id)
     ran: dict[int, list[Execution]] = {}
-    for execution in shards.executions_of(session, [one.job.id for one in standings]):
+    for execution in queries.executions_of(session, [one.job.id for one in states]):
         ran.setdefault(execution.job_id, []).append(execution)
     base = _base(source)
-    made = tuple(_shard(one, ran.get(one.job.id, []), base) for one in standings)
+    made = tuple(_shard(one, ran.get(one.job.id, []), base) for one in states)
     return EditionView(edition=edition, source=source, config=base, shards=made)
 
 
-def _shard(standing: ShardState, executions: list[Execution], base: SourceConfig) -> Shard:
-    job = standing.job
+def _shard(state: ShardState, executions: list[Execution], base: SourceConfig) -> Shard:
+    job = state.job
     config = _config(base, job.config)
     runs = tuple(_run(execution) for execution in executions)
     asked: tuple[str, ...] = tuple(dict.fromkeys(seed for run in runs for seed in run.seeds))
     own = tuple(str(seed) for seed in job.config.get("seeds") or ())
-    told = job.details.get("operator_acceptance") or {}
+    decision = job.details.get("operator_acceptance") or {}
     return Shard(
         job_id=job.id,
         name=job.name or f"job-{job.id}",
         key=job.shard_key or f"job-{job.id}",
         kind=job.shard_kind or "full_site",
-        status=standing.status,
+        status=state.status,
         acceptance=job.acceptance_state,
-        reason=told.get("reason"),
+        reason=decision.get("reason"),
         backend=config.backend,
         retries=job.current_retry_count,
+        # A job that was taken in later names no seeds: those of its executions, else of its source.
         seeds=own or asked or base.seeds,
         runs=runs,
         indexed_pages=sum(execution.items_indexed for execution in executions),
@@ -162,6 +275,7 @@ def _base(source: Source) -> SourceConfig:
     """Return a source's configuration; one that names no seeds, as an import's, or is no longer accepted, is empty."""
     try:
         return config_of(source)
+    # A report of a past year must not fail because a rule became stricter since.
     except HoldfastError:
         return SourceConfig()
 
@@ -190,13 +304,15 @@ def _run(execution: Execution) -> ShardRun:
 
 
 def captures_of(
-    database: Database, volume: EditionView, *, which: WantedCaptures = WantedCaptures.PAGES
+    database: Database, view: EditionView, *, which: WantedCaptures = WantedCaptures.PAGES
 ) -> Iterator[tuple[Shard, CaptureRow]]:
     """Yield the captures of an edition's executions; withdrawn ones are marked."""
-    for shard, run in volume.runs:
+    for shard, run in view.runs:
         after = -1
         while True:
             with database.read() as session:
+                # A session a stretch: a report takes minutes, and on SQLite a long read keeps the WAL file from being
+                # truncated.
                 rows = queries.captures(session, run.id, after=after, which=which)
             yield from ((shard, row) for row in rows)
             if len(rows) < queries.STRETCH:

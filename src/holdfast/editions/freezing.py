@@ -1,7 +1,7 @@
-"""Freezes an edition into a list that can be cited; `verifying` says later whether the archive still holds it.
+"""Freezes an edition into a list that can be cited; `verify_frozen` says later whether the archive still holds it.
 
-The list is named by its digest and never written over: a later freeze adds another, and whoever cited the first can
-still check it. A capture that is withdrawn is named by its number alone, and said to be withdrawn.
+The list is named by its digest and never written over: a later freeze adds another, and a citation of the first can
+still be checked. A capture that is withdrawn is named by its number alone, and said to be withdrawn.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import file_digest, sha256
+from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -20,13 +20,24 @@ from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition
 from holdfast.editions import edition_files, queries
-from holdfast.editions.edition_files import FROZEN, EditionDraft, Written, edition_folder, placed_folder
-from holdfast.editions.edition_view import EditionView, captures_of, read_volume
-from holdfast.editions.errors import EditionFrozen, EditionNotReady, FrozenListDamaged
+from holdfast.editions.edition_files import FROZEN, EditionDraft, WrittenFile, edition_folder, stored_file, utc_text
+from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, judge, view_edition
 from holdfast.editions.queries import CaptureRow, SealedFileRow, WantedCaptures
-from holdfast.editions.readiness import judge
+from holdfast.errors import Conflict
 from holdfast.sorting import sorted_lines
 from holdfast.warc.roots import placed
+
+
+class EditionFrozen(Conflict):
+    """The edition was frozen before: its list is cited."""
+
+    code = "edition_frozen"
+
+
+class FrozenListDamaged(Conflict):
+    """The frozen list is not the one that was cited."""
+
+    code = "frozen_list_damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,52 +62,56 @@ def freeze(database: Database, home: Path, clock: Clock, edition_id: int, *, aga
     digest and its date, and puts the list back in its place if it was lost or damaged.
     """
     with database.read() as session:
-        known = read_volume(session, edition_id)
+        known = view_edition(session, edition_id)
     folder = edition_folder(home, known.source.code, known.edition.year)
     with edition_files.draft(folder) as made:
         with database.read() as session:
-            volume = read_volume(session, edition_id)
-        _demand_ready(volume, again=again)
-        listed = _write(database, made, volume)
+            view = view_edition(session, edition_id)
+        # Read again under the lock: a shard may have been added since the folder was looked up.
+        _demand_ready(view, again=again)
+        listed = _write(database, made, view)
         if not listed.rows:
-            raise EditionNotReady(f"nothing of {volume.source.code} {volume.edition.year} is indexed; there is no list")
+            raise EditionNotReady(f"nothing of {view.source.code} {view.edition.year} is indexed; there is no list")
+        # Named by its content: freezing the same captures again gives the same name, and no list is written over
+        # another.
         name = f"frozen-{listed.sha256[:16]}.jsonl"
         (made.scratch / FROZEN).rename(made.scratch / name)
         made.publish(listed._replace(name=name))
-        return _record(database, clock, volume, folder / name, listed)
+        return _record(database, clock, view, folder / name, listed)
 
 
-def _demand_ready(volume: EditionView, *, again: bool) -> None:
-    row, label = volume.edition, f"{volume.source.code} {volume.edition.year}"
+def _demand_ready(view: EditionView, *, again: bool) -> None:
+    row, label = view.edition, f"{view.source.code} {view.edition.year}"
     if row.frozen_at is not None and not again:
         raise EditionFrozen(
             f"{label} was frozen on {row.frozen_at:%Y-%m-%d} as {row.frozen_digest}; freeze it anew with --again"
         )
-    if not judge([shard.state for shard in volume.shards], captured=1, missing_seeds=None).search_ready:
+    if not judge([shard.state for shard in view.shards], captured=1, missing_seeds=None).search_ready:
         raise EditionNotReady(
             f"{label} has shards that are neither indexed nor accepted; see: holdfast edition show {label}"
         )
 
 
-def _record(database: Database, clock: Clock, volume: EditionView, path: Path, listed: Written) -> Frozen:
+def _record(database: Database, clock: Clock, view: EditionView, path: Path, listed: WrittenFile) -> Frozen:
     digest, now = f"sha256:{listed.sha256}", clock.now()
     with database.write() as session:
-        row = queries.locked(session, volume.edition.id)
+        row = queries.locked(session, view.edition.id)
         before = row.frozen_digest
+        # Freezing again what has not changed keeps the date that was cited.
         if before != digest:
             row.frozen_at, row.frozen_digest, row.frozen_count = now, digest, listed.rows
-            row.frozen_path = f"editions/{volume.source.code}/{row.year}/{path.name}"
+            row.frozen_path = f"editions/{view.source.code}/{row.year}/{path.name}"
             action = "edition.frozen" if before is None else "edition.frozen_again"
             audit.record(
                 session,
                 clock,
                 action=action,
-                subject=f"edition {volume.source.code} {row.year}",
+                subject=f"edition {view.source.code} {row.year}",
                 detail={"digest": digest, "before": before, "count": listed.rows},
             )
         frozen_at = row.frozen_at or now
     return Frozen(
-        edition_id=volume.edition.id,
+        edition_id=view.edition.id,
         path=path,
         digest=digest,
         count=listed.rows,
@@ -105,10 +120,11 @@ def _record(database: Database, clock: Clock, volume: EditionView, path: Path, l
     )
 
 
-def _write(database: Database, made: EditionDraft, volume: EditionView) -> Written:
+def _write(database: Database, made: EditionDraft, view: EditionView) -> WrittenFile:
     """Write the list by address, time and number: the same captures give the same bytes."""
-    lines = (_sortable(row) for _, row in captures_of(database, volume, which=WantedCaptures.ALL))
+    lines = (_sortable(row) for _, row in captures_of(database, view, which=WantedCaptures.ALL))
     with made.sheet(FROZEN) as sheet:
+        # By address, time and number: the same captures give the same bytes, whatever order the executions ran in.
         for line in sorted_lines(lines, made.scratch):
             sheet.line(line.rsplit(b"\x00", 1)[1])
         return sheet.close()
@@ -130,7 +146,7 @@ def frozen_row(row: CaptureRow) -> dict[str, Any]:
         "snapshot_id": row.id,
         "warc_record_id": row.record_id and f"<urn:uuid:{row.record_id}>",
         "url": row.url,
-        "captured_at": row.captured_at.isoformat().replace("+00:00", "Z"),
+        "captured_at": utc_text(row.captured_at),
         "payload_digest": row.payload_digest,
         "page": row.is_page,
     }
@@ -143,7 +159,7 @@ def frozen_list(home: Path, edition: Edition) -> Path:
     """Return where the frozen list of an edition lies; EditionNotReady if it was never frozen or the file is gone."""
     if edition.frozen_path is None:
         raise EditionNotReady("this edition was never frozen; do so with: holdfast edition freeze")
-    path = placed_folder(home, edition.frozen_path)
+    path = stored_file(home, edition.frozen_path)
     if path is None:
         raise EditionNotReady(
             f"the frozen list {Path(edition.frozen_path).name} is gone; restore it from a backup, or make it again "
@@ -153,7 +169,7 @@ def frozen_list(home: Path, edition: Edition) -> Path:
 
 
 def digest_of(path: Path) -> str:
-    """Return the digest of a list as citations name it."""
+    """Return the SHA-256 of a file, as citations of a list name it."""
     with path.open("rb") as file:
         return f"sha256:{file_digest(file, 'sha256').hexdigest()}"
 
@@ -170,7 +186,7 @@ def cited_list(home: Path, edition: Edition) -> Path:
 
 
 def entries(path: Path) -> Iterator[list[dict[str, Any] | None]]:
-    """Yield the entries of a list, some hundred at a time; None for a line that somebody has damaged."""
+    """Yield the entries of a list, some hundred at a time; None for a line that is damaged."""
     with path.open("rb") as file:
         while batch := list(islice(file, _AT_ONCE)):
             yield [_entry(line) for line in batch]
@@ -182,15 +198,15 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     number = row.get("snapshot_id") if isinstance(row, dict) else None
+    # The file lies on a disk where others may write: a number that no row can have must not reach the database.
     return row if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 63 else None
 
 
 _SHOWN: Final = 20
 _COMPARED: Final = ("warc_record_id", "url", "captured_at", "payload_digest")
-_CHUNK: Final = 1 << 20
 
-Tell = Callable[[str], None]
-"""Hears which file is being read."""
+# Called with the path of each file before it is read.
+OnFile = Callable[[str], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -215,33 +231,33 @@ class Verified:
         """Whether the list is what was cited, and everything on it is here; what was withdrawn is here, unseen."""
         return self.digest_matches and not (self.missing or self.changed or self.files_missing or self.files_damaged)
 
-    def note(self, words: str) -> None:
+    def note(self, sentence: str) -> None:
         """Keep an example of what is wrong, if there are not too many."""
         if len(self.examples) < _SHOWN:
-            self.examples.append(words)
+            self.examples.append(sentence)
 
 
 def verify_frozen(
-    database: Database, home: Path, edition_id: int, *, quick: bool = False, tell: Tell = lambda _words: None
+    database: Database, home: Path, edition_id: int, *, quick: bool = False, on_file: OnFile = lambda _path: None
 ) -> Verified:
     """Return whether the archive holds what an edition's frozen list names; EditionNotFound, EditionNotReady.
 
     Every WARC file is read whole and its digest compared with that of its sealing; `quick` only looks at its size.
     """
     with database.read() as session:
-        volume = read_volume(session, edition_id)
-    path = frozen_list(home, volume.edition)
+        view = view_edition(session, edition_id)
+    path = frozen_list(home, view.edition)
     digest = digest_of(path)
-    found = Verified(digest_matches=digest == volume.edition.frozen_digest)
+    found = Verified(digest_matches=digest == view.edition.frozen_digest)
     if not found.digest_matches:
-        found.note(f"{path.name} is {digest}, cited was {volume.edition.frozen_digest}")
+        found.note(f"{path.name} is {digest}, cited was {view.edition.frozen_digest}")
     files: set[int] = set()
     for batch in entries(path):
         files |= _hold(database, found, batch)
     for warc_file_id in sorted(files):
         with database.read() as session:
             row = queries.warc_file(session, warc_file_id)
-        tell(row.path if row is not None else "")
+        on_file(row.path if row is not None else "")
         _look_at(home, found, row, quick=quick)
     return found
 
@@ -256,6 +272,7 @@ def _hold(database: Database, found: Verified, rows: Sequence[dict[str, Any] | N
         if row is None or held is None:
             found.missing += 1
             found.note(f"snapshot {row['snapshot_id'] if row else '?'} is not in the archive")
+        # The list names it by number alone: there is nothing to compare.
         elif held.withdrawn or row.get("withdrawn"):
             found.withdrawn += 1
         elif differing := [name for name in _COMPARED if frozen_row(held)[name] != row.get(name)]:
@@ -273,17 +290,10 @@ def _look_at(home: Path, found: Verified, row: SealedFileRow | None, *, quick: b
         found.note(f"{name} is gone; restore it from a backup")
         return
     try:
-        damaged = path.stat().st_size != row.size or (not quick and _digest(path) != row.sha256)
+        # The size first: it tells most damage without reading gigabytes.
+        damaged = path.stat().st_size != row.size or (not quick and digest_of(path) != f"sha256:{row.sha256}")
     except OSError as exc:
         damaged, name = True, f"{name} ({exc.strerror})"
     if damaged:
         found.files_damaged += 1
         found.note(f"{name} is not what was sealed; look at it with: holdfast verify-warcs")
-
-
-def _digest(path: Path) -> str:
-    hasher = sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            hasher.update(chunk)
-    return hasher.hexdigest()

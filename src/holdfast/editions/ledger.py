@@ -16,9 +16,16 @@ from urllib.parse import urlsplit
 
 from holdfast.clock import from_micros
 from holdfast.editions.campaign import LANGUAGES, language_of
-from holdfast.editions.errors import LedgerUnbalanced
+from holdfast.editions.edition_files import utc_text
+from holdfast.errors import Conflict
 from holdfast.types import BROKEN_OFF, Outcome
 from holdfast.urls.address import url_key
+
+
+class LedgerUnbalanced(Conflict):
+    """The rows of a ledger do not add up to its counts: no report is written from it."""
+
+    code = "ledger_unbalanced"
 
 
 class SightingOrigin(StrEnum):
@@ -32,7 +39,7 @@ class SightingOrigin(StrEnum):
     """A crawler of another make captured it and does not say where it found it."""
 
 
-class Fate(StrEnum):
+class LedgerOutcome(StrEnum):
     """What became of an address, best first."""
 
     CAPTURED = "captured"
@@ -44,26 +51,26 @@ class Fate(StrEnum):
 
 
 _ORIGINS: Final = {origin: rank for rank, origin in enumerate(SightingOrigin)}
-_FATES: Final = {fate: rank for rank, fate in enumerate(Fate)}
+_FATES: Final = {outcome: rank for rank, outcome in enumerate(LedgerOutcome)}
 _LIMITS: Final = frozenset({"max_pages", "max_bytes", "max_time"})
 _OVER: Final = "over_limit"
+# What attempts are closed with when an operator ends an execution: never asked for, and kept out by no rule.
 _CUT_SHORT: Final = frozenset({"stopped", "cancelled"})
-"""What attempts are closed with when somebody ends an execution: nobody asked for them, no rule kept them out."""
+# The reason of what was answered with another address; `redirects` says what came of that.
 REDIRECTED: Final = "redirected"
-"""The reason of what was answered with another address; `redirects` says what came of that."""
 
 
+# What feeds named and no shard met: it waits for a poll, or only a poll took it, which is no part of an edition.
 FEED_ITEM_WAITS, FEED_ITEM_POLLED = "feed_item_waits", "feed_item_polled"
-"""What feeds named and no shard met: nobody has asked for it yet, or only a poll, which is no part of an edition."""
 
 
 class AddressSighting(NamedTuple):
-    """What one execution knows of an address, or that nobody ever asked for it."""
+    """What one execution knows of an address, or that none ever asked for it."""
 
     url: str
     url_hash: int
     origin: SightingOrigin
-    fate: Fate
+    outcome: LedgerOutcome
     reason: str
     detail: str | None = None
     """The robots rule, the error's message: what stands behind the reason."""
@@ -93,42 +100,46 @@ class Row(NamedTuple):
     """How many executions met it."""
 
 
-def fate_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[Fate, str]:
+def outcome_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[LedgerOutcome, str]:
     """Return what an attempt's outcome means for the ledger, and its reason; `ended` is the execution's own reason."""
     if outcome is None:
         if ended in _LIMITS:
-            return Fate.OVER_LIMIT, ended
-        return Fate.NOT_REACHED, f"execution_{ended}"
+            return LedgerOutcome.OVER_LIMIT, ended
+        return LedgerOutcome.NOT_REACHED, f"execution_{ended}"
+    # An attempt that ended without a reason still needs a word in the table of reasons.
     found = reason or outcome
     if outcome == Outcome.SUCCESS:
-        return Fate.CAPTURED, found
+        return LedgerOutcome.CAPTURED, found
     if outcome == Outcome.BLOCKED_ROBOTS:
-        return Fate.ROBOTS, found
+        return LedgerOutcome.ROBOTS, found
     if outcome != Outcome.EXCLUDED:
-        return Fate.FAILED, found
+        return LedgerOutcome.FAILED, found
+    # These close as excluded in the frontier; in the account they are what a longer run would have reached.
     if found in _CUT_SHORT:
-        return Fate.NOT_REACHED, f"execution_{found}"
+        return LedgerOutcome.NOT_REACHED, f"execution_{found}"
     if found.startswith(_OVER):
-        return Fate.OVER_LIMIT, found.removeprefix(_OVER).lstrip(":") or _OVER
-    return Fate.EXCLUDED, found
+        return LedgerOutcome.OVER_LIMIT, found.removeprefix(_OVER).lstrip(":") or _OVER
+    return LedgerOutcome.EXCLUDED, found
 
 
-def fate_of_status(status: int | None, truncated: str | None = None) -> tuple[Fate, str]:
+def outcome_of_status(status: int | None, truncated: str | None = None) -> tuple[LedgerOutcome, str]:
     """Return what a captured answer means for the ledger where nothing but the answer is known.
 
     A body that broke off (`truncated`, as its record has it) is no capture of the page.
     """
     if status is not None and status >= 400:
-        return Fate.FAILED, f"http_{status}"
+        return LedgerOutcome.FAILED, f"http_{status}"
+    # 304 says that the stored capture is still the page: it leads nowhere else.
     is_redirect = status is not None and 300 <= status < 400 and status != 304
+    # A redirect whose body broke off leads where it says all the same.
     if truncated in BROKEN_OFF and not is_redirect:
-        return Fate.FAILED, "truncated"
-    return Fate.CAPTURED, REDIRECTED if is_redirect else "ok"
+        return LedgerOutcome.FAILED, "truncated"
+    return LedgerOutcome.CAPTURED, REDIRECTED if is_redirect else "ok"
 
 
-def rank_of(fate: Fate) -> int:
+def rank_of(outcome: LedgerOutcome) -> int:
     """Return how good an end is: 0 is the best."""
-    return _FATES[fate]
+    return _FATES[outcome]
 
 
 def is_gap(row: Row) -> bool:
@@ -136,17 +147,21 @@ def is_gap(row: Row) -> bool:
 
     What only a poll of a feed knows is not found by crawling again.
     """
+    # What only a poll of a feed knows is not found by crawling again.
     if row.seen.reason == FEED_ITEM_POLLED:
         return False
-    if row.seen.fate is Fate.FAILED:
+    if row.seen.outcome is LedgerOutcome.FAILED:
         status = row.seen.http_status
+        # A 4xx is the answer of the site; these three ask to try again later.
         return status is None or not 400 <= status < 500 or status in (408, 425, 429)
-    return row.seen.fate is Fate.NOT_REACHED
+    return row.seen.outcome is LedgerOutcome.NOT_REACHED
 
 
 def pack(sighting: AddressSighting) -> bytes:
     """Return a sighting as a line that sorts by key and page; lines of one page stand together."""
+    # The key sorts the ledger and ends at a NUL, a line at LF: neither may stand inside it.
     key = url_key(sighting.url).replace("\n", "%0A").replace("\x00", "%00").encode("utf-8", "replace")
+    # Signed in the database; as unsigned hexadecimal it sorts the same on every machine.
     page = sighting.url_hash & 0xFFFF_FFFF_FFFF_FFFF
     return b"%b\x00%016x\x00%b\n" % (key, page, json.dumps(sighting, separators=(",", ":")).encode())
 
@@ -155,7 +170,7 @@ def unpack(line: bytes) -> tuple[bytes, bytes, AddressSighting]:
     """Return a line's key, its page, and the sighting."""
     key, page, content = line.split(b"\x00", 2)
     found = AddressSighting._make(json.loads(content))
-    return key, page, found._replace(origin=SightingOrigin(found.origin), fate=Fate(found.fate))
+    return key, page, found._replace(origin=SightingOrigin(found.origin), outcome=LedgerOutcome(found.outcome))
 
 
 def unite(lines: Iterable[bytes]) -> Iterator[Row]:
@@ -167,7 +182,9 @@ def unite(lines: Iterable[bytes]) -> Iterator[Row]:
 def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
     if len(sightings) == 1:
         return Row(key, sightings[0], int(sightings[0].execution_id is not None))
+    # The result must not depend on the order in which executions were read: the same edition gives the same bytes.
     best = min(sightings, key=_rank)
+    # How an address came to be meant is the nearest of all, even if another sighting decided its outcome.
     nearest = min(sightings, key=lambda one: (_ORIGINS[one.origin], one.execution_id or 0, one.via or "", one.url))
     executions = {one.execution_id for one in sightings if one.execution_id is not None}
     decided = best._replace(origin=nearest.origin, via=nearest.via, depth=nearest.depth)
@@ -176,7 +193,7 @@ def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
 
 def _rank(one: AddressSighting) -> tuple[Any, ...]:
     """Return what sorts the best first; ties are broken by every field that could still differ."""
-    return _FATES[one.fate], -(one.at or 0), -(one.execution_id or 0), one.job_id or 0, json.dumps(one)
+    return _FATES[one.outcome], -(one.at or 0), -(one.execution_id or 0), one.job_id or 0, json.dumps(one)
 
 
 def as_object(row: Row) -> dict[str, Any]:
@@ -185,8 +202,8 @@ def as_object(row: Row) -> dict[str, Any]:
     return {
         "url": seen.url,
         "intent_source": seen.origin.value,
-        "status": "captured" if seen.fate is Fate.CAPTURED else "missing",
-        "outcome": seen.fate.value,
+        "status": "captured" if seen.outcome is LedgerOutcome.CAPTURED else "missing",
+        "outcome": seen.outcome.value,
         "reason": seen.reason,
         "detail": seen.detail,
         "http_status": seen.http_status,
@@ -221,13 +238,14 @@ CSV_COLUMNS: Final = (
 
 
 def as_cells(row: Row) -> list[Any]:
-    """Return a row as it stands in coverage.csv, which anybody may read: an error's own words stay inside."""
+    """Return a row as it stands in coverage.csv, which is public."""
     seen = row.seen
-    detail = None if seen.fate in (Fate.FAILED, Fate.CAPTURED) else seen.detail
+    # An error message may quote what a server or a driver said: public readers get the reason alone.
+    detail = None if seen.outcome in (LedgerOutcome.FAILED, LedgerOutcome.CAPTURED) else seen.detail
     return [
         seen.url,
         seen.origin.value,
-        seen.fate.value,
+        seen.outcome.value,
         seen.reason,
         detail,
         seen.http_status,
@@ -240,13 +258,14 @@ def as_cells(row: Row) -> list[Any]:
 
 
 def _moment(micros: int | None) -> str | None:
-    return None if micros is None else from_micros(micros).isoformat().replace("+00:00", "Z")
+    return None if micros is None else utc_text(from_micros(micros))
 
 
 _REASONS = 200
+# As `as_object` writes it; inside a value its quotes would be escaped.
+# Read back without parsing every line of a ledger of millions.
 _MISSING_SEED = b'"intent_source": "seed", "status": "missing"'
-"""As `as_object` writes it; inside a value its quotes would be escaped."""
-_RULED_OUT = (Fate.EXCLUDED, Fate.ROBOTS, Fate.OVER_LIMIT)
+_RULED_OUT = (LedgerOutcome.EXCLUDED, LedgerOutcome.ROBOTS, LedgerOutcome.OVER_LIMIT)
 
 
 class MissingSeed(NamedTuple):
@@ -259,7 +278,7 @@ class MissingSeed(NamedTuple):
     """The shard that decided."""
     shard_key: str | None
     accepted: bool = False
-    """Whether somebody accepted the gap of a shard that was to bring it, whichever of them decided."""
+    """Whether an operator accepted the gap of a shard that was to bring it, whichever shard decided."""
 
 
 def missing_seeds(ledger: Iterable[bytes]) -> list[MissingSeed]:
@@ -295,6 +314,7 @@ class Tally:
     def __init__(self, seeds: Iterable[tuple[int, str]]) -> None:
         """Count for these seeds (page and address)."""
         self._seeds = dict(seeds)
+        # Gaps on hosts without a seed would fill the counter, and no shard could be planned for them.
         self._hosts = {area_of(url).host for url in self._seeds.values()}
         self._last = b"", -1
         self._met: set[int] = set()
@@ -302,8 +322,8 @@ class Tally:
         self.outcomes: Counter[str] = Counter()
         self.origins: Counter[str] = Counter()
         self.reasons: Counter[tuple[str, str]] = Counter()
+        # By the job that decided, and the outcome: names of shards may be given twice.
         self.shards: Counter[tuple[int | None, str]] = Counter()
-        """By the job that decided, and the outcome: names of shards may be given twice."""
         self.backends: Counter[str] = Counter()
         self.fidelities: Counter[str] = Counter()
         self.gaps: Counter[Area] = Counter()
@@ -313,43 +333,44 @@ class Tally:
         """Count a row; LedgerUnbalanced if it does not stand behind the one before: then an address is told twice."""
         seen = row.seen
         page = seen.url_hash & 0xFFFF_FFFF_FFFF_FFFF
+        # Told twice, an address would be counted twice, and the report would still add up.
         if (row.key, page) <= self._last:
             raise LedgerUnbalanced(f"{seen.url[:200]} stands twice in the ledger; nothing was written")
         self._last = row.key, page
         self.rows += 1
-        self.outcomes[seen.fate.value] += 1
+        self.outcomes[seen.outcome.value] += 1
         self.origins[seen.origin.value] += 1
-        self.reasons[seen.fate.value, seen.reason] += 1
-        self.shards[seen.job_id, seen.fate.value] += 1
-        if seen.fate is Fate.CAPTURED:
+        self.reasons[seen.outcome.value, seen.reason] += 1
+        self.shards[seen.job_id, seen.outcome.value] += 1
+        if seen.outcome is LedgerOutcome.CAPTURED:
             self.backends[seen.backend or "unknown"] += 1
             self.fidelities[seen.fidelity or "unknown"] += 1
         if is_gap(row) and (area := area_of(seen.url)).host in self._hosts:
             self.gaps[area] += 1
         if seen.url_hash in self._seeds:
             self._met.add(seen.url_hash)
-            if seen.fate is not Fate.CAPTURED:
+            if seen.outcome is not LedgerOutcome.CAPTURED:
                 self.missing_seeds.append(
                     MissingSeed(
                         url=self._seeds[seen.url_hash],
-                        outcome=seen.fate.value,
+                        outcome=seen.outcome.value,
                         reason=seen.reason,
                         job_id=seen.job_id,
                         shard_key=seen.shard_key,
                     )
                 )
 
-    def of(self, *fates: Fate) -> int:
+    def of(self, *fates: LedgerOutcome) -> int:
         """Return how many addresses had one of these ends."""
-        return sum(self.outcomes[fate.value] for fate in fates)
+        return sum(self.outcomes[outcome.value] for outcome in fates)
 
     def counts(self) -> dict[str, int]:
         """Return the figures of the report: captured, failed, missing and excluded add up to intended."""
         return {
             "intended_urls": self.rows,
-            "captured_urls": self.of(Fate.CAPTURED),
-            "failed_urls": self.of(Fate.FAILED),
-            "missing_urls": self.of(Fate.NOT_REACHED),
+            "captured_urls": self.of(LedgerOutcome.CAPTURED),
+            "failed_urls": self.of(LedgerOutcome.FAILED),
+            "missing_urls": self.of(LedgerOutcome.NOT_REACHED),
             "excluded_urls": self.of(*_RULED_OUT),
             "fallback_urls": self.fidelities["fallback"],
         }
@@ -370,7 +391,7 @@ class Tally:
 
     def check(self, *, written: int, recounted: Mapping[str, int]) -> None:
         """Raise LedgerUnbalanced unless all agree: the figures, the lines that were written, a count of the file."""
-        captured = self.of(Fate.CAPTURED)
+        captured = self.of(LedgerOutcome.CAPTURED)
         sums = {
             "rows written": written,
             "outcomes": self.outcomes.total(),
@@ -383,10 +404,11 @@ class Tally:
         of_captured = {"backends": self.backends.total(), "fidelities": self.fidelities.total()}
         wrong += [f"{name} {total} for {captured} captured" for name, total in of_captured.items() if total != captured]
         wrong += [
-            f"{fate} {self.outcomes[fate]} counted, {recounted.get(fate, 0)} in the file"
-            for fate in Fate
-            if self.outcomes[fate] != recounted.get(fate, 0)
+            f"{outcome} {self.outcomes[outcome]} counted, {recounted.get(outcome, 0)} in the file"
+            for outcome in LedgerOutcome
+            if self.outcomes[outcome] != recounted.get(outcome, 0)
         ]
+        # Every seed has a row, whether a shard ran or not: one without it was lost on the way through the sort.
         if lost := len(self._seeds) - len(self._met):
             wrong.append(f"{lost} seeds without a row")
         if self.origins[SightingOrigin.SEED.value] != len(self._seeds):

@@ -18,10 +18,10 @@ from holdfast.editions.ledger import (
     FEED_ITEM_WAITS,
     REDIRECTED,
     AddressSighting,
-    Fate,
+    LedgerOutcome,
     SightingOrigin,
-    fate_of,
-    fate_of_status,
+    outcome_of,
+    outcome_of_status,
     rank_of,
 )
 from holdfast.editions.queries import AttemptRow, CaptureRow, ToldItem
@@ -29,14 +29,14 @@ from holdfast.errors import UrlRefused
 from holdfast.urls import Scope, ScopeKind, Url, parse_seed
 from holdfast.warc.record import snapshot_id
 
+# As many as browsers follow.
 _MAX_HOPS: Final = 20
-"""As many as browsers follow."""
 
 
 class _Stop(NamedTuple):
     """What is known of an address on the way."""
 
-    fate: Fate
+    outcome: LedgerOutcome
     reason: str
     http_status: int | None = None
     redirected_to: str | None = None
@@ -44,10 +44,10 @@ class _Stop(NamedTuple):
     @property
     def leads_on(self) -> bool:
         """Whether it is no end yet."""
-        return self.fate is Fate.CAPTURED and self.reason == REDIRECTED
+        return self.outcome is LedgerOutcome.CAPTURED and self.reason == REDIRECTED
 
 
-class Trail:
+class RedirectTrail:
     """Follows redirects through the executions of one edition."""
 
     def __init__(
@@ -69,8 +69,10 @@ class Trail:
         under_way = {
             at: one.redirected_to
             for at, one in enumerate(found)
-            if one.fate is Fate.CAPTURED and one.reason == REDIRECTED
+            if one.outcome is LedgerOutcome.CAPTURED and one.reason == REDIRECTED
         }
+        # All addresses go one hop further at a time: two questions a hop for a stretch of 2,000, instead of one for
+        # each address.
         for _ in range(_MAX_HOPS):
             if not under_way:
                 return ends
@@ -84,11 +86,12 @@ class Trail:
                     ends[at] = _ended(ends[at], target, stop)
             under_way = further
         for at, target in under_way.items():
-            ends[at] = _ended(ends[at], target, _Stop(Fate.FAILED, "too_many_redirects"))
+            # A loop ends here as well: it has no end that could be a capture.
+            ends[at] = _ended(ends[at], target, _Stop(LedgerOutcome.FAILED, "too_many_redirects"))
         return ends
 
     def _known(self, targets: Iterable[str]) -> dict[str, _Stop]:
-        """Return what is known of each of these addresses: the best of all executions, or why nobody asked for it."""
+        """Return what is known of each of these addresses: the best of all executions, or why none asked for it."""
         urls: dict[str, Url | None] = {}
         for target in targets:
             try:
@@ -108,21 +111,22 @@ class Trail:
             asked = queries.attempts_on(session, self._with_frontier, pages, {url.domain for url in urls})
             seen = queries.captures_of_pages(session, self._without, pages)
         for page, execution_id, outcome, reason, status, target in asked:
-            fate, why = fate_of(outcome, reason, ended=self._ended[execution_id])
-            _keep_best(best, page, _Stop(fate, why, status, target))
+            outcome, why = outcome_of(outcome, reason, ended=self._ended[execution_id])
+            _keep_best(best, page, _Stop(outcome, why, status, target))
         for page, status, target, truncated in seen:
-            fate, why = fate_of_status(status, truncated)
-            _keep_best(best, page, _Stop(fate, why, status, target))
+            outcome, why = outcome_of_status(status, truncated)
+            _keep_best(best, page, _Stop(outcome, why, status, target))
         return best
 
     def _unasked(self, url: Url) -> _Stop:
+        # A redirect out of scope is a rule of the source, not a failure of the crawl.
         if self._scope is not None and not (verdict := self._scope.decide(url, 1)).allowed:
-            return _Stop(Fate.EXCLUDED, f"out_of_scope:{verdict.rule}")
-        return _Stop(Fate.NOT_REACHED, "not_followed")
+            return _Stop(LedgerOutcome.EXCLUDED, f"out_of_scope:{verdict.rule}")
+        return _Stop(LedgerOutcome.NOT_REACHED, "not_followed")
 
 
-_NOWHERE = _Stop(Fate.FAILED, "nowhere")
-"""An answer that says "elsewhere" and names no place, or none that can be asked for."""
+# An answer that says "elsewhere" and names no place, or none that can be asked for.
+_NOWHERE = _Stop(LedgerOutcome.FAILED, "nowhere")
 
 
 def _keep_best(best: dict[int, _Stop], page: int, stop: _Stop) -> None:
@@ -133,16 +137,18 @@ def _keep_best(best: dict[int, _Stop], page: int, stop: _Stop) -> None:
 
 
 def _order(stop: _Stop) -> tuple[object, ...]:
-    return rank_of(stop.fate), stop.leads_on, stop.reason, stop.redirected_to or "", stop.http_status or 0
+    # Ties are broken by every field: two runs of a report must not differ.
+    return rank_of(stop.outcome), stop.leads_on, stop.reason, stop.redirected_to or "", stop.http_status or 0
 
 
 def _ended(one: AddressSighting, target: str | None, stop: _Stop) -> AddressSighting:
     """Return a sighting with the fate of where it led; captured, it keeps its own record."""
-    if stop.fate is Fate.CAPTURED:
+    if stop.outcome is LedgerOutcome.CAPTURED:
         return one._replace(redirected_to=target)
+    # Only once, however many hops there were.
     reason = stop.reason if stop.reason.startswith("redirect_") else f"redirect_{stop.reason}"
     return one._replace(
-        fate=stop.fate,
+        outcome=stop.outcome,
         reason=reason,
         redirected_to=target or one.redirected_to,
         snapshot_id=None,
@@ -165,26 +171,25 @@ class MeantSeed(NamedTuple):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether somebody accepted the gap of one of them: then it may be missing."""
+        """Whether an operator accepted the gap of one of them: then it may be missing."""
         return any(shard.state.is_accepted for shard in self.shards)
 
 
+# Bounded repetition: the name comes from the web, and is matched for every capture of another crawler.
 _SITEMAP = re.compile(r"[^.]{0,200}sitemap[^.]{0,200}\.(?:xml|txt)(?:\.gz)?", re.I)
 
 
 def is_plumbing(url: str) -> bool:
-    """Return whether an address is one that crawlers ask for on their own account: robots.txt, and sitemaps.
-
-    They are no content, and one that is not there is no page that failed.
-    """
+    """Return whether an address is one that crawlers ask for on their own account: robots.txt, and sitemaps."""
     path = urlsplit(url).path.lstrip("/")
+    # They are no content, and one that is not there is no page that failed.
     return path == "robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
 
 
-def seeds_of(volume: EditionView) -> dict[int, MeantSeed]:
+def seeds_of(view: EditionView) -> dict[int, MeantSeed]:
     """Return the seeds of an edition by their pages."""
     found: dict[int, MeantSeed] = {}
-    for seed, shards in volume.seeds.items():
+    for seed, shards in view.seeds.items():
         try:
             url = parse_seed(seed)
         except UrlRefused:
@@ -194,28 +199,29 @@ def seeds_of(volume: EditionView) -> dict[int, MeantSeed]:
 
 
 def sightings(
-    database: Database, volume: EditionView, *, now: datetime, tell: Callable[[int], None]
+    database: Database, view: EditionView, *, now: datetime, on_row: Callable[[int], None]
 ) -> Iterator[AddressSighting]:
     """Yield what every execution of an edition knows, and all that was meant and may never have been asked for.
 
-    A seed is meant whatever happens, so it is sighted even if nobody ran. `tell` hears of every row that was read.
+    A seed is meant whatever happens, so it has a row even if no shard ran. `on_row` gets the count of rows so far.
     """
-    seeds = seeds_of(volume)
+    seeds = seeds_of(view)
+    # First of all, and again by whatever met them: a seed that no shard reached must not be missing from the account.
     yield from (_seed(page, seed) for page, seed in seeds.items())
-    if not volume.runs:
+    if not view.runs:
         return
-    scope = _scope(volume, seeds)
+    scope = _scope(view, seeds)
     if scope is not None:
-        yield from _items(database, volume, scope, now=now)
+        yield from _items(database, view, scope, now=now)
     with database.read() as session:
-        kept = queries.with_frontier(session, [run.id for _, run in volume.runs])
-    trail = Trail(database, volume.runs, scope, with_frontier=kept)
+        kept = queries.with_frontier(session, [run.id for _, run in view.runs])
+    trail = RedirectTrail(database, view.runs, scope, with_frontier=kept)
     count = 0
-    for shard, run in volume.runs:
+    for shard, run in view.runs:
         own = _Read(database, shard, run, trail)
         for sighting in own.from_frontier() if run.id in kept else own.from_captures(frozenset(seeds)):
             count += 1
-            tell(count)
+            on_row(count)
             yield sighting
 
 
@@ -225,7 +231,7 @@ def _seed(page: int, seed: MeantSeed) -> AddressSighting:
         url=seed.url,
         url_hash=page,
         origin=SightingOrigin.SEED,
-        fate=Fate.NOT_REACHED,
+        outcome=LedgerOutcome.NOT_REACHED,
         depth=0,
         reason="no_shard" if shard is None else f"shard_{shard.status}",
         job_id=shard.job_id if shard else None,
@@ -234,28 +240,27 @@ def _seed(page: int, seed: MeantSeed) -> AddressSighting:
     )
 
 
-def _scope(volume: EditionView, seeds: dict[int, MeantSeed]) -> Scope | None:
+def _scope(view: EditionView, seeds: dict[int, MeantSeed]) -> Scope | None:
     """Return what an edition's crawls may have asked for, their seeds' landing places included; None without seeds."""
     if not seeds:
         return None
     urls = [parse_seed(seed.url) for seed in seeds.values()]
-    scope = Scope.build(urls, ScopeKind(volume.config.scope), volume.config.include, volume.config.exclude)
+    scope = Scope.build(urls, ScopeKind(view.config.scope), view.config.include, view.config.exclude)
     return scope.with_landing_hosts(
-        parse_seed(place) for place in {place for _, run in volume.runs for place in run.landing}
+        parse_seed(place) for place in {place for _, run in view.runs for place in run.landing}
     )
 
 
-def _items(database: Database, volume: EditionView, scope: Scope, *, now: datetime) -> Iterator[AddressSighting]:
-    """Yield what feeds and sitemaps named since the campaign before, as far as it is in scope.
-
-    Only polls take items, and no poll is part of an edition: what no shard met besides is not reached.
-    """
-    since = campaign_date(max(volume.edition.year - 1, FIRST_YEAR))
-    until = max(run.finished_at or now for _, run in volume.runs)
+def _items(database: Database, view: EditionView, scope: Scope, *, now: datetime) -> Iterator[AddressSighting]:
+    """Yield what feeds and sitemaps named since the campaign before, as far as it is in scope."""
+    # What was named since the campaign before: older items were due in the edition before this one.
+    since = campaign_date(max(view.edition.year - 1, FIRST_YEAR))
+    # What was named after the last crawl had ended could not have been met by it.
+    until = max(run.finished_at or now for _, run in view.runs)
     after: int | None = None
     while True:
         with database.read() as session:
-            rows = queries.feed_items(session, volume.source.id, since=since, until=until, after=after)
+            rows = queries.feed_items(session, view.source.id, since=since, until=until, after=after)
         for row in rows:
             try:
                 if scope.decide(parse_seed(row.url), 1).allowed:
@@ -273,7 +278,7 @@ def _item(row: ToldItem) -> AddressSighting:
         url=row.url,
         url_hash=row.url_hash,
         origin=SightingOrigin.SITEMAP if row.kind == "sitemap" else SightingOrigin.FEED,
-        fate=Fate.NOT_REACHED,
+        outcome=LedgerOutcome.NOT_REACHED,
         reason=FEED_ITEM_POLLED if taken else FEED_ITEM_WAITS,
         detail=f"taken by execution {row.execution_id}" if taken else None,
         via=row.feed,
@@ -283,7 +288,7 @@ def _item(row: ToldItem) -> AddressSighting:
 class _Read:
     """What one execution of a shard knows."""
 
-    def __init__(self, database: Database, shard: Shard, run: ShardRun, trail: Trail) -> None:
+    def __init__(self, database: Database, shard: Shard, run: ShardRun, trail: RedirectTrail) -> None:
         self._database, self._shard, self._run, self._trail = database, shard, run, trail
 
     def from_frontier(self) -> Iterator[AddressSighting]:
@@ -296,14 +301,16 @@ class _Read:
 
     def _attempted(self, row: AttemptRow) -> AddressSighting:
         shard, run = self._shard, self._run
-        fate, reason = fate_of(row.outcome, row.reason, ended=run.ended)
-        captured = fate is Fate.CAPTURED
+        outcome, reason = outcome_of(row.outcome, row.reason, ended=run.ended)
+        captured = outcome is LedgerOutcome.CAPTURED
+        # A capture without a place is one of a source that keeps signals alone: there is no snapshot to name.
         stored = captured and row.warc_file_id is not None and row.warc_ordinal is not None
         return AddressSighting(
             url=row.url,
             url_hash=row.url_hash,
+            # Seeds have a row of their own already, with the nearer origin.
             origin=SightingOrigin.SITEMAP if row.via_kind == "sitemap" else SightingOrigin.LINK,
-            fate=fate,
+            outcome=outcome,
             reason=reason,
             detail=row.message[:_MAX_DETAIL] if row.message else None,
             http_status=row.status_code,
@@ -321,35 +328,35 @@ class _Read:
         )
 
     def from_captures(self, seeds: frozenset[int]) -> Iterator[AddressSighting]:
-        """Yield what it captured, where another program kept the frontier.
-
-        An answer that leads elsewhere does not tell whether a page was asked for or what one embeds: it counts where
-        it led to a page, or where it is a seed's.
-        """
+        """Yield what it captured, where another program kept the frontier."""
         after = -1
         while True:
             with self._database.read() as session:
                 rows = queries.captures(
                     session, self._run.id, after=after, which=queries.WantedCaptures.PAGES_AND_REDIRECTS
                 )
-            # What was sent with a POST is part of such an address: nobody meant it, a script asked for it.
+            # What was sent with a POST is part of such an address: no editor meant it, a script asked for it.
             asked = [row for row in rows if row.method is None and (row.url_hash in seeds or not is_plumbing(row.url))]
             found = [self._captured(row) for row in asked]
             for one, end in zip(found, self._trail.followed(found), strict=True):
-                if one.reason != REDIRECTED or end.fate in (Fate.CAPTURED, Fate.FAILED) or one.url_hash in seeds:
+                if (
+                    one.reason != REDIRECTED
+                    or end.outcome in (LedgerOutcome.CAPTURED, LedgerOutcome.FAILED)
+                    or one.url_hash in seeds
+                ):
                     yield end
             if len(rows) < queries.STRETCH:
                 return
             after = rows[-1].id
 
     def _captured(self, row: CaptureRow) -> AddressSighting:
-        shard, (fate, reason) = self._shard, fate_of_status(row.status, row.truncated)
-        captured = fate is Fate.CAPTURED
+        shard, (outcome, reason) = self._shard, outcome_of_status(row.status, row.truncated)
+        captured = outcome is LedgerOutcome.CAPTURED
         return AddressSighting(
             url=row.url,
             url_hash=row.url_hash,
             origin=SightingOrigin.CRAWLER,
-            fate=fate,
+            outcome=outcome,
             reason=reason,
             http_status=row.status,
             at=to_micros(row.captured_at),

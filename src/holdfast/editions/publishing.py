@@ -1,7 +1,7 @@
 """What readers may have of an edition: the report without its shards' inner life, the tables, the frozen list.
 
-Files were written at one moment; what was withdrawn since is taken out of every line before anybody reads it, at once
-and for everybody. Rows stay, so the counts still add up. No path of a server is ever told (HA-086).
+Files were written at one moment; what was withdrawn since is taken out of every line before it is read, at once
+and for every reader. Rows stay, so the counts still add up. No path of a server is ever shown.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files
 from holdfast.editions.comparison import comparison_stem
-from holdfast.editions.edition_files import edition_folder, open_copy, placed_folder, table_line
-from holdfast.editions.errors import ArtefactNotFound
+from holdfast.editions.edition_files import ArtefactNotFound, edition_folder, open_copy, stored_file, table_line
 from holdfast.editions.freezing import entries
 from holdfast.urls import page_key
 from holdfast.withdrawals.queries import withdrawals_word
@@ -33,6 +32,7 @@ _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
 _SNAPSHOTS: Final = ("snapshot_id", "from_snapshot_id", "to_snapshot_id")
 _CHUNK = 1 << 16
 _AT_ONCE = 500
+# More digits than a BIGINT has: no capture, and no number for the database.
 _DIGITS = 19
 _SEEDS_SHOWN = 100
 
@@ -46,7 +46,7 @@ class FileForm(StrEnum):
 
 
 class OpenedFile(NamedTuple):
-    """A file that may be read by anybody."""
+    """A file as the public may read it."""
 
     name: str
     form: FileForm
@@ -63,6 +63,7 @@ def open_public(
     others get CopyBusy meanwhile. Copies of all editions take `cache_bytes` together. NoSpace.
     """
     folder, shown = edition_folder(home, source.code, edition.year), f"{source.code}-{edition.year}-{name}"
+    # Names are matched whole, never joined to a path as they came.
     compared = re.fullmatch(r"comparison-([0-9]{4})\.(json|csv)", name)
     if name == edition_files.REPORT_JSON:
         return OpenedFile(shown, FileForm.JSON, iter([_report(database, _read(folder / name, name))]))
@@ -73,7 +74,7 @@ def open_public(
         copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
         return OpenedFile(shown, FileForm.CSV, _long(database, copies, _there(folder / name, name), _table))
     if name == edition_files.FROZEN and edition.frozen_path is not None:
-        path = _there(placed_folder(home, edition.frozen_path), name)
+        path = _there(stored_file(home, edition.frozen_path), name)
         copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
         return OpenedFile(shown, FileForm.LINES, _long(database, copies, path, _lines))
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")
@@ -89,22 +90,22 @@ def _read(path: Path, name: str) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(_there(path, name).read_bytes())
     except ValueError as exc:
-        raise ArtefactNotFound(f"{name} is damaged; whoever runs this archive can write it again") from exc
+        raise ArtefactNotFound(f"{name} is damaged; the operator of this archive can write it again") from exc
     return content
 
 
 def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
-    """Return an edition's summary as anybody may read it: seeds that were withdrawn are not named."""
-    told = edition.coverage_summary
-    seeds, missing = told.get("seeds", [])[:_SEEDS_SHOWN], told.get("missing_seeds", [])
+    """Return an edition's summary as the public may read it: seeds that were withdrawn are not named."""
+    summary = edition.coverage_summary
+    seeds, missing = summary.get("seeds", [])[:_SEEDS_SHOWN], summary.get("missing_seeds", [])
     gone = _among(session, [*seeds, *(one["url"] for one in missing)])
-    shown = {key: value for key, value in told.items() if key not in ("seeds", "gaps", "missing_seeds", "artifacts")}
+    shown = {key: value for key, value in summary.items() if key not in ("seeds", "gaps", "missing_seeds", "artifacts")}
     if seeds:
         shown["seeds"] = [_shown(url, gone) for url in seeds]
-    if "missing_seeds" in told:
+    if "missing_seeds" in summary:
         shown["missing_seeds"] = [_seed(seed, gone) for seed in missing]
-    if "artifacts" in told:
-        shown["artifacts"] = {name: value for name, value in told["artifacts"].items() if name == edition_files.CSV}
+    if "artifacts" in summary:
+        shown["artifacts"] = {name: value for name, value in summary["artifacts"].items() if name == edition_files.CSV}
     if edition.frozen_at is not None:
         shown["frozen"] = {
             "at": edition.frozen_at.isoformat(),
@@ -115,7 +116,7 @@ def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
 
 
 class _Gone(NamedTuple):
-    """What nobody may see among some addresses and captures."""
+    """What is withdrawn among some addresses and captures."""
 
     addresses: frozenset[str]
     snapshots: frozenset[int] = frozenset()
@@ -135,12 +136,12 @@ def _shown(url: str, gone: _Gone) -> str:
 
 
 def _seed(seed: dict[str, Any], gone: _Gone) -> dict[str, Any]:
-    told = {key: value for key, value in seed.items() if key not in ("shard_key", "job_id")}
-    return {**told, "url": _shown(seed["url"], gone)}
+    fields = {key: value for key, value in seed.items() if key not in ("shard_key", "job_id")}
+    return {**fields, "url": _shown(seed["url"], gone)}
 
 
 def _report(database: Database, content: dict[str, Any]) -> bytes:
-    """Return the report without what only concerns whoever runs the crawls."""
+    """Return the report without what only concerns operators."""
     with database.read() as session:
         gone = _among(session, [seed["url"] for seed in (*content["seeds"], *content["missing_seeds"])])
     shown = {key: value for key, value in content.items() if key != "shards"}
@@ -153,6 +154,7 @@ def _report(database: Database, content: dict[str, Any]) -> bytes:
 def _comparison(database: Database, content: dict[str, Any]) -> bytes:
     with database.read() as session:
         gone = _among(session, [url for urls in content["examples"].values() for url in urls])
+    # Left out, not marked: they are only examples, and the counts are elsewhere.
     examples = {kind: [url for url in urls if url not in gone.addresses] for kind, urls in content["examples"].items()}
     files = {name: value for name, value in content["artifacts"].items() if name.endswith(".csv")}
     shown = {**content, "examples": examples, "artifacts": files}
@@ -171,16 +173,17 @@ def _long(
 ) -> Iterator[bytes]:
     """Return the chunks of a file; as it lies if nothing at all is withdrawn, else of a copy that was cleared."""
     with database.read() as session:
-        word = withdrawals_word(session) if is_any_withdrawn(session) else None
+        # Mostly nothing is withdrawn in an archive, and the file is sent as it lies.
+        version = withdrawals_word(session) if is_any_withdrawn(session) else None
     try:
-        if word is None:
+        if version is None:
             file: BinaryIO = path.open("rb")
         else:
             file = open_copy(
-                copies.place, path, word, lambda found: clear(database, found), most_bytes=copies.most_bytes
+                copies.place, path, version, lambda found: clear(database, found), most_bytes=copies.most_bytes
             )
     except FileNotFoundError as exc:
-        raise ArtefactNotFound(f"{path.name} is gone; whoever runs this archive can write it again") from exc
+        raise ArtefactNotFound(f"{path.name} is gone; the operator of this archive can write it again") from exc
     return _whole(file)
 
 
@@ -196,6 +199,7 @@ def _table(database: Database, path: Path) -> Iterator[bytes]:
             [at for at, name in enumerate(head) if name in ("url", "from_url")],
         )
         while some := list(islice(rows, _AT_ONCE)):
+            # A row of another length is damaged: which of its cells is an address cannot be known, so none is shown.
             batch = [row for row in some if len(row) == len(head)]
             with database.read() as session:
                 gone = _among(session, places.addresses_of(batch), places.snapshots_of(batch))
@@ -219,11 +223,12 @@ class _Places(NamedTuple):
         return [int(row[at]) for row in rows for at in self.snapshots if row[at].isdecimal() and len(row[at]) < _DIGITS]
 
     def cleared(self, row: list[str], gone: _Gone) -> list[str]:
-        """Return a row without what nobody may see."""
+        """Return a row without what is withdrawn."""
         for at in self.addresses:
             row[at] = _shown(row[at], gone)
         is_gone = any(row[at] == WITHDRAWN for at in self.own)
         for at in self.snapshots:
+            # The number of a capture leads to its address.
             if is_gone or (row[at].isdecimal() and int(row[at]) in gone.snapshots):
                 row[at] = ""
         return row
@@ -237,8 +242,8 @@ def _lines(database: Database, path: Path) -> Iterator[bytes]:
             gone = _among(session, [str(row.get("url") or "") for row in rows], [row["snapshot_id"] for row in rows])
         for row in rows:
             hidden = row["snapshot_id"] in gone.snapshots or row.get("url") in gone.addresses
-            told = {"snapshot_id": row["snapshot_id"], "withdrawn": True} if hidden else row
-            yield json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+            shown = {"snapshot_id": row["snapshot_id"], "withdrawn": True} if hidden else row
+            yield json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def _whole(file: BinaryIO) -> Iterator[bytes]:

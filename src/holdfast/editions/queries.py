@@ -1,8 +1,11 @@
-"""The rows of editions, and what a ledger, a manifest and a frozen list are made from; in stretches of bounded size."""
+"""The rows of editions and their shards, and what a ledger, a manifest and a frozen list are made from.
+
+Long answers come in stretches of bounded size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, NamedTuple
@@ -12,6 +15,7 @@ from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile
 from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
+from holdfast.jobs.views.listing import Latest, admin_state
 from holdfast.withdrawals.visibility import is_withdrawn
 
 STRETCH = 2000
@@ -37,6 +41,7 @@ def edition_by_id(session: Session, edition_id: int) -> tuple[Edition, Source] |
 
 def locked(session: Session, edition_id: int) -> Edition:
     """Return an edition, and keep it to ourselves until the transaction ends."""
+    # A report and an accepted gap may be written at the same moment; SQLite ignores it, its writer is alone.
     return session.scalars(select(Edition).where(Edition.id == edition_id).with_for_update()).one()
 
 
@@ -73,6 +78,7 @@ def unaccounted(session: Session) -> list[int]:
     mine = and_(Job.edition_id == Edition.id, Job.deleted_at.is_(None))
     undecided = or_(Job.acceptance_state.is_(None), Job.acceptance_state.in_(("pending", "needs_review")))
     waiting = exists().where(mine, Job.state.in_(_WAITING), undecided)
+    # A retry is another execution of the job: whether its files were read is what counts.
     is_newest = ~exists().where(_Newer.job_id == Execution.job_id, _Newer.number > Execution.number)
     indexed = (
         select(func.count())
@@ -105,8 +111,8 @@ class AttemptRow(NamedTuple):
     via_kind: str | None
 
 
+# Domain, page and attempt: the order in which an execution's rows are read.
 Place = tuple[int, int, int]
-"""Domain, page and attempt: the order in which an execution's rows are read."""
 _Via, _ViaPage, _Next = aliased(PageCrawl), aliased(Page), aliased(PageCrawl)
 
 
@@ -121,11 +127,10 @@ def _is_retried(one: Any) -> Any:
 
 
 def _by_index(session: Session) -> None:
-    """Have stretches read in the order of their index, also from a table that PostgreSQL has no statistics of yet.
-
-    It would read and sort all that is left for each stretch.
-    """
+    """Have stretches read in the order of their index, also from a table that PostgreSQL has no statistics of yet."""
     if session.get_bind().dialect.name == "postgresql":
+        # Without statistics (a table that was filled a moment ago) PostgreSQL would read and sort all that is left for
+        # each stretch.
         session.execute(text("SET LOCAL enable_bitmapscan = off"))
 
 
@@ -146,6 +151,7 @@ def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1)
     key = PageCrawl.domain_id, PageCrawl.page_id, PageCrawl.attempt
     part = (
         select(PageCrawl)
+        # Keyset, by the order of the primary key: OFFSET would read the whole execution again for each stretch.
         .where(PageCrawl.execution_id == execution_id, tuple_(*key) > tuple_(*after))
         .order_by(*key)
         .limit(limit)
@@ -182,6 +188,7 @@ def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1)
         .outerjoin(_Via, found_on)
         .order_by(one.domain_id, one.page_id, one.attempt)
     ).all()
+    # The stretch is cut before retried attempts are left out: a short list is not the end, a short stretch is.
     last = rows[-1] if len(rows) == limit else None
     return PageStretch(
         [AttemptRow._make(row[4:]) for row in rows if not row[3]], None if last is None else (last[0], last[1], last[2])
@@ -211,6 +218,7 @@ def attempts_on(
     """Return how these executions' attempts on a few pages of these domains ended."""
     if not executions or not pages:
         return []
+    # Pages are unique within a domain: without it the hash alone would scan every domain of the archive.
     places = select(Domain.id).where(Domain.name.in_(domains)).scalar_subquery()
     rows = session.execute(
         select(
@@ -335,6 +343,7 @@ def captures_by_id(session: Session, ids: Sequence[int]) -> dict[int, CaptureRow
 
 
 def _capture(row: Any) -> CaptureRow:
+    # SQLite has no booleans: 0 and 1 would stand as such in the JSON of a frozen list, and change its digest.
     found = CaptureRow._make(row)
     return found._replace(withdrawn=bool(found.withdrawn), is_page=bool(found.is_page))
 
@@ -408,6 +417,7 @@ def feed_items(
         .where(
             FeedItem.source_id == source_id,
             FeedItem.found_at <= until,
+            # What still waits is meant, however long ago it was named.
             or_(FeedItem.execution_id.is_(None), FeedItem.found_at >= since),
         )
     )
@@ -415,3 +425,83 @@ def feed_items(
         query = query.where(FeedItem.url_hash > after)
     rows = session.execute(query.order_by(FeedItem.url_hash).limit(limit))
     return [ToldItem._make(row) for row in rows]
+
+
+ANNUAL, SHARD = "annual", "shard"
+
+
+class ShardState(NamedTuple):
+    """A job, its newest execution, and the word that operators see for both."""
+
+    job: Job
+    latest: Execution | None
+    status: str
+
+
+def shards_of_edition(session: Session, edition_id: int) -> list[ShardState]:
+    """Return the shards of an edition, in the order in which they were made."""
+    found = select(Job).where(Job.edition_id == edition_id, Job.deleted_at.is_(None)).order_by(Job.id)
+    return with_latest(session, session.scalars(found))
+
+
+def jobs_of_source(session: Session, source_id: int) -> list[ShardState]:
+    """Return every job of a source that is not deleted, oldest first."""
+    found = select(Job).where(Job.source_id == source_id, Job.deleted_at.is_(None)).order_by(Job.id)
+    return with_latest(session, session.scalars(found))
+
+
+def with_latest(session: Session, jobs: Iterable[Job]) -> list[ShardState]:
+    """Return jobs with the newest execution of each."""
+    rows = list(jobs)
+    newest = (
+        # One question for all jobs; a source may have hundreds.
+        select(func.max(Execution.id)).where(Execution.job_id.in_([row.id for row in rows])).group_by(Execution.job_id)
+    )
+    latest = {row.job_id: row for row in session.scalars(select(Execution).where(Execution.id.in_(newest)))}
+    return [ShardState(row, latest.get(row.id), _operator_status(row, latest.get(row.id))) for row in rows]
+
+
+def _operator_status(job: Job, latest: Execution | None) -> str:
+    seen = None if latest is None else Latest(latest.state, latest.index_state)
+    tried = job.current_retry_count + job.infra_retry_count
+    return admin_state(job.state, retries=tried, latest=seen, failed=job.error_message is not None)
+
+
+def job_of_edition(session: Session, job_id: int) -> Job | None:
+    """Return a job that belongs to an edition, kept to ourselves until the transaction ends; None if it does not."""
+    return session.scalars(
+        select(Job).where(Job.id == job_id, Job.edition_id.is_not(None), Job.deleted_at.is_(None)).with_for_update()
+    ).one_or_none()
+
+
+def edition_of_job(session: Session, job_id: int) -> int | None:
+    """Return the edition that a job is part of."""
+    return session.scalar(select(Job.edition_id).where(Job.id == job_id, Job.deleted_at.is_(None)))
+
+
+def executions_of(session: Session, job_ids: Collection[int]) -> list[Execution]:
+    """Return what these jobs ran, oldest first; what waits and was never begun is left out."""
+    return list(
+        session.scalars(
+            select(Execution)
+            .where(Execution.job_id.in_(job_ids), Execution.started_at.is_not(None))
+            .order_by(Execution.id)
+        )
+    )
+
+
+def attach_shard(job: Job, *, edition_id: int, key: str, kind: str, now: datetime) -> None:
+    """Make a job part of an edition."""
+    job.edition_id, job.shard_key, job.shard_kind, job.updated_at = edition_id, key, kind, now
+    # A job that was salvaged may carry a decision of before.
+    job.acceptance_state = job.acceptance_state or "pending"
+
+
+def mark_shard(job: Job, acceptance: str, *, now: datetime, details: dict[str, Any] | None = None) -> None:
+    """Write what is decided about a shard; details are added to the job's own."""
+    # updated_at is what makes an edition due for a new report: it changes only if something did.
+    if job.acceptance_state == acceptance and not details:
+        return
+    job.acceptance_state, job.updated_at = acceptance, now
+    if details:
+        job.details = {**job.details, **details}

@@ -1,6 +1,6 @@
 """Writes the account of an edition: the ledger, the manifest of captures, and the report that sums them up.
 
-Stages, all of them while nobody else writes the edition's files: read the edition; sort what its executions know by
+Stages, all while no other process writes the edition's files: read the edition; sort what its executions know by
 address; unite it, one row each; write ledger and table while counting; write the manifest; count the written file again
 and refuse what does not add up; put all files in place; bring the row up to them.
 """
@@ -22,11 +22,26 @@ from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files, queries
-from holdfast.editions import shard_queries as shards
 from holdfast.editions.composition import SHOWN, Figures, assess, compose, report_text, shard_counts, summary
-from holdfast.editions.edition_files import LEDGER, REPORT_JSON, EditionDraft, Written, csv_line, draft, edition_folder
-from holdfast.editions.edition_view import EditionView, Shard, captures_of, read_volume
-from holdfast.editions.errors import ShardNotFound
+from holdfast.editions.edition_files import (
+    LEDGER,
+    REPORT_JSON,
+    EditionDraft,
+    WrittenFile,
+    csv_line,
+    draft,
+    edition_folder,
+    utc_text,
+)
+from holdfast.editions.edition_view import (
+    Acceptance,
+    EditionStatus,
+    EditionView,
+    Shard,
+    captures_of,
+    judge,
+    view_edition,
+)
 from holdfast.editions.ledger import (
     CSV_COLUMNS,
     MissingSeed,
@@ -40,9 +55,17 @@ from holdfast.editions.ledger import (
 )
 from holdfast.editions.ledger_reading import seeds_of, sightings
 from holdfast.editions.queries import CaptureRow
-from holdfast.editions.readiness import Acceptance, EditionStatus, judge
-from holdfast.errors import Invalid, NoSpace
+from holdfast.errors import Invalid, NoSpace, NotFound
 from holdfast.sorting import sorted_lines
+
+
+class ShardNotFound(NotFound):
+    """This job is no part of an edition."""
+
+    code = "shard_not_found"
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(f"job {job_id} is no part of an edition; see them with: holdfast edition show")
 
 
 def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[str, ...], now: datetime) -> Edition:
@@ -62,11 +85,11 @@ def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[
 
 
 def record_report(
-    session: Session, volume: EditionView, content: dict[str, Any], summary: dict[str, Any], *, now: datetime
+    session: Session, view: EditionView, content: dict[str, Any], summary: dict[str, Any], *, now: datetime
 ) -> None:
-    """Bring an edition's row up to a report, and mark the shards that wait for somebody."""
-    row, counts = queries.locked(session, volume.edition.id), content["counts"]
-    folder = f"editions/{volume.source.code}/{row.year}"
+    """Bring an edition's row up to a report, and mark the shards that wait for an operator."""
+    row, counts = queries.locked(session, view.edition.id), content["counts"]
+    folder = f"editions/{view.source.code}/{row.year}"
     row.intended_url_count, row.captured_url_count = counts["intended_urls"], counts["captured_urls"]
     row.failed_url_count, row.missing_url_count = counts["failed_urls"], counts["missing_urls"]
     row.excluded_url_count, row.fallback_url_count = counts["excluded_urls"], counts["fallback_urls"]
@@ -75,33 +98,33 @@ def record_report(
     row.capture_manifest_path = f"{folder}/{edition_files.MANIFEST}"
     row.coverage_report_json_path = f"{folder}/{edition_files.REPORT_JSON}"
     row.coverage_report_md_path = f"{folder}/{edition_files.REPORT_MD}"
-    _stand(row, content)
-    mark_shards(session, volume, now=now)
+    _write_readiness(row, content)
+    mark_shards(session, view, now=now)
 
 
-def record_standing(session: Session, volume: EditionView, content: dict[str, Any], *, now: datetime) -> None:
+def record_readiness(session: Session, view: EditionView, content: dict[str, Any], *, now: datetime) -> None:
     """Bring an edition's row up to what is decided about its shards; what was measured stays."""
-    row = queries.locked(session, volume.edition.id)
+    row = queries.locked(session, view.edition.id)
     row.coverage_summary = {**row.coverage_summary, "missing_seeds": content["missing_seeds"][:SHOWN]}
-    _stand(row, content)
-    mark_shards(session, volume, now=now)
+    _write_readiness(row, content)
+    mark_shards(session, view, now=now)
 
 
-def record_plan(session: Session, volume: EditionView, *, now: datetime) -> None:
+def record_plan(session: Session, view: EditionView, *, now: datetime) -> None:
     """Bring the status of an edition whose measure is not known up to its shards; a report is to be written."""
-    row = queries.locked(session, volume.edition.id)
-    ready = judge([shard.state for shard in volume.shards], captured=row.captured_url_count, missing_seeds=None)
-    _stand(row, {**ready.as_object(), "counts": shard_counts(volume.shards)})
-    mark_shards(session, volume, now=now)
+    row = queries.locked(session, view.edition.id)
+    ready = judge([shard.state for shard in view.shards], captured=row.captured_url_count, missing_seeds=None)
+    _write_readiness(row, {**ready.as_object(), "counts": shard_counts(view.shards)})
+    mark_shards(session, view, now=now)
 
 
-def forget_report(session: Session, volume: EditionView, *, now: datetime) -> None:
+def forget_report(session: Session, view: EditionView, *, now: datetime) -> None:
     """Take note that the files of a report cannot be read any more: the edition is to be accounted for anew."""
-    queries.locked(session, volume.edition.id).generated_at = None
-    record_plan(session, volume, now=now)
+    queries.locked(session, view.edition.id).generated_at = None
+    record_plan(session, view, now=now)
 
 
-def _stand(row: Edition, content: dict[str, Any]) -> None:
+def _write_readiness(row: Edition, content: dict[str, Any]) -> None:
     counts = content["counts"]
     row.status, row.search_ready = content["status"], content["search_ready"]
     row.research_ready = content["research_ready"]
@@ -109,25 +132,27 @@ def _stand(row: Edition, content: dict[str, Any]) -> None:
     row.needs_review_shard_count = counts["needs_review_shards"]
 
 
-def mark_shards(session: Session, volume: EditionView, *, now: datetime) -> None:
+def mark_shards(session: Session, view: EditionView, *, now: datetime) -> None:
     """Write which shards need review; one that was tried again and got better is pending again."""
-    for shard in volume.shards:
+    for shard in view.shards:
         wanted = (Acceptance.NEEDS_REVIEW if shard.state.needs_review else Acceptance.PENDING).value
+        # A decision of an operator is never changed by a report.
         if shard.state.is_accepted or shard.acceptance == wanted:
             continue
-        job = shards.job_of_edition(session, shard.job_id)
+        job = queries.job_of_edition(session, shard.job_id)
+        # Decided meanwhile by an operator: that stands.
         if job is not None and job.acceptance_state == shard.acceptance:
-            shards.mark(job, wanted, now=now)
+            queries.mark_shard(job, wanted, now=now)
 
 
-Tell = Callable[[int], None]
-"""Hears how many rows were read so far; it may raise to break off, and then nothing was written."""
+# Called with how many rows were read so far; it may raise to break off, and then nothing was written.
+OnRow = Callable[[int], None]
 
 
 class EditionReport(NamedTuple):
     """A report that was written."""
 
-    volume: EditionView
+    view: EditionView
     content: dict[str, Any]
     folder: Path
 
@@ -138,7 +163,7 @@ def write_report(
     clock: Clock,
     edition_id: int,
     *,
-    tell: Tell = lambda _count: None,
+    on_row: OnRow = lambda _count: None,
     apply: bool = True,
 ) -> EditionReport:
     """Write the files of an edition and bring its row up to date; without `apply` only return what they would say.
@@ -146,30 +171,34 @@ def write_report(
     EditionNotFound; LedgerUnbalanced if the rows do not add up, EditionBusy, NoSpace: then nothing is changed.
     """
     with database.read() as session:
-        known = read_volume(session, edition_id)
+        known = view_edition(session, edition_id)
     folder = edition_files.edition_folder(home, known.source.code, known.edition.year)
     with edition_files.draft(folder) as made:
         now = clock.now()
         with database.read() as session:
-            volume = read_volume(session, edition_id)
-        tally = Tally([(page, seed.url) for page, seed in seeds_of(volume).items()])
-        lines = (pack(one) for one in sightings(database, volume, now=now, tell=tell))
+            view = view_edition(session, edition_id)
+        # Read again under the lock of the files: shards may have been added since the folder was looked up.
+        tally = Tally([(page, seed.url) for page, seed in seeds_of(view).items()])
+        lines = (pack(one) for one in sightings(database, view, now=now, on_row=on_row))
         ledger, table = _write_ledger(made, unite(sorted_lines(lines, made.scratch)), tally)
-        manifest = _write_manifest(database, made, volume)
+        manifest = _write_manifest(database, made, view)
+        # Against the file itself, not what was meant to be written: a full disk or a fault of the sort shows here.
         tally.check(written=ledger.rows, recounted=_recount(made.scratch / ledger.name))
-        figures = _figures(database, volume, tally)
-        content = compose(volume, figures, [ledger, manifest, table], now=now)
+        figures = _figures(database, view, tally)
+        content = compose(view, figures, [ledger, manifest, table], now=now)
         if not apply:
-            return EditionReport(volume, content, folder)
+            # A dry run does all of the work, so that it refuses what the real one would refuse.
+            return EditionReport(view, content, folder)
         report = made.whole(edition_files.REPORT_JSON, _json(content))
         text = made.whole(edition_files.REPORT_MD, report_text(content).encode("utf-8", "replace"))
+        # The JSON last: readers go by it.
         made.publish(ledger, manifest, table, text, report)
         with database.write() as session:
             # Shards may have been added or decided about meanwhile: the row says how the edition stands now.
-            volume = read_volume(session, edition_id)
-            standing = assess(volume, content, tally.missing_seeds)
-            record_report(session, volume, standing, summary(volume, standing), now=now)
-    return EditionReport(volume, content, folder)
+            view = view_edition(session, edition_id)
+            assessed = assess(view, content, tally.missing_seeds)
+            record_report(session, view, assessed, summary(view, assessed), now=now)
+    return EditionReport(view, content, folder)
 
 
 def rewrite_report(made: EditionDraft, content: dict[str, Any]) -> None:
@@ -179,7 +208,7 @@ def rewrite_report(made: EditionDraft, content: dict[str, Any]) -> None:
     made.publish(text, report)
 
 
-def _write_ledger(made: EditionDraft, rows: Iterable[Row], tally: Tally) -> tuple[Written, Written]:
+def _write_ledger(made: EditionDraft, rows: Iterable[Row], tally: Tally) -> tuple[WrittenFile, WrittenFile]:
     with made.sheet(edition_files.LEDGER) as ledger, made.sheet(edition_files.CSV) as table:
         table.write(csv_line(CSV_COLUMNS))
         for row in rows:
@@ -195,26 +224,27 @@ def _recount(path: Path) -> Counter[str]:
         return Counter(json.loads(line)["outcome"] for line in file)
 
 
-def _write_manifest(database: Database, made: EditionDraft, volume: EditionView) -> Written:
+def _write_manifest(database: Database, made: EditionDraft, view: EditionView) -> WrittenFile:
     with made.sheet(edition_files.MANIFEST) as manifest:
-        for shard, row in captures_of(database, volume):
-            content = json.dumps(_manifest_row(volume, shard, row), ensure_ascii=False)
+        for shard, row in captures_of(database, view):
+            content = json.dumps(_manifest_row(view, shard, row), ensure_ascii=False)
             manifest.line(content.encode("utf-8", "replace") + b"\n")
         return manifest.close()
 
 
-def _manifest_row(volume: EditionView, shard: Shard, row: CaptureRow) -> dict[str, Any]:
+def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str, Any]:
     if row.withdrawn:
         return {"snapshot_id": row.id, "job_id": shard.job_id, "withdrawn": True}
     path = row.warc_path
     if path is not None and PurePath(path).is_absolute():
+        # Where a file lies outside the data directory is no reader's business; its name finds it.
         path = PurePath(path).name
     return {
         "snapshot_id": row.id,
         "url": row.url,
         "job_id": shard.job_id,
         "execution_id": row.execution_id,
-        "capture_timestamp": row.captured_at.isoformat().replace("+00:00", "Z"),
+        "capture_timestamp": utc_text(row.captured_at),
         "status_code": row.status,
         "warc_path": path,
         "warc_record_id": row.record_id and f"<urn:uuid:{row.record_id}>",
@@ -224,21 +254,22 @@ def _manifest_row(volume: EditionView, shard: Shard, row: CaptureRow) -> dict[st
         "provenance": {
             "job_id": shard.job_id,
             "job_name": shard.name,
-            "edition_id": volume.edition.id,
+            "edition_id": view.edition.id,
             "shard_key": shard.key,
             "shard_kind": shard.kind,
         },
     }
 
 
-def _figures(database: Database, volume: EditionView, tally: Tally) -> Figures:
+def _figures(database: Database, view: EditionView, tally: Tally) -> Figures:
     """Return what the report says besides the ledger: what was left out without a row, and what was told in numbers."""
-    runs = volume.runs
+    runs = view.runs
     ids = [run.id for _, run in runs]
     with database.read() as session:
         left_out = queries.links_left_out(session, ids) if ids else []
         sitemaps = queries.sitemaps(session, ids) if ids else {}
         kept = queries.with_frontier(session, ids)
+    # The last run of a shard counts what is left of all of them: adding them up would count a page for each retry.
     newest = {shard.job_id: run for shard, run in runs if run.id not in kept}
     failed = sum(run.items_failed for run in newest.values())
     waiting = sum(max(0, run.items_total - run.items_crawled - run.items_failed) for run in newest.values())
@@ -261,70 +292,73 @@ def accept_gap(
     Invalid without a reason of at least three characters, ShardNotFound if the job is no part of an edition,
     EditionBusy while its report is written: then nothing is changed. What was measured stays; a worker measures anew.
     """
-    said = " ".join(reason.split())
-    if not LEAST_CHARS <= len(said) <= MOST_CHARS:
+    reason = " ".join(reason.split())
+    if not LEAST_CHARS <= len(reason) <= MOST_CHARS:
         raise Invalid(f"say why, in {LEAST_CHARS} to {MOST_CHARS} characters; it stands in the report for ever")
     known = _edition_of(database, job_id)
     folder = edition_folder(home, known.source.code, known.edition.year)
     with draft(folder) as made:
         written = read_report(folder) if known.edition.generated_at is not None else None
-        volume, content = _accept(database, clock, job_id, said, written, apply=apply)
+        view, content = _accept(database, clock, job_id, reason, written, apply=apply)
         if not apply:
-            return volume
+            return view
         if content is not None:
             try:
                 rewrite_report(made, content)
-            except (NoSpace, OSError) as exc:  # it is decided; a worker sees that and writes the report
+            # The decision is committed; a worker finds the edition changed and writes the report.
+            except (NoSpace, OSError) as exc:
                 _log.warning("edition.report_not_rewritten", job_id=job_id, message=str(exc))
     with database.read() as session:
-        return read_volume(session, known.edition.id)
+        return view_edition(session, known.edition.id)
 
 
 def _edition_of(database: Database, job_id: int) -> EditionView:
     with database.read() as session:
-        edition_id = shards.edition_of(session, job_id) if 0 <= job_id < 1 << 63 else None
+        edition_id = queries.edition_of_job(session, job_id) if 0 <= job_id < 1 << 63 else None
         if edition_id is None:
             raise ShardNotFound(job_id)
-        return read_volume(session, edition_id)
+        return view_edition(session, edition_id)
 
 
-_Written = tuple[dict[str, Any], list[MissingSeed]]
-"""A report, and all seeds that its ledger has as missing."""
+# A report, and all seeds that its ledger has as missing.
+_WrittenFile = tuple[dict[str, Any], list[MissingSeed]]
 
 
 def _accept(
-    database: Database, clock: Clock, job_id: int, said: str, written: _Written | None, *, apply: bool
+    database: Database, clock: Clock, job_id: int, reason: str, written: _WrittenFile | None, *, apply: bool
 ) -> tuple[EditionView, dict[str, Any] | None]:
     """Write down what is decided, or undo that; return the edition, and its report as it reads now if there is one."""
     now = clock.now()
     with database.write() as session:
-        job = shards.job_of_edition(session, job_id)
+        job = queries.job_of_edition(session, job_id)
         if job is None or job.edition_id is None:
             raise ShardNotFound(job_id)
         state = Acceptance.ACCEPTED_GAP.value
-        told = {"state": state, "reason": said, "accepted_at": now.isoformat(), "accepted_by": acting_user()}
-        shards.mark(job, state, now=now, details={"operator_acceptance": told})
-        audit.record(session, clock, action="edition.gap_accepted", subject=f"job {job_id}", detail={"reason": said})
+        decision = {"state": state, "reason": reason, "accepted_at": now.isoformat(), "accepted_by": acting_user()}
+        queries.mark_shard(job, state, now=now, details={"operator_acceptance": decision})
+        audit.record(session, clock, action="edition.gap_accepted", subject=f"job {job_id}", detail={"reason": reason})
         session.flush()
-        volume = read_volume(session, job.edition_id)
-        content = None if written is None else assess(volume, *written)
+        view = view_edition(session, job.edition_id)
+        content = None if written is None else assess(view, *written)
         if content is None:
-            forget_report(session, volume, now=now)
+            forget_report(session, view, now=now)
         else:
-            record_standing(session, volume, content, now=now)
+            record_readiness(session, view, content, now=now)
         if not apply:
             session.flush()
-            session.expunge_all()  # what was thought through stays readable
+            # Before the rollback, which would empty the objects that the dry run shows.
+            session.expunge_all()
             session.rollback()
-        return volume, content
+        return view, content
 
 
-def read_report(folder: Path) -> _Written | None:
+def read_report(folder: Path) -> _WrittenFile | None:
     """Return the report of an edition as it was written last, with its missing seeds; None if it cannot be read."""
     try:
         content = json.loads((folder / REPORT_JSON).read_bytes())
         with (folder / LEDGER).open("rb") as lines:
             missing = missing_seeds(lines)
+        # The ledger and the report are two files: after a kill between two renames they may be of two moments.
         is_whole = content["counts"]["missing_seeds"] == len(missing) and isinstance(content["shards"], list)
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -342,10 +376,10 @@ def due(session: Session, *, passed: Collection[int] = ()) -> list[int]:
     return [
         found
         for found in queries.unaccounted(session)
-        if found not in passed and is_at_rest(read_volume(session, found))
+        if found not in passed and is_at_rest(view_edition(session, found))
     ]
 
 
-def is_at_rest(volume: EditionView) -> bool:
+def is_at_rest(view: EditionView) -> bool:
     """Return whether nothing of an edition is going to happen by itself."""
-    return bool(volume.shards) and all(shard.state.is_accepted or shard.status in _AT_REST for shard in volume.shards)
+    return bool(view.shards) and all(shard.state.is_accepted or shard.status in _AT_REST for shard in view.shards)

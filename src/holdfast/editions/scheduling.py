@@ -22,40 +22,38 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import campaign, queries
-from holdfast.editions import shard_queries as shards
-from holdfast.editions.campaign import CampaignWish, Plan, PlanEntry, PlanStep, ShardSeed, Skip
-from holdfast.editions.edition_view import read_volume
-from holdfast.editions.errors import CampaignRefused
-from holdfast.editions.readiness import ShardReadiness, judge
+from holdfast.editions.campaign import CampaignRefused, CampaignRequest, Plan, PlanEntry, PlanStep, ShardSeed, Skip
+from holdfast.editions.edition_view import ShardReadiness, judge, view_edition
+from holdfast.editions.queries import ANNUAL, SHARD, ShardState
 from holdfast.editions.report import ensure_edition, record_plan
-from holdfast.editions.shard_queries import ANNUAL, SHARD, ShardState
 from holdfast.errors import Invalid
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.store import locked_source
 from holdfast.sources.config import merge_fields
-from holdfast.sources.queries import source_by_code, sources
+from holdfast.sources.queries import no_source, source_by_code, sources
 from holdfast.sources.registry import config_of
 
 _ACTIVE = frozenset({"queued", "retryable", "running", "completed", "indexing", "index_failed"})
 _MAX_SOURCES = 100_000
-_ByTurn = Callable[[Session, Source, "CampaignTurn"], list[PlanEntry]]
+_EntriesOfSource = Callable[[Session, Source, "CampaignRun"], list[PlanEntry]]
 
 
 class _Undone(Exception):
     """Ends the transaction of a plan that is not to be applied."""
 
 
-class CampaignTurn:
+class CampaignRun:
     """What the sources of one plan share: the year, when each begins, and how much may still be made."""
 
-    def __init__(self, wish: CampaignWish, *, year: int, now: datetime, order: dict[str, int]) -> None:
-        self.wish, self.year, self.now, self._order = wish, year, now, order
-        self.left = wish.max_create
+    def __init__(self, request: CampaignRequest, *, year: int, now: datetime, order: dict[str, int]) -> None:
+        self.request, self.year, self.now, self._order = request, year, now, order
+        self.left = request.max_create
         self._begin = max(campaign.campaign_date(year), now)
 
     def at(self, code: str, number: int = 0) -> datetime:
         """Return when a source's job is due: a second apart, in the campaign's order; a shard's some way between."""
+        # Workers take what is due first: a second apart keeps the order, and no two jobs begin at one moment.
         return self._begin + timedelta(seconds=self._order[code], milliseconds=number)
 
     def take(self) -> bool:
@@ -74,89 +72,97 @@ class Campaigns:
         """`host` is what this server runs zimit with: its VPN command and the flags that it lets through count."""
         self._database, self._board, self._clock, self._host = database, board, clock, host
 
-    def schedule(self, wish: CampaignWish) -> Plan:
+    def schedule(self, request: CampaignRequest) -> Plan:
         """Give every source its annual job for a year; CampaignRefused if the year or the sources cannot be meant."""
-        return self._run(wish, self._schedule_one, action="edition.scheduled")
+        return self._run(request, self._schedule_one, action="edition.scheduled")
 
-    def plan_shards(self, wish: CampaignWish) -> Plan:
+    def plan_shards(self, request: CampaignRequest) -> Plan:
         """Give the seeds of each source a shard of their own, where a report shows that something is missing."""
-        return self._run(wish, self._shard_one, action="edition.sharded")
+        return self._run(request, self._shard_one, action="edition.sharded")
 
-    def salvage(self, wish: CampaignWish) -> Plan:
+    def salvage(self, request: CampaignRequest) -> Plan:
         """Make jobs of the year that belong to no edition parts of one, as they are."""
-        return self._run(wish, self._salvage_one, action="edition.salvaged")
+        return self._run(request, self._salvage_one, action="edition.salvaged")
 
-    def _run(self, wish: CampaignWish, one: _ByTurn, *, action: str) -> Plan:
+    def _run(self, request: CampaignRequest, one: _EntriesOfSource, *, action: str) -> Plan:
         now = self._clock.now()
-        year = campaign.campaign_year(wish.year, now=now)
+        year = campaign.campaign_year(request.year, now=now)
         plan = Plan(year=year, entries=(), applied=False)
+        # A dry run writes the same rows and rolls back: what it shows is what would be done, with the same refusals.
         with suppress(_Undone), self._database.write() as session:
             every = sources(session, limit=_MAX_SOURCES)
+            # By all sources, not those of this plan: a source that is scheduled alone gets the same second.
             order = {code: rank for rank, code in enumerate(campaign.in_order(row.code for row in every))}
-            turn = CampaignTurn(wish, year=year, now=now, order=order)
-            entries = [entry for code in _codes(wish, every) for entry in self._entries(session, code, turn, one)]
+            run = CampaignRun(request, year=year, now=now, order=order)
+            entries = [entry for code in _codes(request, every) for entry in self._entries(session, code, run, one)]
             plan = replace(plan, entries=tuple(entries))
-            if not wish.apply or plan.errors:
+            # One error keeps the whole plan from being applied: half a campaign is harder to mend than none.
+            if not request.apply or plan.errors:
                 raise _Undone
             if plan.made:
                 names = [entry.name for entry in plan.made]
                 audit.record(session, self._clock, action=action, subject=f"year {year}", detail={"jobs": names})
             return replace(plan, applied=True)
+        # The ids of rows that were rolled back belong to other rows soon.
         return replace(plan, entries=tuple(replace(entry, job_id=None) for entry in plan.entries))
 
-    def _entries(self, session: Session, code: str, turn: CampaignTurn, one: _ByTurn) -> list[PlanEntry]:
+    def _entries(self, session: Session, code: str, run: CampaignRun, one: _EntriesOfSource) -> list[PlanEntry]:
         found = source_by_code(session, code)
+        # Locked: two campaigns that are planned at once must not give a source two jobs of one year.
         source = None if found is None else locked_source(session, found.id)
         if source is None:
-            return [PlanEntry(source=code, step=PlanStep.ERROR, reason=f"there is no source {code[:40]!r}")]
-        return one(session, source, turn)
+            return [PlanEntry(source=code, step=PlanStep.ERROR, reason=no_source(code))]
+        return one(session, source, run)
 
-    def _schedule_one(self, session: Session, source: Source, turn: CampaignTurn) -> list[PlanEntry]:
-        name = campaign.job_name(source.code, turn.year)
-        made = PlanEntry(source=source.code, step=PlanStep.CREATE, name=name, at=turn.at(source.code))
-        known = [one for one in shards.of_source(session, source.id) if one.status != "cancelled"]
-        annual = [one for one in known if is_annual(one, source, turn.year)]
+    def _schedule_one(self, session: Session, source: Source, run: CampaignRun) -> list[PlanEntry]:
+        name = campaign.job_name(source.code, run.year)
+        made = PlanEntry(source=source.code, step=PlanStep.CREATE, name=name, at=run.at(source.code))
+        known = [one for one in queries.jobs_of_source(session, source.id) if one.status != "cancelled"]
+        annual = [one for one in known if is_annual(one, source, run.year)]
+        # Which of them the edition is made from, only an operator can say.
         if sum(one.job.kind == ANNUAL for one in annual) > 1:
             several = ", ".join(str(one.job.id) for one in annual)
-            reason = f"several jobs are its annual job of {turn.year}: {several}; cancel all but one"
+            reason = f"several jobs are its annual job of {run.year}: {several}; cancel all but one"
             return [replace(made, step=PlanStep.ERROR, reason=reason)]
         skip = _why_not(known, annual, name)
         if skip is None and not source.enabled:
             skip = Skip.DISABLED
-        if skip is None and not turn.take():
+        if skip is None and not run.take():
             skip = Skip.LIMIT
         if skip is not None:
             there = annual[0].job.id if annual else None
             return [replace(made, step=PlanStep.SKIP, reason=skip.value, at=None, job_id=there)]
-        return self._recorded(session, source, turn, [self._create(session, source, turn, made, campaign.FULL_KEY)])
+        return self._recorded(session, source, run, [self._create(session, source, run, made, campaign.FULL_KEY)])
 
-    def _create(self, session: Session, source: Source, turn: CampaignTurn, entry: PlanEntry, key: str) -> PlanEntry:
+    def _create(self, session: Session, source: Source, run: CampaignRun, entry: PlanEntry, key: str) -> PlanEntry:
         """Make the job of an entry, and an edition for it if there is none; what is wrong with it is the entry's."""
         is_shard = entry.seed is not None
         try:
             config = config_of(source)
             free = campaign.uncapped(config, (entry.seed,) if entry.seed is not None else config.seeds, self._host)
-            edition = ensure_edition(session, source, turn.year, seeds=config.seeds, now=turn.now)
+            edition = ensure_edition(session, source, run.year, seeds=config.seeds, now=run.now)
             spec = JobSpec(
                 source_id=source.id,
                 name=entry.name,
                 adaptive_scheduling=False,
                 config=free.overrides,
-                details=_details(turn, edition, key if is_shard else None),
+                details=_details(run, edition, key if is_shard else None),
             )
             assert entry.at is not None
             job = self._board.add(session, spec, kind=SHARD if is_shard else ANNUAL, at=entry.at).job
         except Invalid as exc:
             return replace(entry, step=PlanStep.ERROR, reason=str(exc))
         kind = campaign.SEED_GROUP if is_shard else campaign.FULL_SITE
-        shards.attach(job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
+        # Behind the job, in its transaction: a job without an edition would not be part of any report.
+        queries.attach_shard(job, edition_id=edition.id, key=key, kind=kind, now=run.now)
         return replace(entry, job_id=job.id, notes=free.notes)
 
-    def _shard_one(self, session: Session, source: Source, turn: CampaignTurn) -> list[PlanEntry]:
-        edition = queries.edition(session, source_id=source.id, year=turn.year)
-        known = shards.of_source(session, source.id)
-        whole = [one for one in known if is_annual(one, source, turn.year) and one.job.kind != SHARD]
+    def _shard_one(self, session: Session, source: Source, run: CampaignRun) -> list[PlanEntry]:
+        edition = queries.edition(session, source_id=source.id, year=run.year)
+        known = queries.jobs_of_source(session, source.id)
+        whole = [one for one in known if is_annual(one, source, run.year) and one.job.kind != SHARD]
         skipped = PlanEntry(source=source.code, step=PlanStep.SKIP)
+        # Until the whole crawl has its report, nothing says which seeds lack something.
         if whole and (edition is None or edition.generated_at is None):
             return [replace(skipped, reason=Skip.NO_REPORT.value)]
         if edition is not None and edition.generated_at is not None and _has_no_gaps(edition):
@@ -166,71 +172,72 @@ class Campaigns:
             seeds = campaign.shard_seeds(config_of(source).seeds)
         except Invalid as exc:
             return [replace(skipped, step=PlanStep.ERROR, reason=str(exc))]
-        made = [self._shard(session, source, turn, (number, seed), edition, taken) for number, seed in enumerate(seeds)]
-        return self._recorded(session, source, turn, made)
+        made = [self._shard(session, source, run, (number, seed), edition, taken) for number, seed in enumerate(seeds)]
+        return self._recorded(session, source, run, made)
 
     def _recorded(
-        self, session: Session, source: Source, turn: CampaignTurn, entries: list[PlanEntry]
+        self, session: Session, source: Source, run: CampaignRun, entries: list[PlanEntry]
     ) -> list[PlanEntry]:
         """Return entries, after the edition's row was brought up to the jobs that were made of them."""
-        edition = queries.edition(session, source_id=source.id, year=turn.year)
+        edition = queries.edition(session, source_id=source.id, year=run.year)
         if edition is not None and any(entry.job_id is not None for entry in entries if entry.step is PlanStep.CREATE):
             session.flush()
-            record_plan(session, read_volume(session, edition.id), now=turn.now)
+            record_plan(session, view_edition(session, edition.id), now=run.now)
         return entries
 
     def _shard(
         self,
         session: Session,
         source: Source,
-        turn: CampaignTurn,
+        run: CampaignRun,
         seed: tuple[int, ShardSeed],
         edition: Edition | None,
         taken: set[str | None],
     ) -> PlanEntry:
         number, wanted = seed
-        name = campaign.job_name(source.code, turn.year, wanted.key)
+        name = campaign.job_name(source.code, run.year, wanted.key)
         entry = PlanEntry(
             source=source.code,
             step=PlanStep.CREATE,
             name=name,
             shard_key=wanted.key,
             seed=wanted.seed,
-            at=turn.at(source.code, number),
+            at=run.at(source.code, number),
         )
         skip = None
         if name in taken:
             skip = Skip.EXISTS
         elif edition is not None and edition.generated_at is not None and _is_covered(edition, wanted.seed):
             skip = Skip.COVERED
-        elif not turn.take():
+        elif not run.take():
             skip = Skip.LIMIT
         if skip is not None:
             return replace(entry, step=PlanStep.SKIP, reason=skip.value, at=None)
-        return self._create(session, source, turn, entry, wanted.key)
+        return self._create(session, source, run, entry, wanted.key)
 
-    def _salvage_one(self, session: Session, source: Source, turn: CampaignTurn) -> list[PlanEntry]:
-        found = [one for one in shards.of_source(session, source.id) if is_annual(one, source, turn.year)]
+    def _salvage_one(self, session: Session, source: Source, run: CampaignRun) -> list[PlanEntry]:
+        found = [one for one in queries.jobs_of_source(session, source.id) if is_annual(one, source, run.year)]
         loose = [one for one in found if one.job.edition_id is None]
         if not loose:
             return [PlanEntry(source=source.code, step=PlanStep.SKIP, reason=Skip.NOTHING.value)]
         try:
             seeds = config_of(source).seeds
         except Invalid:
+            # A source that is no longer valid still has captures of the year: they are taken in without seeds.
             seeds = ()
-        edition = ensure_edition(session, source, turn.year, seeds=seeds, now=turn.now)
+        edition = ensure_edition(session, source, run.year, seeds=seeds, now=run.now)
         taken = {one.job.shard_key for one in found if one.job.edition_id is not None}
         entries = []
         for one in loose:
             key = one.job.shard_key or _free_key(taken, several=len(loose) > 1)
             taken.add(key)
             kind = one.job.shard_kind or campaign.LEGACY
-            shards.attach(one.job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
+            queries.attach_shard(one.job, edition_id=edition.id, key=key, kind=kind, now=run.now)
             entries.append(
                 PlanEntry(source=source.code, step=PlanStep.ATTACH, name=one.job.name, shard_key=key, job_id=one.job.id)
             )
         session.flush()
-        record_plan(session, read_volume(session, edition.id), now=turn.now)
+        record_plan(session, view_edition(session, edition.id), now=run.now)
         return entries
 
 
@@ -240,9 +247,9 @@ def is_annual(one: ShardState, source: Source, year: int) -> bool:
     return is_labelled or one.job.name == campaign.job_name(source.code, year)
 
 
-def _codes(wish: CampaignWish, every: Iterable[Source]) -> list[str]:
-    if wish.sources:
-        return campaign.in_order(wish.sources)
+def _codes(request: CampaignRequest, every: Iterable[Source]) -> list[str]:
+    if request.sources:
+        return campaign.in_order(request.sources)
     found = [row.code for row in every if row.config.get("schedule_hint") == campaign.HINT]
     if not found:
         raise CampaignRefused(
@@ -263,22 +270,24 @@ def _why_not(known: list[ShardState], annual: list[ShardState], name: str) -> Sk
 def _is_active(one: ShardState) -> bool:
     """Return whether a job would be at the same site at the same time; a recurring one that waits is not."""
     job = one.job
+    # An ad-hoc crawl has no schedule; it is at the site only while its execution runs.
     if job.state is None:
         return one.latest is not None and one.latest.state in ("queued", "running")
+    # A recurring job that waits for its next turn does not disturb the annual crawl.
     if job.schedule_enabled and job.interval_minutes is not None:
         return one.status in ("running", "retryable")
     return one.status in _ACTIVE
 
 
-def _details(turn: CampaignTurn, edition: Edition, shard_key: str | None) -> dict[str, object]:
+def _details(run: CampaignRun, edition: Edition, shard_key: str | None) -> dict[str, object]:
     if shard_key is None:
-        return {**campaign.labels(turn.year), "edition_id": edition.id}
+        return {**campaign.labels(run.year), "edition_id": edition.id}
     return {
-        **campaign.labels(turn.year, version="v2-sharded"),
+        **campaign.labels(run.year, version="v2-sharded"),
         "edition_id": edition.id,
         "campaign_shard_key": shard_key,
         "campaign_shard_kind": campaign.SEED_GROUP,
-        "shard_target_url_cap": turn.wish.url_cap,
+        "shard_target_url_cap": run.request.url_cap,
     }
 
 
@@ -305,7 +314,7 @@ _BROKEN = ("failed", "index_failed", "cancelled")
 
 
 def annual_status(session: Session, year: int, codes: Iterable[str] = ()) -> dict[str, Any]:
-    """Return where each source of a campaign stands (1.9 of the facts); CampaignRefused for a year that cannot be."""
+    """Return where each source of a campaign stands; CampaignRefused for a year that cannot be."""
     if not campaign.FIRST_YEAR <= year <= campaign.LAST_YEAR:
         raise CampaignRefused(f"the year must lie between {campaign.FIRST_YEAR} and {campaign.LAST_YEAR}, not {year}")
     # One that has an edition of the year takes part, whatever it is meant for by now.
@@ -340,11 +349,11 @@ def _source(session: Session, code: str, year: int) -> dict[str, Any]:
     source = source_by_code(session, code)
     row: dict[str, Any] = {"sourceCode": code, "state": "error", "searchReady": False, "jobs": []}
     if source is None:
-        return {**row, "error": f"there is no source {code[:40]!r}"}
+        return {**row, "error": no_source(code)}
     edition = queries.edition(session, source_id=source.id, year=year)
     jobs = [
         one
-        for one in shards.of_source(session, source.id)
+        for one in queries.jobs_of_source(session, source.id)
         if is_annual(one, source, year) or (edition is not None and one.job.edition_id == edition.id)
     ]
     ready = judge(
@@ -384,6 +393,7 @@ def _state(jobs: list[ShardState]) -> str:
 def _job(source: Source, one: ShardState) -> dict[str, Any]:
     config = merge_fields(source.config, one.job.config)
     given = (config.get("zimit") or {}).get("execution_policy") or {}
+    # The policy of a job may have been written by another version: fields that are unknown here are passed over.
     known = {one.name for one in fields(ExecutionPolicy)}
     policy = ExecutionPolicy(**{name: value for name, value in given.items() if name in known})
     stage = one.latest.stage if one.latest is not None else None

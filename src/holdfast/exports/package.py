@@ -23,7 +23,7 @@ from holdfast.clock import digits14
 from holdfast.config import DiskSettings
 from holdfast.coordination.disk import demand_room
 from holdfast.db.engine import Database
-from holdfast.editions.edition_view import read_volume
+from holdfast.editions.edition_view import view_edition
 from holdfast.errors import Conflict, UrlRefused
 from holdfast.exports import queries
 from holdfast.exports.queries import ExportedExecution, ExportedFile, ExportedPage, HiddenRecord, IndexRow
@@ -325,7 +325,7 @@ def read_edition(database: Database, edition_id: int) -> Contents:
     EditionNotFound, or NothingSealed if they have no file.
     """
     with database.read() as session:
-        volume = read_volume(session, edition_id)
+        volume = view_edition(session, edition_id)
         source, year = volume.source, volume.edition.year
         executions = [queries.execution(session, run.id) for _, run in volume.runs]
         found = _contents(session, executions, f"{source.name}, edition {year}", f"{source.code}-{year}")

@@ -1,4 +1,4 @@
-"""What may go wrong with a feed, when to ask it again, and when to stop asking (facts.md, 3.5). Pure."""
+"""What may go wrong with a feed, when to ask it again, and when to stop asking. Pure."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Trouble(StrEnum):
     UNEXPECTED = "unexpected"
 
 
+# Polls in a row that end so until the feed is asked no more; the others never disable one.
 DISABLE_AFTER = {
     Trouble.NOT_FOUND: 3,
     Trouble.GONE: 1,
@@ -31,17 +32,16 @@ DISABLE_AFTER = {
     Trouble.NETWORK: 10,
     Trouble.PARSE_ERROR: 5,
 }
-"""Polls in a row that end so until the feed is asked no more; the others never disable one."""
 
+# Stands where a trouble does while an operator has disabled the feed: then no answer enables it.
 BY_HAND = "by_hand"
-"""Stands where a trouble does while somebody has disabled the feed: then no answer enables it."""
 
+# Stands where a trouble does while a feed names more than may wait: it is well, and what is left is read again.
 BACKLOG = "backlog"
-"""Stands where a trouble does while a feed names more than may wait: it is well, and what is left is read again."""
 
+# Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
+# them would have them asked again at every poll.
 FORGOTTEN_AFTER = timedelta(days=30)
-"""Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
-them would have them asked again at every poll."""
 
 _BY_STATUS = {429: Trouble.RATE_LIMITED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND, 410: Trouble.GONE}
 _LIMIT_STEP = timedelta(minutes=5)
@@ -68,14 +68,17 @@ def trouble_of(outcome: Outcome, status: int | None) -> Trouble | None:
             return _BY_STATUS[status]
         if 500 <= status <= 599:
             return Trouble.UPSTREAM_FAILURE
+        # A good answer whose body broke off: the status alone would call it a success.
         if outcome is Outcome.FAILED and 200 <= status <= 299:
-            return Trouble.NETWORK  # a good answer whose body broke off
+            return Trouble.NETWORK
         return None if outcome is Outcome.SUCCESS else Trouble.UNEXPECTED
     return Trouble.NETWORK if outcome in _SILENT else Trouble.UNEXPECTED
 
 
 def limited_wait(errors: int) -> timedelta:
     """Return how long to leave a feed alone that has answered 429 so often in a row."""
+    # 2, 4, 8 … 96 steps of five minutes: eight hours at most, or a feed that was limited once would never be asked
+    # again.
     steps: int = min(2 ** min(errors, 10), _LIMIT_STEPS)
     return steps * _LIMIT_STEP
 
@@ -87,8 +90,10 @@ def after_failure(
 
     A server's Retry-After counts where it asks for more than we would wait.
     """
+    # Another class begins to count anew: a site that moves from 500 to 404 tells two different things.
     errors = before.errors + 1 if before.trouble == trouble else 1
     limit = DISABLE_AFTER.get(trouble)
+    # A feed that was disabled before keeps its date: 30 days after it, it makes room for new ones.
     if limit is not None and errors >= limit:
         return FeedHealth(errors=errors, trouble=trouble.value, disabled_at=before.disabled_at or now)
     wait = limited_wait(errors) if trouble is Trouble.RATE_LIMITED else interval
@@ -98,6 +103,7 @@ def after_failure(
 
 def interval_of(origin: str, settings: FeedSettings) -> timedelta:
     """Return the usual time between two polls: long for a sitemap of an index, which tells when it changes."""
+    # Its index names it with a date when it changes; the long interval is only for indexes that give none.
     if origin == "index":
         return timedelta(hours=settings.child_hours)
     return timedelta(minutes=settings.interval_minutes)

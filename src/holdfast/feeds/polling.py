@@ -45,8 +45,8 @@ class FeedSearch:
 
     def __init__(self, start: int) -> None:
         self._starts = {start}
+        # Set while the usual places may still have to be tried.
         self._origin: str | None = None
-        """Set while the usual places may still have to be tried."""
         self._pending: set[int] = set()
         self._named: set[int] = set()
         self._found = False
@@ -60,9 +60,11 @@ class FeedSearch:
         except UrlRefused:
             return []
         if visit.redirected_to is not None and visit.status is not None and 300 <= visit.status < 400:
-            self._starts.add(landed.hash64)  # another domain: it is visited in its own turn
+            # Another domain is visited in its own turn, under its own lease; the answer from there is the start page.
+            self._starts.add(landed.hash64)
             return []
         self._origin = landed.origin
+        # The usual places are guesses, asked only if none of the named feeds is one: six requests less for most sites.
         self._pending = {found.url_hash for found in visit.feeds}
         return list(visit.feeds) or self._places()
 
@@ -88,14 +90,14 @@ class FeedSearch:
         return [FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, 0) for url in urls]
 
 
+# A date further in the future is no date: nothing could ever be newer.
 _AHEAD = timedelta(days=1)
-"""A date further in the future is no date: nothing could ever be newer."""
+# If more than five known addresses, and four of five, say at once that they changed, their dates tell nothing.
 _MANY, _NEARLY_ALL = 5, 0.8
-"""If more than five known addresses, and four of five, say at once that they changed, their dates tell nothing."""
 
 
 @dataclass(slots=True)
-class News:
+class SortedItems:
     """The addresses of one document, sorted."""
 
     fresh: list[FeedItemRow] = field(default_factory=list)
@@ -108,49 +110,53 @@ class News:
     """False if so many dates moved at once that none of them was believed."""
 
 
-def sort_out(items: Iterable[ListedUrl], known: Mapping[int, int | None], *, now: datetime, max_age: timedelta) -> News:
+def sort_items(
+    items: Iterable[ListedUrl], known: Mapping[int, int | None], *, now: datetime, max_age: timedelta
+) -> SortedItems:
     """Return what is news among a document's items. `known` are the dates that were told before, by address.
 
     What is told to be older than `max_age` is left out; what has no date is kept.
     """
-    news, seen = News(), 0
+    news, seen = SortedItems(), 0
     oldest, latest = to_micros(now - max_age), to_micros(now + _AHEAD)
     for found, told_at in items:
-        told = None if told_at is None else to_micros(told_at)
-        if told is not None and told > latest:
-            told = None
-        row = FeedItemRow(found.url_hash, found.url, told)
-        too_old = told is not None and told < oldest
+        item_date = None if told_at is None else to_micros(told_at)
+        # Clocks of servers run ahead, and some feeds announce events; a day is taken for such a clock.
+        if item_date is not None and item_date > latest:
+            item_date = None
+        row = FeedItemRow(found.url_hash, found.url, item_date)
+        too_old = item_date is not None and item_date < oldest
         if found.url_hash not in known:
             if not too_old:
                 news.fresh.append(row)
             continue
         seen += 1
         before = known[found.url_hash]
-        if told is not None and (before is None or told > before):
+        if item_date is not None and (before is None or item_date > before):
             (news.dated if before is None or too_old else news.moved).append(row)
+    # A deployment that touches every file dates a whole sitemap anew: believed, it would crawl the site again.
     if len(news.moved) > _MANY and len(news.moved) > seen * _NEARLY_ALL:
         news.dated, news.moved, news.trusted = news.dated + news.moved, [], False
     return news
 
 
 _log = log.get()
+# Items that one transaction writes: some 20 ms.
 _ITEMS_AT_ONCE = 2000
-"""Items that one transaction writes: some 20 ms."""
+# Indexes that name indexes are followed so far: a hostile one names itself under ever new addresses.
 _MAX_DEPTH = 3
-"""Indexes that name indexes are followed so far (X02)."""
 _LIST_PRIORITY = 3
+# Items of feeds are asked for before those of sitemaps: they are news, a sitemap may be the whole site.
 _FEED_PRIORITY, _SITEMAP_PRIORITY = 3, 2
-"""Items of feeds are asked for before those of sitemaps, as document 003 ranks them."""
+# Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments.
 _NOTICED_DEPTH = 1
-"""Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments."""
 _TRIES = 3
+# Of the items that may wait, what sitemaps may fill: the rest is kept for the news of feeds.
 _SITEMAP_SHARE = 0.8
-"""Of the items that may wait, what sitemaps may fill: the rest is kept for the news of feeds."""
 
 
 class _Overtaken(Exception):
-    """Somebody else took some of these items, or the execution does not run any more."""
+    """Another poll took some of these items, or the execution does not run any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,24 +175,25 @@ class FeedPolling:
     """Tells the database what polls brought. Belongs to the thread of its connection; every call may be repeated."""
 
     def __init__(
-        self, raw_db: RawDatabase, frontier: Frontier, clock: Clock, settings: FeedSettings, charge: PolledFeeds
+        self, raw_db: RawDatabase, frontier: Frontier, clock: Clock, settings: FeedSettings, polled: PolledFeeds
     ) -> None:
         self._raw_db, self._frontier, self._clock, self._settings = raw_db, frontier, clock, settings
-        self.charge = charge
-        self._search = FeedSearch(charge.start) if charge.start is not None else None
+        self.polled = polled
+        self._search = FeedSearch(polled.start) if polled.start is not None else None
         self._room = settings.items
+        # The page of each feed that was polled here: items name it as where they were found.
         self._pages: dict[int, int] = {}
-        """The page of each feed that was polled here: items name it as where they were found."""
+        # Addresses of lists that have answered here.
         self._heard: set[int] = set()
-        """Addresses of lists that have answered here."""
+        # Feeds that sent us to another domain for now, by where: that answer is theirs.
         self._sent: dict[int, set[int]] = {}
-        """Feeds that sent us to another domain for now, by where: that answer is theirs."""
 
-    def tell(self, visits: Iterable[Visit]) -> None:
+    def record_visits(self, visits: Iterable[Visit]) -> None:
         """Write what these visits mean for feeds, and enqueue what is new; called before the visits are settled."""
         changed = False
         for visit in visits:
-            if self.charge.polls and visit.attempt.kind is UrlKind.SITEMAP:
+            # Lists are asked for as attempts of kind sitemap, feeds included.
+            if self.polled.polls and visit.attempt.kind is UrlKind.SITEMAP:
                 self._polled(visit)
                 changed = True
             elif visit.attempt.kind is UrlKind.PAGE:
@@ -196,26 +203,28 @@ class FeedPolling:
 
     def offer(self, found: Sequence[FoundUrl]) -> None:
         """Take the sitemaps that a robots.txt names: to be read now in a crawl, to be tried where feeds are sought."""
-        if not self.charge.polls:
-            self._frontier.add(self.charge.execution_id, found)
+        if not self.polled.polls:
+            self._frontier.add(self.polled.execution_id, found)
         elif self._search is not None:
             self._search.named(found)
             self._try(found)
 
     def take(self) -> int:
         """Enqueue items that wait, as many as this poll may; return how many. All of a step, or nothing of it."""
+        # Two workers may poll for one source at the same moment; who loses reads again what is left.
         for _ in range(_TRIES):
             with self._raw_db.read() as tx:
-                waiting = polling_queries.waiting_items(tx, source_id=self.charge.source_id, limit=self._room)
+                waiting = polling_queries.waiting_items(tx, source_id=self.polled.source_id, limit=self._room)
             if not waiting:
                 return 0
             try:
+                # One transaction a feed: the pages name the feed that led to them.
                 for feed_id in dict.fromkeys(item.feed_id for item in waiting):
                     self._enqueue([item for item in waiting if item.feed_id == feed_id], via=self._pages.get(feed_id))
             except _Overtaken:
                 continue
             return len(waiting)
-        _log.warning("feed.items_left", source=self.charge.source_id, execution=self.charge.execution_id)
+        _log.warning("feed.items_left", source=self.polled.source_id, execution=self.polled.execution_id)
         return 0
 
     def _enqueue(self, waiting: Sequence[WaitingItem], *, via: int | None) -> None:
@@ -223,22 +232,27 @@ class FeedPolling:
 
         def mark(tx: FrontierTransaction) -> None:
             reach("feed_enqueued")
-            if polling_queries.take_items(tx, ids, execution_id=self.charge.execution_id) != len(ids):
+            # All or nothing, in the transaction that adds the pages: killed in between, an item is neither lost nor
+            # asked for twice.
+            if polling_queries.take_items(tx, ids, execution_id=self.polled.execution_id) != len(ids):
                 raise _Overtaken
 
         pages = [found for item in waiting for found in _page(item)]
-        self._frontier.add(self.charge.execution_id, pages, via=via, also=mark)
+        self._frontier.add(self.polled.execution_id, pages, via=via, also=mark)
         self._room -= len(waiting)
         reach("feed_taken")
 
     # One document.
 
     def _polled(self, visit: Visit) -> None:
-        """Judge the answer of a feed or a sitemap; one that nobody knew becomes a feed if it names anything."""
+        """Judge the answer of a feed or a sitemap; one that is not registered becomes a feed if it names anything."""
         attempt, listing = visit.attempt, visit.listing
         row = self._row(attempt.url_hash)
         named = listing is not None and listing.problem is None and listing.named > 0
+        # A redirect to a list that has answered already must not wait for it again.
         self._heard.add(attempt.url_hash)
+        # A feed that answered 302 to another domain is judged by what came from there; the address itself stays the
+        # feed's.
         if row is None and (senders := self._sent.get(attempt.url_hash)):
             for sender in filter(None, map(self._row, senders)):
                 self._judge(sender, visit, named=named)
@@ -254,22 +268,25 @@ class FeedPolling:
 
     def _row(self, url_hash: int) -> FeedRow | None:
         with self._raw_db.read() as tx:
-            return polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=url_hash)
+            return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=url_hash)
 
     def _judge(self, row: FeedRow, visit: Visit, *, named: bool) -> None:
         """Count an answer for or against a feed; where it sends us elsewhere for now, the answer from there counts."""
         self._pages[row.id] = visit.attempt.page_id
+        # An operator disabled it while it was being asked: that stays, whatever it answered.
         if row.health.trouble == BY_HAND:
-            return  # disabled while it was asked
+            return
+        # This visit was counted before the process was killed, and is settled again now.
         if row.last_polled_at is not None and row.last_polled_at >= to_micros(visit.finished_at):
-            return  # told before
+            return
         elsewhere, trouble = _sent_to(visit), _trouble(visit)
         if elsewhere is not None and elsewhere not in self._heard and self._row(elsewhere) is None:
             self._sent.setdefault(elsewhere, set()).add(row.url_hash)
         elif trouble is not None:
             self._failed(row, visit, trouble)
+        # Noticed on a page or guessed, and no feed after all: kept, it would take one of the places of its source.
         elif row.count is None and row.origin != "configured" and not named:
-            with self._raw_db.write() as tx:  # noticed on a page, and no feed after all
+            with self._raw_db.write() as tx:
                 polling_queries.delete_unverified(tx, feed_id=row.id)
         else:
             self._succeeded(row, visit, visit.listing)
@@ -279,19 +296,17 @@ class FeedPolling:
         kind = "feed" if listing.is_feed else "sitemap"
         origin = "robots" if self._search is not None and self._search.is_named(attempt.url_hash) else "discovered"
         with self._raw_db.write() as tx:
+            # Disabled feeds count, or a site could name new ones that are gone at once, for ever.
             if self._room_for_feeds(tx) == 0:
                 _log.warning("feed.too_many", url=attempt.url, limit=self._settings.per_source)
                 return None
             new = NewFeed(attempt.url, attempt.url_hash, kind, origin)
-            polling_queries.insert_feed(tx, new, source_id=self.charge.source_id, now=to_micros(self._clock.now()))
-            return polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=attempt.url_hash)
+            polling_queries.insert_feed(tx, new, source_id=self.polled.source_id, now=to_micros(self._clock.now()))
+            return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=attempt.url_hash)
 
     def _room_for_feeds(self, tx: Transaction) -> int:
-        """Return how many more feeds the source may have, after those have gone that have been disabled for long.
-
-        Those that are disabled count: else a site could name new ones that are gone for ever.
-        """
-        source_id, most = self.charge.source_id, self._settings.per_source
+        """Return how many more feeds the source may have, after those have gone that have been disabled for long."""
+        source_id, most = self.polled.source_id, self._settings.per_source
         room = most - polling_queries.count_feeds(tx, source_id=source_id)
         if room <= 0:
             before = to_micros(self._clock.now() - FORGOTTEN_AFTER)
@@ -304,6 +319,7 @@ class FeedPolling:
         health = after_failure(
             row.health, trouble, now=visit.finished_at, interval=self._interval(row), retry_after_s=retry_after
         )
+        # What the parser says of a document is more use to an operator than the reason of a good answer.
         words = visit.listing.problem if visit.listing is not None and trouble is Trouble.PARSE_ERROR else visit.reason
         error = clean(": ".join(filter(None, (words, visit.message))), 500) or trouble.value
         with self._raw_db.write() as tx:
@@ -317,13 +333,14 @@ class FeedPolling:
 
     def _succeeded(self, row: FeedRow, visit: Visit, listing: PolledListing | None) -> None:
         """Write down what a document names, then that it was polled; a 304 and the same bytes name nothing new."""
-        told, left = row, 0
+        updated, left = row, 0
         if listing is not None and visit.status is not None and 200 <= visit.status < 300:
+            # A server without validators sends the same bytes at each poll: nothing of it is new.
             if visit.content_hash is None or visit.content_hash != row.content_hash:
                 left = self._record(row, listing)
                 self._follow(row, listing.children, depth=visit.attempt.depth + 1)
             # What was left out is read again: the next answer must be the whole document.
-            told = replace(
+            updated = replace(
                 row,
                 kind="feed" if listing.is_feed else "sitemap",
                 count=listing.named,
@@ -332,11 +349,12 @@ class FeedPolling:
                 last_modified=None if left else visit.last_modified,
             )
         judged = after_backlog if left else after_success
-        health = judged(now=visit.finished_at, interval=self._interval(told))
+        health = judged(now=visit.finished_at, interval=self._interval(updated))
         error = f"{left:,} of its items are left until fewer wait; see HOLDFAST_FEEDS_WAITING" if left else None
         with self._raw_db.write() as tx:
             polled_at = to_micros(visit.finished_at)
-            polling_queries.write_poll(tx, replace(told, last_polled_at=polled_at, health=health), error=error)
+            polling_queries.write_poll(tx, replace(updated, last_polled_at=polled_at, health=health), error=error)
+            # Only a permanent redirect (301, 308) moves a feed; a temporary one leaves it where it is.
             target = _moved_to(visit)
             if target is not None:
                 self._move(tx, row, target)
@@ -347,7 +365,7 @@ class FeedPolling:
         except UrlRefused:
             return
         if polling_queries.move_feed(
-            tx, feed_id=row.id, source_id=self.charge.source_id, url=url.fetch, url_hash=url.hash64
+            tx, feed_id=row.id, source_id=self.polled.source_id, url=url.fetch, url_hash=url.hash64
         ):
             _log.info("feed.moved", url=row.url, to=url.fetch)
 
@@ -358,18 +376,21 @@ class FeedPolling:
 
     def _record(self, row: FeedRow, listing: PolledListing) -> int:
         """Write down new items, and those with a newer date: they wait from now on. Return how many found no room."""
-        source_id, now, items = self.charge.source_id, self._clock.now(), listing.items
+        source_id, now, items = self.polled.source_id, self._clock.now(), listing.items
+        # A sitemap that changes its addresses at each poll would fill the table, and leave the feeds no room.
         most = self._settings.waiting if listing.is_feed else int(self._settings.waiting * _SITEMAP_SHARE)
         left = 0
         with self._raw_db.read() as tx:
             known = polling_queries.known_items(tx, source_id=source_id, hashes=[item.found.url_hash for item in items])
-        news = sort_out(items, known, now=now, max_age=timedelta(days=self._settings.max_age_days))
+        news = sort_items(items, known, now=now, max_age=timedelta(days=self._settings.max_age_days))
         if not news.trusted:
             _log.warning("feed.dates_not_believed", url=row.url, moved=len(news.dated))
         micros = to_micros(now)
         for rows, write in ((news.moved, polling_queries.renew_items), (news.fresh, polling_queries.insert_items)):
+            # Short transactions: SQLite has one writer, and the crawl settles its pages beside this.
             for part in _parts(rows):
                 with self._raw_db.write() as tx:
+                    # Counted in the same transaction: another poll of the source may be filling the room.
                     room = most - polling_queries.count_waiting(tx, source_id=source_id, limit=most)
                     write(tx, part[:room], source_id=source_id, feed_id=row.id, now=micros)
                 left += len(part) - min(room, len(part))
@@ -390,14 +411,16 @@ class FeedPolling:
         now = self._clock.now()
         oldest = now - timedelta(days=self._settings.max_age_days)
         recent = [child for child in children if child.told_at is None or child.told_at >= oldest]
+        # An index that names itself.
         recent = [child for child in recent if child.found.url_hash != row.url_hash]
+        # Newest first: what is beyond the limit is the oldest.
         recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
         due = [child.found for child in recent[: self._settings.per_source] if self._wants(child, now)]
-        self._frontier.add(self.charge.execution_id, [_list(found, depth) for found in due])
+        self._frontier.add(self.polled.execution_id, [_list(found, depth) for found in due])
 
     def _wants(self, child: ListedUrl, now: datetime) -> bool:
         """Return whether a sitemap of an index is to be read now; a new one becomes a feed of its own."""
-        source_id, found = self.charge.source_id, child.found
+        source_id, found = self.polled.source_id, child.found
         with self._raw_db.write() as tx:
             row = polling_queries.feed_by_hash(tx, source_id=source_id, url_hash=found.url_hash)
             if row is None:
@@ -409,6 +432,7 @@ class FeedPolling:
             waits = asked_to_wait(row.health, polled_at=read_at, interval=self._interval(row))
             if row.health.disabled_at is not None or waits:
                 return False
+            # Read before, and the index does not say that it changed since: its own interval decides.
             if read_at is not None and (child.told_at is None or child.told_at <= read_at):
                 return False
             polling_queries.make_due(tx, feed_id=row.id, now=to_micros(now))
@@ -420,11 +444,12 @@ class FeedPolling:
         """Take the feeds that a page refers to: tried at once where feeds are sought, noted in an ordinary crawl."""
         if self._search is not None:
             self._try(self._search.visited(visit))
-        elif not self.charge.polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
+        # Every article of a blog has a feed of its comments: those deeper in the site are not noticed.
+        elif not self.polled.polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
             self._notice(visit.feeds)
 
     def _notice(self, feeds: Sequence[FoundUrl]) -> None:
-        source_id, now = self.charge.source_id, to_micros(self._clock.now())
+        source_id, now = self.polled.source_id, to_micros(self._clock.now())
         with self._raw_db.write() as tx:
             for found in feeds[: self._room_for_feeds(tx)]:
                 new = NewFeed(found.url, found.url_hash, "feed", "discovered")
@@ -439,9 +464,9 @@ class FeedPolling:
             unknown = [
                 found
                 for found in candidates[: self._settings.per_source]
-                if polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=found.url_hash) is None
+                if polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=found.url_hash) is None
             ]
-        self._frontier.add(self.charge.execution_id, [_list(found, 1) for found in unknown])
+        self._frontier.add(self.polled.execution_id, [_list(found, 1) for found in unknown])
 
 
 def _trouble(visit: Visit) -> Trouble | None:
@@ -481,4 +506,5 @@ def _page(item: WaitingItem) -> Iterator[FoundUrl]:
 
 
 def _list(found: FoundUrl, depth: int) -> FoundUrl:
+    # Before pages: what a list names is asked for in the same poll.
     return found._replace(kind=UrlKind.SITEMAP, depth=depth, priority=_LIST_PRIORITY)

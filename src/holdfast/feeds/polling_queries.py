@@ -11,12 +11,12 @@ from holdfast.db.raw import Row, Transaction
 from holdfast.feeds.health import BY_HAND, FeedHealth
 from holdfast.values import dataclass
 
+# Values of one IN: enough to make round trips few, and far below what SQLite binds.
 _AT_ONCE = 500
-"""Values of one IN: enough to make round trips few, and far below what SQLite binds."""
 
 
-class Speaker(Protocol):
-    """What a statement that joins somebody else's transaction is run on."""
+class StatementRunner(Protocol):
+    """What a statement that joins another transaction, the frontier's, is run on."""
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and return its rows."""
@@ -107,6 +107,7 @@ def insert_feed(tx: Transaction, new: NewFeed, *, source_id: int, now: int) -> b
     """Add a feed that is due at once; False if the source has it already."""
     rows = tx.execute(
         "INSERT INTO feeds (source_id, url, url_hash, kind, origin, created_at, next_poll_at) VALUES (?,?,?,?,?,?,?)"
+        # A crawl and a poll of the same source may notice one feed at the same moment.
         " ON CONFLICT (source_id, url_hash) DO NOTHING RETURNING id",
         (source_id, *new, now, now),
     )
@@ -122,6 +123,7 @@ def move_feed(tx: Transaction, *, feed_id: int, source_id: int, url: str, url_ha
     """Let a feed be asked for elsewhere from now on; False if the source has one there already."""
     rows = tx.execute(
         "UPDATE feeds SET url = ?, url_hash = ?, etag = NULL, last_modified = NULL WHERE id = ?"
+        # Two feeds that redirect to one address: the second keeps its own, and is polled there as before.
         " AND NOT EXISTS (SELECT 1 FROM feeds o WHERE o.source_id = ? AND o.url_hash = ?) RETURNING id",
         (url, url_hash, feed_id, source_id, url_hash),
     )
@@ -129,14 +131,13 @@ def move_feed(tx: Transaction, *, feed_id: int, source_id: int, url: str, url_ha
 
 
 def write_poll(tx: Transaction, row: FeedRow, *, error: str | None) -> bool:
-    """Write a feed's row as a poll leaves it; False if that poll, or a later one, is written already.
-
-    So it is if somebody has disabled the feed meanwhile: that stays.
-    """
+    """Write a feed's row as a poll leaves it; False if that poll, or a later one, or an operator was first."""
     health = row.health
     rows = tx.execute(
         "UPDATE feeds SET last_polled_at = ?, next_poll_at = ?, consecutive_errors = ?, last_error = ?,"
         " last_error_type = ?, disabled_at = ?, kind = ?, last_item_count = ?, etag = ?, last_modified = ?,"
+        # Repeating a poll after a kill must not count a failure twice; and what an operator disabled meanwhile stays
+        # so.
         " content_hash = ? WHERE id = ? AND (last_polled_at IS NULL OR last_polled_at < ?)"
         " AND (last_error_type IS NULL OR last_error_type <> ?) RETURNING id",
         (
@@ -161,6 +162,7 @@ def write_poll(tx: Transaction, row: FeedRow, *, error: str | None) -> bool:
 
 def make_due(tx: Transaction, *, feed_id: int, now: int) -> None:
     """Bring a feed's turn forward."""
+    # The row too, not only the queue: a poll that is killed before it reads the list finds it due again.
     tx.execute("UPDATE feeds SET next_poll_at = ? WHERE id = ? AND disabled_at IS NULL", (now, feed_id))
 
 
@@ -174,7 +176,7 @@ def known_items(tx: Transaction, *, source_id: int, hashes: Sequence[int]) -> di
 
 
 def insert_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int, feed_id: int, now: int) -> None:
-    """Add items that wait; one that somebody added meanwhile stays as it is."""
+    """Add items that wait; one that another poll added meanwhile stays as it is."""
     tx.many(
         "INSERT INTO feed_items (source_id, feed_id, url_hash, url, told_at, found_at) VALUES (?,?,?,?,?,?)"
         " ON CONFLICT (source_id, url_hash) DO NOTHING",
@@ -199,20 +201,19 @@ def date_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int)
     )
 
 
+# Sorted over all that waits: 50,000 items of a large sitemap must not stand before the news of the day.
 WAITING = """
 SELECT i.id, i.url, i.feed_id, f.kind FROM feed_items i LEFT JOIN feeds f ON f.id = i.feed_id
  WHERE i.source_id = ? AND i.execution_id IS NULL
  ORDER BY CASE WHEN f.kind = 'sitemap' THEN 1 ELSE 0 END, i.told_at DESC NULLS LAST, i.id LIMIT ?"""
+# The inner LIMIT ends the count where the answer is known: enough wait.
 WAITING_COUNT = """
 SELECT count(*) FROM (SELECT 1 FROM feed_items WHERE source_id = ? AND execution_id IS NULL LIMIT ?) waiting"""
 KNOWN = "SELECT url_hash, told_at FROM feed_items WHERE source_id = ? AND url_hash IN (%s)"
 
 
 def waiting_items(tx: Transaction, *, source_id: int, limit: int) -> list[WaitingItem]:
-    """Return items that no execution has taken: those of feeds before those of sitemaps, the newest first.
-
-    It sorts what waits: 50,000 items of a large sitemap must not stand before the news of the day.
-    """
+    """Return items that no execution has taken: those of feeds before those of sitemaps, the newest first."""
     rows = tx.execute(WAITING, (source_id, limit))
     return [WaitingItem(row[0], row[1], row[2], row[3] != "sitemap") for row in rows]
 
@@ -222,7 +223,7 @@ def count_waiting(tx: Transaction, *, source_id: int, limit: int) -> int:
     return int(tx.execute(WAITING_COUNT, (source_id, limit))[0][0])
 
 
-def take_items(tx: Speaker, ids: Collection[int], *, execution_id: int) -> int:
+def take_items(tx: StatementRunner, ids: Collection[int], *, execution_id: int) -> int:
     """Give waiting items to an execution that still runs; return how many were to be had."""
     taken = 0
     everything = list(ids)
@@ -230,6 +231,7 @@ def take_items(tx: Speaker, ids: Collection[int], *, execution_id: int) -> int:
         part = everything[start : start + _AT_ONCE]
         statement = (
             f"UPDATE feed_items SET execution_id = ? WHERE execution_id IS NULL AND id IN ({_marks(part)})"  # noqa: S608
+            # A worker that was frozen may come back after its execution was given up: it takes nothing any more.
             " AND EXISTS (SELECT 1 FROM executions e WHERE e.id = ? AND e.state = 'running') RETURNING id"
         )
         taken += len(tx.execute(statement, (execution_id, *part, execution_id)))

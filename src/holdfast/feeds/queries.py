@@ -1,4 +1,4 @@
-"""The rows of feeds and their items, as those who manage them read and change them."""
+"""The rows of feeds and their items, as commands, routes and the job worker read and change them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.feeds.health import BY_HAND
 
 KINDS = ("feed", "sitemap")
+# What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until an operator resumes it.
 _CRAWLS = ("crawl", "annual", "shard")
-"""What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until somebody resumes it."""
 
 _ENDED = ("completed", "failed", "cancelled")
+# Reasons of attempts that were closed without a request: their items are given back. What a rule left out is not.
 _UNASKED = ("over_limit:max_time", "over_limit:max_bytes", "stopped", "cancelled")
 
 
@@ -52,7 +53,7 @@ def count_feeds(session: Session, *, source_id: int) -> int:
 def forget_disabled(session: Session, *, source_id: int, before: datetime) -> int:
     """Remove the feeds that were found and that their answers disabled before a moment; return how many.
 
-    What was added or disabled by hand stays. The crawl process does the same (`polling.queries.forget_disabled`).
+    What was added or disabled by hand stays. The crawl process does the same (`polling_queries.forget_disabled`).
     """
     gone = session.scalars(
         delete(Feed)
@@ -95,6 +96,7 @@ def polled_feeds(session: Session, *, source_id: int, sitemaps: bool) -> list[Fe
     """Return the feeds of a source that are polled, by their turn; without `sitemaps`, of those only the added ones."""
     query = select(Feed).where(Feed.source_id == source_id, Feed.disabled_at.is_(None), Feed.next_poll_at.is_not(None))
     if not sitemaps:
+        # A source that reads no sitemaps still polls the one that an operator added.
         query = query.where(or_(Feed.kind != "sitemap", Feed.origin == "configured"))
     return list(session.scalars(query.order_by(Feed.next_poll_at, Feed.id)))
 
@@ -119,6 +121,7 @@ def item_ids(session: Session) -> tuple[int, int] | None:
 
 def old_items(session: Session, *, start: int, looked_at: int, before: datetime) -> list[int]:
     """Return the items among the next so many from a number on that were taken, and named before a moment."""
+    # The window is cut by number before the dates are looked at: no index has both, and the table may be long.
     window = select(FeedItem).where(FeedItem.id >= start).order_by(FeedItem.id).limit(looked_at).subquery()
     query = select(window.c.id).where(window.c.execution_id.is_not(None), window.c.found_at < before)
     return list(session.scalars(query))
@@ -151,6 +154,7 @@ def unasked(session: Session, *, execution_id: int) -> list[int]:
     """Return the addresses that an execution never got to ask for: left open, or closed for want of time."""
     query = select(Page.url_hash).join(PageCrawl, PageCrawl.page_id == Page.id)
     closed = and_(PageCrawl.outcome == "excluded", PageCrawl.reason.in_(_UNASKED))
+    # An open attempt of an execution that is over was lost with its process.
     left = or_(PageCrawl.outcome.is_(None), closed)
     return list(session.scalars(query.where(PageCrawl.execution_id == execution_id, PageCrawl.kind == "page", left)))
 
@@ -170,6 +174,7 @@ def give_back(session: Session, *, source_id: int, execution_id: int, hashes: Se
 def last_landing(session: Session, *, source_id: int) -> tuple[str, ...]:
     """Return where the seeds of a source landed in its latest crawl: items are in scope there too."""
     query = select(Execution.config).join(Job, Job.id == Execution.job_id)
+    # An ad-hoc crawl tells where the seeds land as well as a scheduled one.
     query = query.where(Job.source_id == source_id, Job.kind.in_((*_CRAWLS, "adhoc"))).order_by(Execution.id.desc())
     latest = session.scalar(query.limit(1)) or {}
     return tuple(str(place) for place in latest.get("landing") or ())

@@ -35,15 +35,15 @@ from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse_seed
 
 _log = log.get()
+# Polls before this one whose items are looked after.
 _LOOKED_BACK = 3
-"""Polls before this one whose items are looked after."""
+# How long an item stays known after it was named. An edition reads those since the campaign before its own, and its
+# report may be made again until the next: two years.
 ITEMS_KEPT = timedelta(days=3 * 366)
-"""How long an item stays known after it was named. An edition reads those since the campaign before its own, and its
-report may be made again until the next: two years."""
+# Items that one poll looks at for old ones: twice as many as it may add at most.
 _LOOKED_AT = 10_000
-"""Items that one poll looks at for old ones: twice as many as it may add at most."""
+# Share of the interval by which a poll may come early: the job's rhythm decides, and runs do not start on the dot.
 _SLACK = 0.5
-"""Share of the interval by which a poll may come early: the job's rhythm decides, and runs do not start on the dot."""
 
 
 def find(session: Session, feed_id: int) -> Feed:
@@ -74,17 +74,16 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
     )
     try:
         made = queries.insert_feed(session, row)
-    except IntegrityError as exc:  # another process was a moment faster; this transaction is over
+    # Another process added it after the look above; its transaction decided, and this one is over.
+    except IntegrityError as exc:
         raise Conflict(f"{address.fetch} was added at this moment; see it with: holdfast feed list") from exc
-    _tell(session, clock, "feed.added", made)
+    _audit(session, clock, "feed.added", made)
     return made
 
 
 def _demand_room(session: Session, source: Source, limit: int, now: datetime) -> None:
-    """FeedsTooMany if a source has as many feeds as it may, by the rule that found ones are held to as well.
-
-    Those that are disabled count; those that their answers disabled long ago make room.
-    """
+    """Raise FeedsTooMany if a source has as many feeds as it may, by the rule that found ones are held to as well."""
+    # Disabled feeds count; those that their answers disabled a month ago make room.
     room = limit - queries.count_feeds(session, source_id=source.id)
     if room <= 0:
         room += queries.forget_disabled(session, source_id=source.id, before=now - FORGOTTEN_AFTER)
@@ -95,7 +94,7 @@ def _demand_room(session: Session, source: Source, limit: int, now: datetime) ->
 def remove(session: Session, clock: Clock, feed_id: int) -> Feed:
     """Take a feed from its source; it comes back if it is found again, so disable one that is not wanted."""
     feed = find(session, feed_id)
-    _tell(session, clock, "feed.removed", feed)
+    _audit(session, clock, "feed.removed", feed)
     queries.delete_feed(session, feed)
     return feed
 
@@ -105,24 +104,23 @@ def enable(session: Session, clock: Clock, feed_id: int) -> Feed:
     feed = find(session, feed_id)
     feed.disabled_at = feed.last_error = feed.last_error_type = None
     feed.consecutive_errors, feed.next_poll_at = 0, clock.now()
-    _tell(session, clock, "feed.enabled", feed)
+    _audit(session, clock, "feed.enabled", feed)
     return feed
 
 
 def disable(session: Session, clock: Clock, feed_id: int) -> Feed:
-    """Poll a feed no more, until somebody enables it: no answer that is still under way does."""
+    """Poll a feed no more, until an operator enables it: no answer that is still under way does."""
     feed = find(session, feed_id)
     feed.disabled_at, feed.next_poll_at, feed.consecutive_errors = feed.disabled_at or clock.now(), None, 0
+    # The mark, not only the date: an answer that is under way would enable a feed that has only a date.
     feed.last_error_type, feed.last_error = BY_HAND, "disabled by hand"
-    _tell(session, clock, "feed.disabled", feed)
+    _audit(session, clock, "feed.disabled", feed)
     return feed
 
 
 def make_due(clock: Clock, feeds: Sequence[Feed], settings: FeedSettings) -> list[Feed]:
-    """Let feeds be polled at the next run; those that are disabled, or told us to stay away, keep their time.
-
-    So do the sitemaps of an index: whether they are worth asking for, the index tells.
-    """
+    """Let feeds be polled at the next run; those that are disabled, or told us to stay away, keep their time."""
+    # The sitemaps of an index keep their time: whether they are worth asking for, the index tells.
     waiting = [one for one in feeds if one.disabled_at is None and one.origin != "index"]
     ready = [one for one in waiting if not _must_wait(one, settings)]
     for feed in ready:
@@ -145,13 +143,13 @@ def _must_wait(feed: Feed, settings: FeedSettings) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brief:
+class PollPlan:
     """What one poll of a source has to do."""
 
     feeds: tuple[Feed, ...]
     search: bool
     waiting: int
-    """Items of earlier polls that nobody has taken."""
+    """Items of earlier polls that no execution has taken."""
     landing: tuple[str, ...]
     """Where the seeds of the source landed when it was last crawled."""
     crawled_now: bool
@@ -163,35 +161,38 @@ class Brief:
         return self.crawled_now or not (self.feeds or self.search or self.waiting)
 
 
-def read_brief(
+def plan_poll(
     session: Session, source: Source, config: SourceConfig, settings: FeedSettings, *, now: datetime
-) -> Brief:
+) -> PollPlan:
     """Return what is to be polled and searched now."""
+    # Without slack, a feed that is due ten seconds after its job ran would wait a whole interval more.
     soon = now + timedelta(minutes=settings.interval_minutes) * _SLACK
     polled = queries.polled_feeds(session, source_id=source.id, sitemaps=config.sitemaps)
     sought = source.feeds_sought_at
     stale = sought is None or now - sought >= timedelta(hours=settings.search_hours)
-    return Brief(
+    return PollPlan(
         feeds=tuple(feed for feed in polled if _is_due(feed, settings, now=now, soon=soon)),
         search=settings.discovery and stale,
         waiting=queries.waiting_count(session, source_id=source.id),
         landing=queries.last_landing(session, source_id=source.id),
-        crawled_now=any(map(_holds_on, queries.crawls_now(session, source_id=source.id))),
+        crawled_now=any(map(_asks_without_leases, queries.crawls_now(session, source_id=source.id))),
     )
 
 
-def _holds_on(crawl: tuple[dict[str, Any], dict[str, Any]]) -> bool:
-    """Return whether a crawl asks the site without our leases: then nobody else may."""
+def _asks_without_leases(crawl: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+    """Return whether a crawl asks the site without our leases."""
+    # zimit asks with a browser of its own: politeness cannot be kept between it and a poll, so the poll waits.
     return next((config["backend"] for config in crawl if config.get("backend")), "native") != "native"
 
 
 def _is_due(feed: Feed, settings: FeedSettings, *, now: datetime, soon: datetime) -> bool:
     """Return whether a feed's turn has come, or nearly: also by an interval that has become shorter since."""
-    told = feed.next_poll_at or feed.created_at
+    due_at = feed.next_poll_at or feed.created_at
     if _must_wait(feed, settings):
-        return told <= now
+        return due_at <= now
+    # An operator may have made the interval shorter since the turn was written.
     usual = (feed.last_polled_at or feed.created_at) + interval_of(feed.origin, settings)
-    return min(told, usual) <= soon
+    return min(due_at, usual) <= soon
 
 
 def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
@@ -201,6 +202,7 @@ def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
     """
     with database.read() as session:
         ended = queries.latest_ended(session, job_id=job_id, limit=_LOOKED_BACK)
+        # Read apart from the write: mostly nothing is left, and then SQLite's one writer is not asked for.
         left = {number: hashes for number in ended if (hashes := queries.unasked(session, execution_id=number))}
     if not left:
         return 0
@@ -212,16 +214,14 @@ def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
 
 
 def forget_items(database: Database, *, now: datetime, looked_at: int = _LOOKED_AT) -> int:
-    """Remove some items that were captured, and were named so long ago that no edition reads them; return how many.
-
-    A feed that names new addresses at every poll would fill the table for ever. Each poll looks at a stretch of it that
-    begins anywhere, because old numbers may belong to items that were named anew; what one misses, another finds.
-    """
+    """Remove some items that were captured, and were named so long ago that no edition reads them; return how many."""
     before = now - ITEMS_KEPT
     with database.read() as session:
         ends = queries.item_ids(session)
         if ends is None:
             return 0
+        # A feed that names new addresses at every poll would fill the table for ever. The stretch begins anywhere,
+        # because old numbers may belong to items that were named anew; what one poll misses, another finds.
         start = ends[0] + randrange(max(1, ends[1] - ends[0] + 2 - looked_at))  # noqa: S311 - no secret
         ids = queries.old_items(session, start=start, looked_at=looked_at, before=before)
     if not ids:
@@ -230,11 +230,12 @@ def forget_items(database: Database, *, now: datetime, looked_at: int = _LOOKED_
         return queries.forget_items(session, ids=ids, before=before)
 
 
-def count_unreached(session: Session, brief: Brief, settings: FeedSettings, *, since: datetime, now: datetime) -> int:
+def count_unreached(session: Session, plan: PollPlan, settings: FeedSettings, *, since: datetime, now: datetime) -> int:
     """Count a poll against the feeds that a run did not get to ask: their domain stayed away. Return how many."""
-    ids = [feed.id for feed in brief.feeds]
+    ids = [feed.id for feed in plan.feeds]
     asked = queries.polled_since(session, ids=ids, since=since)
     rows = (queries.feed_by_id(session, number) for number in ids if number not in asked)
+    # Disabled or removed by an operator while the poll ran.
     missed = [feed for feed in rows if feed is not None and feed.last_error_type != BY_HAND]
     for feed in missed:
         after = after_failure(_health(feed), Trouble.NETWORK, now=now, interval=interval_of(feed.origin, settings))
@@ -246,7 +247,7 @@ def count_unreached(session: Session, brief: Brief, settings: FeedSettings, *, s
     return len(missed)
 
 
-def _tell(session: Session, clock: Clock, action: str, feed: Feed) -> None:
+def _audit(session: Session, clock: Clock, action: str, feed: Feed) -> None:
     audit.record(
         session,
         clock,

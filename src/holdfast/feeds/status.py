@@ -78,8 +78,8 @@ def configs(tx: Transaction, source_ids: Collection[int]) -> dict[int, dict[str,
 LATELY: Final = timedelta(days=7)
 _TURNS: Final = 2
 _MOST: Final = 1000
+# Feeds that are looked through for those with a backlog, by the index of what is due.
 _LOOKED_AT: Final = 20_000
-"""Feeds that are looked through for those with a backlog, by the index of what is due."""
 
 
 class LateSource(NamedTuple):
@@ -92,7 +92,7 @@ class LateSource(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeedStanding:
+class FeedStatus:
     """How the feeds stand altogether."""
 
     disabled: tuple[DisabledFeed, ...]
@@ -101,21 +101,24 @@ class FeedStanding:
     """Sources whose feeds name more than may wait, each with the number of those feeds."""
 
 
-def read_feed_standing(raw_db: RawDatabase, clock: Clock, settings: FeedSettings) -> FeedStanding:
+def read_feed_status(raw_db: RawDatabase, clock: Clock, settings: FeedSettings) -> FeedStatus:
     """Return how the feeds stand now, a thousand of each at most."""
     now = clock.now()
+    # One turn may be late because a worker was restarted; two mean that no worker polls.
     before = now - _TURNS * timedelta(minutes=settings.interval_minutes)
     with raw_db.read() as tx:
         disabled = disabled_feeds(tx, since=to_micros(now - LATELY), limit=_MOST)
+        # Where polling is switched off, every feed would be late.
         late = late_feeds(tx, before=to_micros(before), limit=_MOST) if settings.poll else []
         backlogs = select_backlogs(tx, among=_LOOKED_AT)
+        # A source that reads no sitemaps leaves found ones unpolled for ever: they are not late.
         plans = configs(tx, {feed.source_id for feed in late}) if late else {}
     polled = [feed for feed in late if _is_polled(feed, sitemaps=plans.get(feed.source_id, {}).get("sitemaps", True))]
     counts: dict[str, LateSource] = {}
     for feed in polled:
         known = counts.get(feed.source, LateSource(feed.source, 0, feed.next_poll_at))
         counts[feed.source] = known._replace(feeds=known.feeds + 1)
-    return FeedStanding(disabled=tuple(disabled), late=tuple(counts.values()), backlogs=tuple(backlogs))
+    return FeedStatus(disabled=tuple(disabled), late=tuple(counts.values()), backlogs=tuple(backlogs))
 
 
 def _is_polled(feed: LateFeed, *, sitemaps: bool) -> bool:

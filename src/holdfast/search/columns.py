@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from holdfast.search.query import Field
 from holdfast.search.segments import Segment, Table, living_rows, newest_by, sorted_rows
-from holdfast.urls import hash64
+from holdfast.urls import hash64, typed_host
 
 Rows = npt.NDArray[np.int32]
 Ids = npt.NDArray[np.int64]
@@ -180,7 +180,7 @@ class Columns:
 
     def host_place(self, host: str) -> int:
         """Return the place of a host; -1 if no address is on it."""
-        wanted = hash64(host.lower())
+        wanted = hash64(typed_host(host))
         at = int(np.searchsorted(self.host_hashes, wanted))
         return at if at < len(self.host_hashes) and self.host_hashes[at] == wanted else -1
 

@@ -34,7 +34,7 @@ from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_qu
 from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
 from holdfast.search.substrings import CANDIDATES, SECONDS, Budget
-from holdfast.sources.errors import SourceNotFound
+from holdfast.sources.queries import SourceNotFound
 
 EXACT_DOCUMENTS: Final = 10_000
 FILTERED_DOCUMENTS: Final = (25_000, 100_000)

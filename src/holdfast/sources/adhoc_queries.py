@@ -7,6 +7,7 @@ from typing import NamedTuple
 from holdfast.db.raw import Transaction
 
 CODE_CHARS = 16
+# Hosts that share their first 16 letters are few; the loop only has to end.
 _CLASHES = 10_000
 
 
@@ -26,8 +27,11 @@ def ensure_source(tx: Transaction, *, host: str, base_url: str, now: int) -> Adh
     """
     while True:
         code = free_code(tx, host, base_url)
+        # The insert brings nothing if another process made the row a moment ago; the next round then reads it.
         found = source_by_code(tx, code) or insert_source(tx, AdhocSource(0, code, base_url), name=host, now=now)
         if found is not None:
+            # Changes nothing and takes the lock of the row: on PostgreSQL a second start waits here until the job of
+            # the first is committed.
             tx.execute("UPDATE sources SET updated_at = updated_at WHERE id = ?", (found.id,))
             return found
 
@@ -54,6 +58,7 @@ def free_code(tx: Transaction, host: str, base_url: str) -> str:
     for number in range(1, _CLASHES):
         code = _numbered(stem, number)
         taken = source_by_code(tx, code)
+        # The same site again is no clash: its next ad-hoc crawl belongs to the same source.
         if taken is None or taken.base_url == base_url:
             return code
     return stem
@@ -62,6 +67,7 @@ def free_code(tx: Transaction, host: str, base_url: str) -> str:
 def is_code_of(code: str, host: str) -> bool:
     """Return whether an ad-hoc crawl of this host may have given its source this code."""
     number = code.rpartition("-")[2]
+    # int() of a very long run of digits is slow, and Python refuses more than 4,300 of them.
     numbers = {1, int(number) if number.isascii() and number.isdecimal() and len(number) < CODE_CHARS else 1}
     return any(_numbered(_stem(host), one) == code for one in numbers)
 

@@ -13,14 +13,25 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.errors import Invalid, UrlRefused
-from holdfast.sources.errors import SourceRefused
 from holdfast.urls import DEFAULT, InvalidPattern, ScopeKind, parse_seed
 from holdfast.urls.scope import Patterns
 
 MAX_LIST = 10_000
+# Python gives up at a depth of about a thousand; the walk below must end long before.
 MAX_NESTED = 32
+# The largest BIGINT of both databases; a JSON file may hold a longer number.
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
+
+
+class SourceRefused(Invalid):
+    """A source cannot be kept like this; `field` says which part of it is wrong."""
+
+    code = "source_refused"
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field, self.reason = field, reason
 
 
 def demand_plain(value: object, place: str, *, nested: int = 0) -> None:
@@ -46,10 +57,12 @@ def demand_plain(value: object, place: str, *, nested: int = 0) -> None:
 
 def _why_not_plain(value: object) -> str | None:
     if isinstance(value, str):
+        # PostgreSQL refuses a NUL in text and in JSON.
         if "\x00" in value:
             return "it holds a NUL character"
         half = any("\ud800" <= char <= "\udfff" for char in value)
         return "it holds half of a character (a lone surrogate)" if half else None
+    # NaN and Infinity are no JSON: PostgreSQL refuses them, and no other program reads the exported file.
     if isinstance(value, float) and not math.isfinite(value):
         return "it is no finite number"
     if isinstance(value, int) and not -_MAX_WHOLE <= value < _MAX_WHOLE:
@@ -81,6 +94,7 @@ class Fields:
     def text(self, name: str, *, limit: int = 2048) -> str | None:
         """Return a string on one line, or None if it is left out or empty."""
         value = self._take(name)
+        # A form that is sent empty, and `--set FIELD=`, mean that the field is left out.
         if value is None or value == "":
             return None
         if not isinstance(value, str) or not value.isprintable() or len(value) > limit:
@@ -110,6 +124,7 @@ class Fields:
         value = self._take(name)
         if value is None:
             return None
+        # True is an int to Python; a depth of `true` is a mistake of the writer.
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise self.refuse(name, f"it must be a whole number from {least} to {most}")
         return value
@@ -150,7 +165,7 @@ class Fields:
         return tuple(value)
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """Return an object whose fields somebody else will check."""
+        """Return an object whose fields the caller checks."""
         value = self._take(name)
         if value is None:
             return {}
@@ -177,17 +192,20 @@ class Fields:
         return Fields({} if value is None else value, prefix=f"{self.named(name)}.")
 
     def done(self) -> None:
-        """Refuse what nobody asked for: a misspelled field would be silently without effect."""
+        """Refuse the fields that are left over."""
+        # A misspelled field would be without effect, and the crawl not the one that its writer meant.
         for name in self._content:
             raise self.refuse(str(name)[:80], "there is no such field")
 
 
 DEFAULT_DEPTH: Final = 3
+# A source that goes deeper is warned about.
 DEEP: Final = 5
-"""A source that goes deeper is warned about (NC-040)."""
 UNLIMITED: Final = -1
 STORAGE: Final = ("warc", "signals")
 BACKENDS: Final = ("native", "zimit")
+# Flags for zimit that the backend `http_warc` heeds; a test compares with what it does.
+# tests/unit/archive_tool holds this list against the flags that the backend reads.
 HTTP_WARC_FLAGS: Final = frozenset(
     {
         "--depth",
@@ -211,7 +229,6 @@ HTTP_WARC_FLAGS: Final = frozenset(
         "--scopeType",
     }
 )
-"""Flags for zimit that the backend `http_warc` heeds; a test compares with what it does."""
 _BROWSER_OPTIONS: Final = ("initial_workers", "docker_shm_size", "browsertrix_config", "enable_monitoring")
 _TEMPLATE: Final = re.compile(r"\{(?:code|date:((?:%[YmdHMS]|[-_.])+))\}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]{0,120}")
@@ -228,7 +245,7 @@ class ZimitConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceConfig:
-    """Seeds, scope, manners and storage of one source."""
+    """Seeds, scope, politeness and storage of one source."""
 
     seeds: tuple[str, ...] = ()
     scope: str = ScopeKind.HOST.value
@@ -264,6 +281,7 @@ class SourceConfig:
 
     def stored(self) -> dict[str, Any]:
         """Return what is kept and exported: only what differs from the defaults, so that defaults can grow better."""
+        # Only what differs is kept, so that a better default reaches the sources that never chose one.
         plain, default = asdict(self), asdict(_DEFAULT)
         kept = {name: value for name, value in plain.items() if value != default[name]}
         if "zimit" in kept:
@@ -277,15 +295,16 @@ class SourceConfig:
             found.append("max_depth: 0 keeps the seeds alone, and what they embed")
         if self.max_depth > DEEP:
             found.append(f"max_depth: {self.max_depth} is more than {DEEP}: the crawl may grow very large")
+        # The floor of one second holds for the public web, whatever a source says; this only warns.
         if self.delay_s < 1.0:
             found.append(f"delay_s: {self.delay_s:g} holds only inside an allowed private network; elsewhere it is 1")
         if self.storage == "signals" and self.backend == "zimit":
             found.append("storage: zimit always writes WARC files; signals takes effect with the native backend")
         if self.backend == "zimit":
-            found += self._unheeded()
+            found += self._ignored_by_zimit()
         return tuple(found)
 
-    def _unheeded(self) -> list[str]:
+    def _ignored_by_zimit(self) -> list[str]:
         """Return what zimit's browser heeds less than our own crawler does, or not at all."""
         found = []
         if self.robots == "obey":
@@ -303,11 +322,11 @@ class SourceConfig:
         return found
 
     def user_agent(self, number: int) -> str | None:
-        """Return the user agent for an execution: the list in turn, from its number on (NC-042)."""
+        """Return the user agent for an execution: the list in turn, from its number on."""
         return self.user_agents[(number - 1) % len(self.user_agents)] if self.user_agents else None
 
     def job_name(self, code: str, at: datetime) -> str:
-        """Return the name of a run that begins at this moment, as hc-20251209 (HA-022)."""
+        """Return the name of a run that begins at this moment, for example hc-20251209."""
         return _render(self.name_template, code, at)
 
 
@@ -325,8 +344,9 @@ _DEFAULT: Final = SourceConfig()
 
 
 def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> SourceConfig:
-    """Return the configuration that somebody wrote; SourceRefused names the first field that is wrong."""
+    """Return a configuration from outside, checked; SourceRefused names the first field that is wrong."""
     given = Fields(content)
+    # Before the seeds: whether a seed with an odd port is taken depends on it.
     ports = given.wholes("allow_ports", least=1, most=65_535)
     seeds = _seeds(given, frozenset(ports))
     if needs_seeds and not seeds:
@@ -359,6 +379,7 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
         zimit=_zimit(given),
     )
     given.done()
+    # An archive has to be able to say later why it did not obey.
     if made.robots == "ignore" and not made.robots_reason:
         raise given.refuse("robots_reason", "ignoring robots.txt needs a reason; it lands in the audit log")
     return made
@@ -376,7 +397,8 @@ def merged(
     content = {**content, **{name: _within(content.get(name), value) for name, value in (overrides or {}).items()}}
     if start is not None and isinstance(content["seeds"], list | tuple):
         content["seeds"] = (start, *content["seeds"])
-    return read_config(content)  # which also refuses what could not be added to
+    # Read again as a whole: an override of the wrong shape (seeds that are no list) is refused here by its name.
+    return read_config(content)
 
 
 def _within(present: Any, fresh: Any) -> Any:
@@ -395,7 +417,7 @@ def merge_fields(present: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[s
 
 
 def zimit_job(config: SourceConfig) -> dict[str, Any]:
-    """Return the job configuration that `archive_tool` reads, in document 000's shape (HA-025)."""
+    """Return the job configuration that `archive_tool` reads from its file."""
     made: dict[str, Any] = {
         "seeds": list(config.seeds),
         "zimit_passthrough_args": list(config.zimit.passthrough_args),
@@ -412,7 +434,7 @@ def _depth(given: Fields) -> int:
 
 
 def _tracking(given: Fields, content: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the tracking parameters that a source names; an empty list is another wish than none at all."""
+    """Return the tracking parameters that a source names; an empty list means none, null the usual ones."""
     names = given.texts("tracking", limit=100)
     return None if content.get("tracking") is None else names
 
@@ -426,6 +448,7 @@ def _seeds(given: Fields, ports: frozenset[int]) -> tuple[str, ...]:
     policy = replace(DEFAULT, allow_ports=ports)
     for seed in given.texts("seeds", limit=8192):
         try:
+            # One page under two spellings is one seed; the first spelling is what is asked for.
             url = parse_seed(seed, policy)
         except UrlRefused as exc:
             raise given.refuse("seeds", str(exc)) from exc
@@ -434,7 +457,7 @@ def _seeds(given: Fields, ports: frozenset[int]) -> tuple[str, ...]:
 
 
 def _rules(given: Fields, name: str) -> tuple[str, ...]:
-    """Return scope rules that RE2 takes, 500 of 1 KB at most (A16)."""
+    """Return scope rules that RE2 takes, 500 of 1 KB at most."""
     rules = given.texts(name, limit=2**20)
     try:
         return Patterns(rules).texts
@@ -447,6 +470,7 @@ def _rules(given: Fields, name: str) -> tuple[str, ...]:
 def _agents(given: Fields) -> tuple[str, ...]:
     agents = given.texts("user_agents", limit=200, most=50)
     for agent in agents:
+        # RFC 9110, 5.5: what a field value may be outside ASCII is for each server to guess.
         if not agent.isascii():
             raise given.refuse("user_agents", f"{agent[:60]!r} has characters that no header may carry")
     return agents
@@ -456,6 +480,8 @@ def _template(given: Fields) -> str:
     template = given.text("name_template", limit=120)
     if template is None:
         return _DEFAULT.name_template
+    # str.format() would let a template read attributes of objects ({code.__class__}), and a slash would leave the
+    # folder.
     if not _PLAIN.fullmatch(_TEMPLATE.sub("", template)):
         raise given.refuse("name_template", "write letters, digits, {code} and {date:%Y%m%d}")
     return template
@@ -473,6 +499,7 @@ def _zimit(given: Fields) -> ZimitConfig:
     for name in ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation"):
         if options.get(name) and not options.get("enable_monitoring"):
             raise SourceRefused(inner.named(f"tool_options.{name}"), "it needs enable_monitoring")
+    # A command from a form or a file would run on the host with the rights of the worker.
     if "vpn_connect_command" in options:
         raise SourceRefused(
             inner.named("tool_options.vpn_connect_command"), "commands come from the server's settings, never from here"

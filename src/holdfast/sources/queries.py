@@ -13,12 +13,27 @@ from sqlalchemy.orm import Session
 from holdfast.clock import Clock
 from holdfast.db.engine import insert_into
 from holdfast.db.models import Edition, Feed, Job, PageGroup, Snapshot, Source
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, NotFound
 from holdfast.sources.adhoc_queries import CODE_CHARS
-from holdfast.sources.errors import SourceNotFound
 
+# Values of one IN: SQLite binds 999 at most in older versions.
 _AT_ONCE = 500
 _CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,14}[a-z0-9])?")
+
+
+def no_source(code: str) -> str:
+    """Return the sentence for a code that no source has."""
+    # Cut and quoted: what a person typed or a client sent may be long, and may hold control characters.
+    return f"there is no source {code[:40]!r}"
+
+
+class SourceNotFound(NotFound):
+    """There is no source with this code."""
+
+    code = "source_not_found"
+
+    def __init__(self, code: str) -> None:
+        super().__init__(f"{no_source(code)}; see them with: holdfast source list")
 
 
 def source_by_code(session: Session, code: str) -> Source | None:
@@ -26,12 +41,12 @@ def source_by_code(session: Session, code: str) -> Source | None:
     return session.scalars(select(Source).where(Source.code == code)).one_or_none()
 
 
-def id_of(session: Session, code: str) -> int:
-    """Return the id of the source with this code; SourceNotFound if there is none."""
+def find_source(session: Session, code: str) -> Source:
+    """Return the source with this code; SourceNotFound if there is none."""
     found = source_by_code(session, code)
     if found is None:
         raise SourceNotFound(code)
-    return found.id
+    return found
 
 
 def sources_by_code(session: Session, codes: Sequence[str]) -> dict[str, Source]:
@@ -71,6 +86,7 @@ def listed_sources(
 
 def with_feeds(session: Session) -> set[int]:
     """Return the sources whose feeds are on."""
+    # Read in Python: JSON paths are spelled differently by the two databases, and sources are hundreds.
     return {row[0] for row in session.execute(select(Source.id, Source.config)) if row[1].get("feeds")}
 
 

@@ -16,13 +16,35 @@ from sqlalchemy.orm import Session
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.models import Source
-from holdfast.errors import UrlRefused
+from holdfast.errors import Conflict, UrlRefused
 from holdfast.sources import queries
 from holdfast.sources.adhoc_queries import CODE_CHARS
-from holdfast.sources.config import Fields, SourceConfig, merge_fields, read_config
-from holdfast.sources.errors import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
+from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
+from holdfast.sources.queries import find_source
 from holdfast.urls import parse_seed
 
+
+class SourceTaken(Conflict):
+    """The code of a new source belongs to another one."""
+
+    code = "source_taken"
+
+    def __init__(self, code: str) -> None:
+        super().__init__(f"there is a source {code!r} already; edit it, or choose another code")
+
+
+class SourceInUse(Conflict):
+    """A source that jobs, captures or editions belong to cannot be deleted."""
+
+    code = "source_in_use"
+
+    def __init__(self, code: str, what: str) -> None:
+        super().__init__(
+            f"the source {code!r} has {what}, which stay; disable it instead: holdfast source disable {code}"
+        )
+
+
+# A crawl of the year runs for weeks unattended: 20 restarts, 50 errors before one, 2 minutes between them.
 RESILIENT: Final[dict[str, Any]] = {
     "cleanup": False,
     "overwrite": False,
@@ -40,7 +62,6 @@ RESILIENT: Final[dict[str, Any]] = {
     "max_container_restarts": 20,
     "backoff_delay_minutes": 2,
 }
-"""HA-021, with document 001's annual minima: 20 restarts, thresholds of 50, 2 minutes between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +74,7 @@ class Preset:
     description: str
     config: dict[str, Any]
     unconfirmed: tuple[str, ...]
-    """What no document says and somebody has to look at before a campaign; changed with `holdfast source edit`."""
+    """What an operator has to look at before a campaign; changed with `holdfast source edit`."""
 
 
 def _preset_config(seeds: list[str], include: list[str], *, scope: str = "page") -> dict[str, Any]:
@@ -69,6 +90,7 @@ def _preset_config(seeds: list[str], include: list[str], *, scope: str = "page")
     }
 
 
+# In the order in which an annual campaign queues them. Presets are data: no code asks for one of these by name.
 PRESETS: Final = (
     Preset(
         code="hc",
@@ -90,7 +112,7 @@ PRESETS: Final = (
             ["https://www.canada.ca/en/public-health.html", "https://www.canada.ca/fr/sante-publique.html"],
             [r"^https?://www\.canada\.ca/(en/public-health|fr/sante-publique)(/|\.html|$)"],
         ),
-        unconfirmed=("the addresses of both seeds (document 000 has its home page, without one)", "the scope rules"),
+        unconfirmed=("the addresses of both seeds", "the scope rules"),
     ),
     Preset(
         code="cihr",
@@ -103,16 +125,19 @@ PRESETS: Final = (
         unconfirmed=("both seeds", "the scope: the whole host", "all but the code and the place in the order"),
     ),
 )
-"""In the order in which an annual campaign queues them (document 001)."""
 
+
+# Characters that the texts of a source may have, however they come.
+# How sites of the presets name a language in the first part of a path, and the code that we give it. A site that does
+# otherwise gets one shard a seed; more languages are more entries here.
+LANGUAGE_PATHS: Final = {"en": "en", "e": "en", "eng": "en", "fr": "fr", "f": "fr", "fra": "fr"}
 
 _LIMITS = {"name": 200, "base_url": 2048, "description": 4000}
-"""Characters that the texts of a source may have, however they come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSpec:
-    """A source as somebody describes it, checked."""
+    """A source as a request or an entry of a file describes it, checked."""
 
     code: str
     name: str
@@ -160,26 +185,19 @@ def _address(text: str | None) -> str | None:
         raise SourceRefused("base_url", str(exc)) from exc
 
 
-def find(session: Session, code: str) -> Source:
-    """Return the source with this code; SourceNotFound if there is none."""
-    source = queries.source_by_code(session, code)
-    if source is None:
-        raise SourceNotFound(code)
-    return source
-
-
 def create(session: Session, clock: Clock, spec: SourceSpec) -> Source:
     """Add a source; SourceTaken if its code is in use."""
     if queries.source_by_code(session, spec.code) is not None:
         raise SourceTaken(spec.code)
     try:
-        return queries.insert_source(session, _made(session, clock, spec))
-    except IntegrityError as exc:  # another process was a moment faster; this transaction is over
+        return queries.insert_source(session, _new_row(session, clock, spec))
+    # Two requests that create one code at the same moment both find it free above; the unique constraint decides.
+    except IntegrityError as exc:
         raise SourceTaken(spec.code) from exc
 
 
-def _made(session: Session, clock: Clock, spec: SourceSpec) -> Source:
-    """Return the row of a new source, told in the audit log."""
+def _new_row(session: Session, clock: Clock, spec: SourceSpec) -> Source:
+    """Return the row of a new source, recorded in the audit log."""
     now = clock.now()
     source = Source(
         code=spec.code,
@@ -191,7 +209,7 @@ def _made(session: Session, clock: Clock, spec: SourceSpec) -> Source:
         created_at=now,
         updated_at=now,
     )
-    _tell(session, clock, "source.created", source, spec.config)
+    _audit(session, clock, "source.created", source, spec.config)
     return source
 
 
@@ -200,7 +218,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
 
     SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. Its code stays for ever.
     """
-    source = find(session, code)
+    source = find_source(session, code)
     given = Fields(changes)
     fresh = {name: given.text(name, limit=limit) for name, limit in _LIMITS.items() if name in changes}
     config = given.mapping("config")
@@ -209,33 +227,35 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
         fresh["base_url"] = _address(fresh["base_url"])
     if "name" in fresh and fresh["name"] is None:
         raise given.refuse("name", "a source has a name")
+    # Checked as a whole before anything is set: half an edit must not stay on a row that the session will flush.
     checked = _config(merge_fields(content_of(source), config)) if config else None
     for name, value in fresh.items():
         setattr(source, name, value)
     if checked is not None:
         source.config = checked.stored()
     source.updated_at = clock.now()
-    _tell(session, clock, "source.edited", source, checked)
+    _audit(session, clock, "source.edited", source, checked)
     return source
 
 
 def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
-    """Enable or disable a source; False if it was so before. Its jobs are the jobs room's business."""
-    source = find(session, code)
+    """Enable or disable a source; False if it was so before. `jobs.administration` pauses and resumes its jobs."""
+    source = find_source(session, code)
     if source.enabled == enabled:
         return False
     source.enabled, source.updated_at = enabled, clock.now()
-    _tell(session, clock, "source.enabled" if enabled else "source.disabled", source, None)
+    _audit(session, clock, "source.enabled" if enabled else "source.disabled", source, None)
     return True
 
 
 def delete(session: Session, clock: Clock, code: str) -> None:
     """Remove a source that nothing belongs to; SourceInUse says what does."""
-    source = find(session, code)
+    source = find_source(session, code)
+    # No cascade: captures outlive the interest in a source, and a wrong code must not cost them.
     belongs = queries.belongings(session, source_id=source.id)
     if belongs is not None:
         raise SourceInUse(code, belongs)
-    _tell(session, clock, "source.deleted", source, None)
+    _audit(session, clock, "source.deleted", source, None)
     queries.delete_source(session, source)
 
 
@@ -244,31 +264,24 @@ def config_of(source: Source) -> SourceConfig:
     return read_config(content_of(source))
 
 
+def source_object(source: Source) -> dict[str, Any]:
+    """Return a source as routes and `--json` show it, with the configuration that is kept; moments are aware UTC."""
+    names = ("id", "code", "name", "base_url", "description", "enabled", "config", "created_at", "updated_at")
+    return {name: getattr(source, name) for name in names}
+
+
 def content_of(source: Source) -> dict[str, Any]:
     """Return a source's configuration as it is kept, unchecked; it begins at its front page if it names no seed."""
     return {**_front(source.base_url), **source.config}
 
 
 def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Return sources as entries of a file: those named, or all that can be crawled; SourceNotFound names a wrong code.
-
-    One that only names where imported files belong has no seeds, and no file could bring it back.
-    """
-    rows = [find(session, code) for code in codes]
+    """Return sources as entries of a file: those named, or all that can be crawled; SourceNotFound."""
+    rows = [find_source(session, code) for code in codes]
+    # One that only names where imported files belong has no seeds, and no file could bring it back.
     rows = rows or [row for row in queries.sources(session, limit=100_000) if content_of(row).get("seeds")]
     return [
-        {
-            key: value
-            for key, value in (
-                ("code", row.code),
-                ("name", row.name),
-                ("base_url", row.base_url),
-                ("description", row.description),
-                ("enabled", row.enabled),
-                ("config", row.config),
-            )
-            if value is not None
-        }
+        {name: value for name, value in {"code": row.code, **_values_of_row(row)}.items() if value is not None}
         for row in rows
     ]
 
@@ -290,56 +303,58 @@ def read_specs(entries: Iterable[Any]) -> list[SourceSpec]:
             spec = read_spec(entry)
         except SourceRefused as exc:
             raise SourceRefused(f"sources[{number}].{exc.field}", exc.reason) from exc
+        # The second entry would silently win, and its author would look for the fault in the first.
         if spec.code in specs:
             raise SourceRefused(f"sources[{number}].code", f"{spec.code!r} stands twice in this file")
         specs[spec.code] = spec
     return list(specs.values())
 
 
-def take_in(session: Session, clock: Clock, specs: Sequence[SourceSpec], *, apply: bool = True) -> ImportedSources:
+def import_specs(session: Session, clock: Clock, specs: Sequence[SourceSpec], *, apply: bool = True) -> ImportedSources:
     """Create and update the sources of a file that `read_specs` has checked; return what was done, or would be.
 
     It is little more than rows, so that hundreds make a short transaction.
     """
     found = queries.sources_by_code(session, [spec.code for spec in specs])
-    fates: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
+    results: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
     for spec in specs:
-        fates[_take_in_one(session, clock, spec, found.get(spec.code), apply=apply)].append(spec.code)
-    return ImportedSources(**{name: tuple(codes) for name, codes in fates.items()})
+        results[_import_one(session, clock, spec, found.get(spec.code), apply=apply)].append(spec.code)
+    return ImportedSources(**{name: tuple(codes) for name, codes in results.items()})
 
 
-def _take_in_one(session: Session, clock: Clock, spec: SourceSpec, source: Source | None, *, apply: bool) -> str:
+def _import_one(session: Session, clock: Clock, spec: SourceSpec, source: Source | None, *, apply: bool) -> str:
     if source is None:
         if apply:
-            session.add(_made(session, clock, spec))
+            session.add(_new_row(session, clock, spec))
         return "created"
-    if _anew(source, spec) == _present(source):
+    if _values_of_spec(source, spec) == _values_of_row(source):
         return "unchanged"
     if apply:
-        _write(session, clock, source, spec, deed="source.imported")
+        _write(session, clock, source, spec, action="source.imported")
     return "updated"
 
 
 def replace(session: Session, clock: Clock, spec: SourceSpec) -> bool:
     """Write a source anew; False if it was so before. SourceNotFound if there is none with this code."""
-    source = find(session, spec.code)
-    if _anew(source, spec) == _present(source):
+    source = find_source(session, spec.code)
+    if _values_of_spec(source, spec) == _values_of_row(source):
         return False
-    _write(session, clock, source, spec, deed="source.edited")
+    _write(session, clock, source, spec, action="source.edited")
     return True
 
 
-def _write(session: Session, clock: Clock, source: Source, spec: SourceSpec, *, deed: str) -> None:
-    for name, value in _anew(source, spec).items():
+def _write(session: Session, clock: Clock, source: Source, spec: SourceSpec, *, action: str) -> None:
+    for name, value in _values_of_spec(source, spec).items():
         setattr(source, name, value)
     source.updated_at = clock.now()
-    _tell(session, clock, deed, source, spec.config)
+    _audit(session, clock, action, source, spec.config)
 
 
-def _anew(source: Source, spec: SourceSpec) -> dict[str, Any]:
+def _values_of_spec(source: Source, spec: SourceSpec) -> dict[str, Any]:
     config, base_url = spec.config.stored(), spec.base_url or source.base_url
+    # Else an export that is imported again would report every ad-hoc source as changed.
     if "seeds" not in source.config and config["seeds"] == [base_url]:
-        del config["seeds"]  # it began at its front page before, and still does
+        del config["seeds"]
     return {
         "name": spec.name,
         "base_url": base_url,
@@ -349,15 +364,14 @@ def _anew(source: Source, spec: SourceSpec) -> dict[str, Any]:
     }
 
 
-def _present(source: Source) -> dict[str, Any]:
+def _values_of_row(source: Source) -> dict[str, Any]:
     return {name: getattr(source, name) for name in ("name", "base_url", "description", "enabled", "config")}
 
 
 def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
     """Add the sources that ship with the product, in their order; return the codes that were new (`seed-sources`).
 
-    One that is there already is left as its keeper has it, unless it is bare: made by a command that only needed a
-    name for files to belong to. Such a source could not be crawled, and a campaign would pass over it without a word.
+    One that is there already is left as its keeper has it, unless it is bare (`is_bare`).
     """
     added = []
     for preset in PRESETS:
@@ -372,10 +386,12 @@ def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
         there = queries.source_by_code(session, preset.code)
         if there is None:
             create(session, clock, spec)
+        # Made by `import` or `register-job-dir` before the preset: it has no seeds, and a campaign would pass over it
+        # silently.
         elif is_bare(there):
             name = spec.name if there.name == there.code else there.name
             _write(
-                session, clock, there, dataclass_replace(spec, name=name, enabled=there.enabled), deed="source.seeded"
+                session, clock, there, dataclass_replace(spec, name=name, enabled=there.enabled), action="source.seeded"
             )
         else:
             continue
@@ -384,12 +400,13 @@ def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
 
 
 def is_bare(source: Source) -> bool:
-    """Return whether a source is a code and a name alone: files were put under it, and its keeper said no more."""
+    """Return whether a source is a code and a name alone: files were put under it, and its keeper wrote no more."""
     return not source.config and source.base_url is None
 
 
-def _tell(session: Session, clock: Clock, action: str, source: Source, config: SourceConfig | None) -> None:
+def _audit(session: Session, clock: Clock, action: str, source: Source, config: SourceConfig | None) -> None:
     detail: dict[str, Any] = {"code": source.code, "name": source.name}
+    # The reason for ignoring robots.txt stays in the log even if the source is edited or deleted later.
     if config is not None and config.robots == "ignore":
         detail["robots_ignored"] = config.robots_reason
     audit.record(session, clock, action=action, subject=f"source {source.code}", detail=detail)

@@ -10,6 +10,7 @@ from holdfast.urls.address import (
     parse,
     parse_seed,
     shortened,
+    typed_host,
     url_hash,
     url_key,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "shortened",
     "surt",
     "twins_of",
+    "typed_host",
     "url_hash",
     "url_key",
 ]

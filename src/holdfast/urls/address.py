@@ -202,6 +202,17 @@ def parse_seed(text: str, policy: Normalisation = DEFAULT) -> Url:
     return parse(typed, policy)
 
 
+def typed_host(text: str) -> str:
+    """Return a host that a person typed as rows have it: lower case, ASCII, no dot at its end, a port that matters.
+
+    What is no host comes back in lower case: it is looked for, and not found.
+    """
+    try:
+        return parse_seed(text).domain
+    except UrlRefused:
+        return text.strip().lower()
+
+
 MAX_KEY_BYTES = 2000
 """Longer keys end in a hash of the rest: a PostgreSQL index takes no entry above 2,704 bytes."""
 

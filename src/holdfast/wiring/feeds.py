@@ -17,5 +17,5 @@ def open_feeds(runtime: Runtime, plan: CrawlPlan, execution_id: int) -> FeedPoll
     if source_id is None:
         return None
     start = plan.first_seed_url().hash64 if plan.polls and plan.search else None
-    charge = PolledFeeds(source_id=source_id, execution_id=execution_id, polls=plan.polls, start=start)
-    return FeedPolling(runtime.raw_db, runtime.frontier, runtime.clock, runtime.settings.feeds, charge)
+    polled = PolledFeeds(source_id=source_id, execution_id=execution_id, polls=plan.polls, start=start)
+    return FeedPolling(runtime.raw_db, runtime.frontier, runtime.clock, runtime.settings.feeds, polled)

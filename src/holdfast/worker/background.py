@@ -11,7 +11,8 @@ from typing import Protocol
 from holdfast import log
 from holdfast.config import Settings
 from holdfast.db.engine import Database
-from holdfast.editions.errors import EditionBusy, LedgerUnbalanced
+from holdfast.editions.edition_files import EditionBusy
+from holdfast.editions.ledger import LedgerUnbalanced
 from holdfast.editions.report import due, write_report
 from holdfast.search.signals import refresh
 from holdfast.wiring import Runtime, open_ground
@@ -181,7 +182,7 @@ class Accounting:
         """Write a report; False if somebody else is at it."""
         bench, runtime = self._bench, self._bench.runtime
         try:
-            written = write_report(bench.database, runtime.settings.home, runtime.clock, edition_id, tell=self._look)
+            written = write_report(bench.database, runtime.settings.home, runtime.clock, edition_id, on_row=self._look)
         except EditionBusy:
             return False
         except LedgerUnbalanced as exc:

@@ -13,7 +13,7 @@ from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.engine import Database
 from holdfast.feeds import queries, registry
-from holdfast.feeds.registry import Brief
+from holdfast.feeds.registry import PollPlan
 from holdfast.jobs.administration.source_jobs import follow_all
 from holdfast.jobs.endings import DONE, RunEnding, RunResult, Shortfall
 from holdfast.jobs.journal import emit, status
@@ -71,14 +71,14 @@ class _Poll:
         self._config = job_config(lease.job, lease.source)
         self.brief = self._read()
 
-    def _read(self) -> Brief:
+    def _read(self) -> PollPlan:
         lease = self._lease
         if given := registry.recover_items(self._database, job_id=lease.job.id, source_id=lease.source.id):
             self._holding.note("info", "queue", "items of earlier polls wait again", items=given)
         if gone := registry.forget_items(self._database, now=self._began):
             self._holding.note("info", "queue", "items that were captured years ago are forgotten", items=gone)
         with self._database.read() as session:
-            return registry.read_brief(session, self._lease.source, self._config, self._settings, now=self._began)
+            return registry.plan_poll(session, self._lease.source, self._config, self._settings, now=self._began)
 
     def begin(self) -> CrawlPlan:
         """Return the plan, after items were taken that earlier polls had no room for."""

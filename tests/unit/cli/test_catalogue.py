@@ -31,7 +31,7 @@ DOCUMENTED = (
     "reset-crawl-state", "consolidate-warcs", "job-storage-report", "verify-warcs", "verify-warc-manifest",
     "probe-browser-fetch", "data-integrity-report", "compact-warcs",
 )  # fmt: skip
-"""HA-110, 1.9, 1.10, NC-051 and NC-059 of the facts."""
+"""Every flat name that callers and timers already use."""
 OPTIONS = {
     "create-job": "--source --page-limit --depth", "run-db-job": "--id --no-index", "index-job": "--id",
     "register-job-dir": "--source --output-dir --name", "show-job": "--id", "retry-job": "--id",

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.api.schemas.archive import ReportForm
 from holdfast.cli.formatting import lines
-from holdfast.cli.imports import _print
+from holdfast.cli.index import print_imported
 from holdfast.imports.importer import ImportedFile
 from holdfast.imports.placing import Damage
 
@@ -31,7 +31,7 @@ ERASE = "\x1b[2J\x9b31m\u202e"
 def test_nothing_that_a_package_says_reaches_the_terminal_as_a_command(
     one: ImportedFile, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _print(one)
+    print_imported(one)
 
     told = capsys.readouterr()
     lines = (told.out + told.err).splitlines()

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.archive_tool.contract import Host
 from holdfast.editions.campaign import (
+    CampaignRefused,
     campaign_date,
     campaign_year,
     in_order,
@@ -16,7 +17,6 @@ from holdfast.editions.campaign import (
     shard_seeds,
     uncapped,
 )
-from holdfast.editions.errors import CampaignRefused
 from holdfast.errors import Invalid
 from holdfast.sources.config import merged, read_config
 

@@ -14,20 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.editions.edition_files import csv_line
-from holdfast.editions.errors import LedgerUnbalanced
 from holdfast.editions.ledger import (
     CSV_COLUMNS,
     AddressSighting,
-    Fate,
+    LedgerOutcome,
+    LedgerUnbalanced,
     Row,
     SightingOrigin,
     Tally,
     as_cells,
     as_object,
-    fate_of,
-    fate_of_status,
     is_gap,
     missing_seeds,
+    outcome_of,
+    outcome_of_status,
     pack,
     unite,
     unpack,
@@ -43,7 +43,7 @@ def sighting(url: str = "https://a.ca/", **fields: Any) -> AddressSighting:
     """Return a sighting of an address."""
     made = parse_seed(url)
     base = AddressSighting(
-        url=made.fetch, url_hash=made.hash64, origin=SightingOrigin.LINK, fate=Fate.NOT_REACHED, reason="x"
+        url=made.fetch, url_hash=made.hash64, origin=SightingOrigin.LINK, outcome=LedgerOutcome.NOT_REACHED, reason="x"
     )
     return base._replace(**fields)
 
@@ -51,11 +51,11 @@ def sighting(url: str = "https://a.ca/", **fields: Any) -> AddressSighting:
 @st.composite
 def sightings(draw: st.DrawFn) -> AddressSighting:
     """Any sighting of one of a few addresses."""
-    fate = draw(st.sampled_from(Fate))
-    captured = fate is Fate.CAPTURED
+    outcome = draw(st.sampled_from(LedgerOutcome))
+    captured = outcome is LedgerOutcome.CAPTURED
     return sighting(
         draw(st.sampled_from(_HOSTS)) + draw(st.sampled_from(_PATHS)),
-        fate=fate,
+        outcome=outcome,
         origin=draw(st.sampled_from(SightingOrigin)),
         reason=draw(st.sampled_from(["ok", "timeout", "http_404", "=1+1"])),
         detail=draw(st.sampled_from([None, "Disallow: /x", "line\nbreak\x00"])),
@@ -95,13 +95,13 @@ def test_any_mix_gives_one_row_an_address_and_sums_that_agree(
     parts = ("captured_urls", "failed_urls", "missing_urls", "excluded_urls")
     assert sum(counts[part] for part in parts) == counts["intended_urls"] == len(rows)
     assert len(tally.missing_seeds) == sum(
-        row.seen.url_hash in planned and row.seen.fate is not Fate.CAPTURED for row in rows
+        row.seen.url_hash in planned and row.seen.outcome is not LedgerOutcome.CAPTURED for row in rows
     )
     best = {
-        one.url_hash: min(list(Fate).index(other.fate) for other in found if other.url_hash == one.url_hash)
+        one.url_hash: min(list(LedgerOutcome).index(other.outcome) for other in found if other.url_hash == one.url_hash)
         for one in found
     }
-    assert all(list(Fate).index(row.seen.fate) == best[row.seen.url_hash] for row in rows)
+    assert all(list(LedgerOutcome).index(row.seen.outcome) == best[row.seen.url_hash] for row in rows)
 
 
 @given(sightings())
@@ -113,56 +113,61 @@ def test_a_sighting_survives_its_line(one: AddressSighting) -> None:
 
 
 def test_the_best_outcome_wins_and_then_the_latest() -> None:
-    failed = sighting(fate=Fate.FAILED, reason="http_503", execution_id=2, at=9)
-    first = sighting(fate=Fate.CAPTURED, reason="ok", execution_id=1, at=1)
+    failed = sighting(outcome=LedgerOutcome.FAILED, reason="http_503", execution_id=2, at=9)
+    first = sighting(outcome=LedgerOutcome.CAPTURED, reason="ok", execution_id=1, at=1)
     again = first._replace(execution_id=3, at=5, origin=SightingOrigin.SITEMAP, via="https://a.ca/sitemap.xml")
 
     (row,) = united([failed, first, again])
 
-    assert (row.seen.fate, row.seen.execution_id, row.executions) == (Fate.CAPTURED, 3, 3)
+    assert (row.seen.outcome, row.seen.execution_id, row.executions) == (LedgerOutcome.CAPTURED, 3, 3)
     assert (row.seen.origin, row.seen.via) == (SightingOrigin.SITEMAP, "https://a.ca/sitemap.xml")
 
 
 @pytest.mark.parametrize(
     ("outcome", "reason", "ended", "said"),
     [
-        ("success", "ok", "done", (Fate.CAPTURED, "ok")),
-        ("success", "redirected", "done", (Fate.CAPTURED, "redirected")),
-        ("failed", "domain_unreachable", "done", (Fate.FAILED, "domain_unreachable")),
-        ("timeout", "timeout", "done", (Fate.FAILED, "timeout")),
-        ("blocked_4xx", "http_404", "done", (Fate.FAILED, "http_404")),
-        ("blocked_5xx", "http_500", "done", (Fate.FAILED, "http_500")),
-        ("blocked_robots", "robots:line 7", "done", (Fate.ROBOTS, "robots:line 7")),
-        ("excluded", "redirect_out_of_scope:scope:host", "done", (Fate.EXCLUDED, "redirect_out_of_scope:scope:host")),
-        ("excluded", "over_limit:max_pages", "done", (Fate.OVER_LIMIT, "max_pages")),
-        (None, None, "stopped", (Fate.NOT_REACHED, "execution_stopped")),
-        ("excluded", "stopped", "stopped", (Fate.NOT_REACHED, "execution_stopped")),
-        ("excluded", "cancelled", "cancelled", (Fate.NOT_REACHED, "execution_cancelled")),
-        ("excluded", "domain_forbidden", "done", (Fate.EXCLUDED, "domain_forbidden")),
-        (None, None, "max_bytes", (Fate.OVER_LIMIT, "max_bytes")),
-        ("failed", None, "done", (Fate.FAILED, "failed")),
+        ("success", "ok", "done", (LedgerOutcome.CAPTURED, "ok")),
+        ("success", "redirected", "done", (LedgerOutcome.CAPTURED, "redirected")),
+        ("failed", "domain_unreachable", "done", (LedgerOutcome.FAILED, "domain_unreachable")),
+        ("timeout", "timeout", "done", (LedgerOutcome.FAILED, "timeout")),
+        ("blocked_4xx", "http_404", "done", (LedgerOutcome.FAILED, "http_404")),
+        ("blocked_5xx", "http_500", "done", (LedgerOutcome.FAILED, "http_500")),
+        ("blocked_robots", "robots:line 7", "done", (LedgerOutcome.ROBOTS, "robots:line 7")),
+        (
+            "excluded",
+            "redirect_out_of_scope:scope:host",
+            "done",
+            (LedgerOutcome.EXCLUDED, "redirect_out_of_scope:scope:host"),
+        ),
+        ("excluded", "over_limit:max_pages", "done", (LedgerOutcome.OVER_LIMIT, "max_pages")),
+        (None, None, "stopped", (LedgerOutcome.NOT_REACHED, "execution_stopped")),
+        ("excluded", "stopped", "stopped", (LedgerOutcome.NOT_REACHED, "execution_stopped")),
+        ("excluded", "cancelled", "cancelled", (LedgerOutcome.NOT_REACHED, "execution_cancelled")),
+        ("excluded", "domain_forbidden", "done", (LedgerOutcome.EXCLUDED, "domain_forbidden")),
+        (None, None, "max_bytes", (LedgerOutcome.OVER_LIMIT, "max_bytes")),
+        ("failed", None, "done", (LedgerOutcome.FAILED, "failed")),
     ],
 )
 def test_an_outcome_of_the_frontier_has_one_meaning(
-    outcome: str | None, reason: str | None, ended: str, said: tuple[Fate, str]
+    outcome: str | None, reason: str | None, ended: str, said: tuple[LedgerOutcome, str]
 ) -> None:
-    assert fate_of(outcome, reason, ended=ended) == said
+    assert outcome_of(outcome, reason, ended=ended) == said
 
 
 @pytest.mark.parametrize(
-    ("fate", "status", "gap"),
+    ("outcome", "status", "gap"),
     [
-        (Fate.CAPTURED, 200, False),
-        (Fate.FAILED, 404, False),
-        (Fate.FAILED, 429, True),
-        (Fate.FAILED, 503, True),
-        (Fate.FAILED, None, True),
-        (Fate.NOT_REACHED, None, True),
-        (Fate.ROBOTS, None, False),
+        (LedgerOutcome.CAPTURED, 200, False),
+        (LedgerOutcome.FAILED, 404, False),
+        (LedgerOutcome.FAILED, 429, True),
+        (LedgerOutcome.FAILED, 503, True),
+        (LedgerOutcome.FAILED, None, True),
+        (LedgerOutcome.NOT_REACHED, None, True),
+        (LedgerOutcome.ROBOTS, None, False),
     ],
 )
-def test_a_gap_is_what_another_try_could_bring(fate: Fate, status: int | None, gap: bool) -> None:
-    assert is_gap(Row(b"", sighting(fate=fate, http_status=status), 1)) is gap
+def test_a_gap_is_what_another_try_could_bring(outcome: LedgerOutcome, status: int | None, gap: bool) -> None:
+    assert is_gap(Row(b"", sighting(outcome=outcome, http_status=status), 1)) is gap
 
 
 def test_an_address_that_is_told_twice_is_refused() -> None:
@@ -204,7 +209,7 @@ def test_a_seed_without_a_row_is_refused() -> None:
 
 
 def test_a_captured_address_without_its_backend_is_refused() -> None:
-    tally = _tally(sighting(fate=Fate.CAPTURED, backend="native", fidelity="high"))
+    tally = _tally(sighting(outcome=LedgerOutcome.CAPTURED, backend="native", fidelity="high"))
     tally.backends.clear()
 
     with pytest.raises(LedgerUnbalanced, match="backends 0 for 1 captured"):
@@ -223,7 +228,7 @@ def test_gaps_belong_to_the_seeds_whose_language_they_have() -> None:
 
 
 def test_a_table_keeps_its_columns_and_no_cell_of_it_is_a_formula() -> None:
-    row = Row(b"", sighting(fate=Fate.FAILED, reason="=cmd()", detail="the server said: secret path"), 1)
+    row = Row(b"", sighting(outcome=LedgerOutcome.FAILED, reason="=cmd()", detail="the server said: secret path"), 1)
 
     cells = next(csv.reader(io.StringIO(csv_line(as_cells(row)).decode())))
 
@@ -250,7 +255,7 @@ def test_a_line_of_a_table_is_one_line_whatever_is_in_it() -> None:
 def test_a_written_ledger_tells_all_seeds_that_are_missing_however_many() -> None:
     seeds = [sighting(f"https://a.ca/{number}", origin=SightingOrigin.SEED, job_id=7) for number in range(1500)]
     others = [sighting('https://a.ca/x"intent_source": "seed", "status": "missing"'), sighting("https://b.org/")]
-    found = sighting("https://a.ca/found", origin=SightingOrigin.SEED, fate=Fate.CAPTURED)
+    found = sighting("https://a.ca/found", origin=SightingOrigin.SEED, outcome=LedgerOutcome.CAPTURED)
 
     lines = [json.dumps(as_object(row)).encode() for row in united([*seeds, *others, found])]
     told = missing_seeds(lines)
@@ -262,18 +267,18 @@ def test_a_written_ledger_tells_all_seeds_that_are_missing_however_many() -> Non
 @pytest.mark.parametrize(
     ("status", "truncated", "said"),
     [
-        (200, None, (Fate.CAPTURED, "ok")),
-        (200, "length", (Fate.CAPTURED, "ok")),
-        (200, "disconnect", (Fate.FAILED, "truncated")),
-        (200, "time", (Fate.FAILED, "truncated")),
-        (301, "disconnect", (Fate.CAPTURED, "redirected")),
-        (404, "time", (Fate.FAILED, "http_404")),
+        (200, None, (LedgerOutcome.CAPTURED, "ok")),
+        (200, "length", (LedgerOutcome.CAPTURED, "ok")),
+        (200, "disconnect", (LedgerOutcome.FAILED, "truncated")),
+        (200, "time", (LedgerOutcome.FAILED, "truncated")),
+        (301, "disconnect", (LedgerOutcome.CAPTURED, "redirected")),
+        (404, "time", (LedgerOutcome.FAILED, "http_404")),
     ],
 )
 def test_a_capture_that_broke_off_is_no_capture_of_the_page(
-    status: int, truncated: str | None, said: tuple[Fate, str]
+    status: int, truncated: str | None, said: tuple[LedgerOutcome, str]
 ) -> None:
-    assert fate_of_status(status, truncated) == said
+    assert outcome_of_status(status, truncated) == said
 
 
 @pytest.mark.parametrize(

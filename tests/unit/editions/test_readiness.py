@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.editions.readiness import Readiness, ShardReadiness, judge
+from holdfast.editions.edition_view import Readiness, ShardReadiness, judge
 
 DONE, QUEUED, FAILED = (
     ShardReadiness("indexed", "pending"),

@@ -223,6 +223,6 @@ def test_what_a_package_is_signed_with_is_told(root: Pair, tmp_path: Path) -> No
 
 
 def test_a_command_that_meets_no_signature_loads_no_cryptography() -> None:
-    code = "import sys, holdfast.cli.imports; sys.exit('cryptography' in sys.modules)"
+    code = "import sys, holdfast.cli.index; sys.exit('cryptography' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

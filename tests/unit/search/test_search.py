@@ -14,7 +14,7 @@ from holdfast.db.schema import make_fresh
 from holdfast.search.matching import MatchMode
 from holdfast.search.ranking import Ranking
 from holdfast.search.search import BadSearch, ResultKind, Sort
-from holdfast.sources.errors import SourceNotFound
+from holdfast.sources.queries import SourceNotFound
 from tests.search_bed import DAY, Bed, Capture, open_bed, pages
 
 _SITE = [

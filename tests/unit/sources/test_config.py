@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.jobs.specs import House, crawl_plan
-from holdfast.sources.config import SourceConfig, ZimitConfig, merged, read_config, zimit_job
-from holdfast.sources.errors import SourceRefused
+from holdfast.sources.config import SourceConfig, SourceRefused, ZimitConfig, merged, read_config, zimit_job
 from holdfast.sources.registry import PRESETS
 
 SEED = {"seeds": ["https://example.org/"]}

@@ -1,4 +1,4 @@
-"""`/api/admin/annual-editions`: editions with the inner life of their shards, and gaps that somebody accepts."""
+"""`/api/admin/annual-editions`: editions with their shards, and gaps that an operator accepts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, source_of
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import ADMIN, PUBLIC
@@ -19,13 +19,10 @@ from holdfast.db.audit_events import acting
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.composition import shard_object
-from holdfast.editions.edition_view import EditionView, read_volume
-from holdfast.editions.errors import EditionNotFound
+from holdfast.editions.edition_view import EditionNotFound, EditionView, view_edition
 from holdfast.editions.publishing import open_public, public_summary
 from holdfast.editions.queries import edition as find_edition
 from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
-from holdfast.errors import NotFound
-from holdfast.sources.queries import source_by_code
 
 admin_router = APIRouter(prefix="/api/admin/annual-editions", tags=["admin"], dependencies=[ADMIN])
 EditionId = Annotated[RowId, Path(description="An edition's id.", examples=[1])]
@@ -56,21 +53,22 @@ def annual_editions(
 @admin_router.get("/{id}", responses=answers(403, 404, 422, 503))
 def annual_edition(session: SessionDep, id: EditionId) -> AdminEditionDetail:
     """Return one edition with its shards, as they stand now."""
-    return _detail(read_volume(session, id))
+    return _detail(view_edition(session, id))
 
 
 @admin_router.post("/jobs/{job_id}/accept-gap", responses=answers(403, 404, 409, 422, 503))
 def accept_shard_gap(archive: ArchiveDep, admin: AdminWriteDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
     """Accept what a shard did not bring: it no longer blocks its edition, and the report says why, and who said so."""
+    # The audit log and the report name the operator behind the request, not the server.
     with acting(admin.actor):
         return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
 
 
-def _detail(volume: EditionView) -> AdminEditionDetail:
+def _detail(view: EditionView) -> AdminEditionDetail:
     return AdminEditionDetail(
-        **_fields(volume.edition, volume.source),
-        shards=[EditionShard(**shard_object(shard)) for shard in volume.shards],
-        missing_seeds=volume.edition.coverage_summary.get("missing_seeds", []),
+        **_fields(view.edition, view.source),
+        shards=[EditionShard(**shard_object(shard)) for shard in view.shards],
+        missing_seeds=view.edition.coverage_summary.get("missing_seeds", []),
     )
 
 
@@ -136,6 +134,7 @@ def coverage(session: SessionDep, source: Code, year: Year) -> Coverage:
         indexed_shard_count=row.indexed_shard_count,
         needs_review_shard_count=row.needs_review_shard_count,
         backend_counts=row.backend_counts,
+        # Not the row's own: it names seeds that may have been withdrawn since.
         coverage_summary=public_summary(session, row),
         generated_at=row.generated_at,
     )
@@ -151,11 +150,13 @@ async def coverage_file(
 ) -> Response:
     """Return a file of an edition; what was withdrawn since it was written is taken out as it is read."""
 
+    # On a thread of its own: the first reader after a withdrawal waits for a copy to be written.
     def work() -> Streamed:
         with archive.database.read() as session:
             row, kept = edition_of(session, source, year)
         most = archive.settings.exports.cache_bytes
         opened = open_public(archive.database, archive.home, row, kept, file, cache_bytes=most)
+        # What is withdrawn must not stay in caches between us and the reader.
         headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
         return Streamed(iter(opened.chunks), opened.form.value, headers)
 
@@ -164,9 +165,7 @@ async def coverage_file(
 
 def edition_of(session: Session, code: str, year: int) -> tuple[Edition, Source]:
     """Return an edition and its source by code and year; NotFound."""
-    kept = source_by_code(session, code) if "\x00" not in code else None
-    if kept is None:
-        raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
+    kept = source_of(session, code)
     found = find_edition(session, source_id=kept.id, year=year)
     if found is None:
         raise EditionNotFound(

@@ -17,7 +17,7 @@ from holdfast.api.capture_queries import (
     extent_of_execution,
     newest_crawls,
 )
-from holdfast.api.dependencies import AdminWrite, ArchiveDep, DeskDep, HandDep, SessionDep, TotalsDep
+from holdfast.api.dependencies import AdminWrite, ArchiveDep, DeskDep, HandDep, SessionDep, TotalsDep, source_of
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.routes.jobs import Limit, Offset
@@ -40,18 +40,19 @@ from holdfast.jobs.store import execution_name
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 from holdfast.replay.origins import browse_url
 from holdfast.sources import registry
-from holdfast.sources.errors import SourceNotFound, SourceRefused
+from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
-from holdfast.sources.queries import listed_sources, source_by_code, source_by_id
+from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.queries import hidden_counts
 
 router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
+# Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
+# left are looked up. Beyond, crawls keep the dates that were noted of them, and only the count goes without that
+# part.
 _FEW_RECORDS = 10_000
-"""Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
-left are looked up. Beyond, crawls keep the dates that were noted of them, and only the count goes without that part."""
+# Crawls of one answer: each takes a few seeks.
 _MOST = 200
-"""Crawls of one answer: each takes a few seeks."""
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
 Language = Annotated[
     str | None, Query(pattern="^[a-z]{2,3}$", description="Which language's entry page to name.", examples=["fr"])
@@ -105,13 +106,14 @@ def editions(
     offset: Annotated[int, Query(ge=0, le=10_000, description="Newer crawls to leave out.")] = 0,
 ) -> list[EditionSummary]:
     """Return the crawls of a source that were indexed last, the newest capture first."""
-    source = _source(session, code)
+    source = source_of(session, code)
     ids = newest_crawls(session, source_id=source.id, limit=offset + limit)[offset:]
     hidden = hidden_counts(session, source_id=source.id, executions=ids)
     found = []
     budget = _FEW_RECORDS
     names = job_names(session, ids)
     for crawl in crawls(session, ids):
+        # Where nothing of a crawl is withdrawn, the dates that the index noted are the truth.
         withdrawn = hidden.get(crawl.execution_id, 0)
         is_looked_at = withdrawn > 0 and crawl.records <= budget
         budget -= crawl.records if is_looked_at else 0
@@ -120,6 +122,7 @@ def editions(
             if is_looked_at
             else _noted_extent(session, crawl, withdrawn)
         )
+        # All of it is withdrawn, or nothing was a page: its existence is not shown.
         if extent is None:
             continue
         entry = entry_of_crawl(session, source.base_url, crawl.execution_id) if source.base_url else None
@@ -149,23 +152,15 @@ def _noted_extent(session: Session, crawl: CrawlSummary, hidden: int) -> Capture
 @router.get("/api/sources/{code}/preview", responses=answers(404, 422))
 def preview(session: SessionDep, code: Code) -> None:
     """Return a picture of a source's first page. There is none until pages are captured with a browser: always 404."""
-    _source(session, code)
+    source_of(session, code)
     raise NotFound(f"there is no preview of {code}: previews come with browser capture")
-
-
-def _source(session: Session, code: str) -> Source:
-    """Return a source by its code; NotFound if there is none."""
-    found = source_by_code(session, code) if "\x00" not in code else None
-    if found is None:
-        raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
-    return found
 
 
 admin_router = APIRouter(tags=["sources"], dependencies=[ADMIN])
 _READ = answers(400, 403, 404, 503)
 _CHANGED = answers(400, 403, 404, 413, 415, 503)
+# Sources of one import: they are written in one transaction, which must stay short.
 _IMPORTED = 500
-"""Sources of one import: they are written in one transaction, which must stay short."""
 _TYPES = {"yaml": "application/yaml", "toml": "application/toml", "json": "application/json"}
 _EXAMPLE = {"sources": [{"code": "example", "name": "Example", "config": {"seeds": ["https://example.org/"]}}]}
 _AS_JSON = {"type": "object", "examples": [_EXAMPLE]}
@@ -202,7 +197,7 @@ def list_sources(
     enabled: Annotated[bool | None, Query(description="Only those that are, or are not.", examples=[True])] = None,
     search: Annotated[Words, Query(description="A part of a code, a name or an address.")] = "",
 ) -> ManagedSourceList:
-    """Return sources by code (NC-062)."""
+    """Return sources by code."""
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listed_sources(session, enabled=enabled, search=search.strip(), limit=limit, offset=offset)
     return ManagedSourceList(
@@ -213,30 +208,20 @@ def list_sources(
 def _shape(source: Source) -> dict[str, Any]:
     try:
         warnings = list(registry.config_of(source).warnings())
+    # A source that became invalid with a stricter version must still be listed, or it could not be mended.
     except Invalid as exc:
         warnings = [str(exc)]
-    return {
-        "id": source.id,
-        "code": source.code,
-        "name": source.name,
-        "base_url": source.base_url,
-        "description": source.description,
-        "enabled": source.enabled,
-        "config": source.config,
-        "warnings": warnings,
-        "created_at": source.created_at,
-        "updated_at": source.updated_at,
-    }
+    return {**registry.source_object(source), "warnings": warnings}
 
 
 @admin_router.post("/api/v1/sources", status_code=201, responses=_CHANGED)
-def create_source(hand: HandDep, form: SourceForm) -> ManagedSource:
+def create_source(admin: HandDep, form: SourceForm) -> ManagedSource:
     """Add a source; the field that is wrong is named, and then nothing is written."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = registry.create(
-            session, hand.job_service.clock, registry.read_spec(form.model_dump(exclude_none=True))
+            session, admin.job_service.clock, registry.read_spec(form.model_dump(exclude_none=True))
         )
-        hand.job_service.check(registry.config_of(source))
+        admin.job_service.check(registry.config_of(source))
         return ManagedSource(**_shape(source))
 
 
@@ -258,12 +243,13 @@ def export_sources(
 async def _file(request: Request) -> tuple[str, bytes]:
     """Return the form and the bytes of what was sent."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    # curl sends application/x-www-form-urlencoded unless told otherwise: taken for JSON, it is refused with a reason.
     form = next((form for form in FORMS if media.endswith(form)), "json")
     return form, await request.body()
 
 
 def read_file(sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: DeskDep) -> list[registry.SourceSpec]:
-    """Return the sources of a file, all of them checked: on a thread, and before anybody's turn at the desk."""
+    """Return the sources of a file, all of them checked: on a thread, and before the lock of admin writes is taken."""
     specs = registry.read_specs(_entries(*sent))
     for spec in specs:
         job_service.check(spec.config)
@@ -273,12 +259,12 @@ def read_file(sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: D
 @admin_router.post("/api/v1/sources/import", responses=_CHANGED, openapi_extra=_FILE)
 def import_sources(
     specs: Annotated[list[registry.SourceSpec], Depends(read_file)],
-    hand: HandDep,  # after the file: a long one is read while others write
+    admin: HandDep,  # after the file: a long one is read while others write
     dry_run: Annotated[bool, Query(description="Say what would change, and change nothing.")] = False,
 ) -> ImportedShown:
     """Create and update sources from YAML, TOML or JSON: all of them, or none if one is wrong (it is named)."""
-    with hand.write() as session:
-        done = take_in_sources(session, hand.job_service.clock, hand.job_service.board, specs, apply=not dry_run)
+    with admin.write() as session:
+        done = take_in_sources(session, admin.job_service.clock, admin.job_service.board, specs, apply=not dry_run)
     return ImportedShown(
         created=list(done.created), updated=list(done.updated), unchanged=list(done.unchanged), dry_run=dry_run
     )
@@ -308,30 +294,32 @@ def _managed_source(session: Session, source_id: int) -> Source:
 
 
 @admin_router.put("/api/v1/sources/{id}", responses=_CHANGED)
-def write_source(hand: HandDep, id: SourceId, form: SourceForm) -> ManagedSource:
+def write_source(admin: HandDep, id: SourceId, form: SourceForm) -> ManagedSource:
     """Write a source anew: what is left out has its default again. Its code stays."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = _managed_source(session, id)
         _demand_code(source, form.code)
+        # The code in the address counts; a form may leave it out.
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
-        replace_source(session, hand.job_service.clock, hand.job_service.board, registry.read_spec(entry))
-        return _checked(hand, source)
+        replace_source(session, admin.job_service.clock, admin.job_service.board, registry.read_spec(entry))
+        return _checked(admin, source)
 
 
 @admin_router.patch("/api/v1/sources/{id}", responses=_CHANGED)
-def edit_source(hand: HandDep, id: SourceId, form: SourceChanges) -> ManagedSource:
+def edit_source(admin: HandDep, id: SourceId, form: SourceChanges) -> ManagedSource:
     """Change the named fields of a source, below `config` too; null means the default again."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = _managed_source(session, id)
         _demand_code(source, form.code)
         changes = form.model_dump(include=form.model_fields_set - {"code", "enabled"})
+        # null for the whole configuration would mean a source without seeds.
         if changes.get("config", {}) is None:
             raise SourceRefused("config", "write the fields that are to change")
         if changes:
-            registry.edit(session, hand.job_service.clock, source.code, changes)
+            registry.edit(session, admin.job_service.clock, source.code, changes)
         if form.enabled is not None and form.enabled != source.enabled:
-            _switch(hand, session, source, enabled=form.enabled)
-        return _checked(hand, source)
+            _switch(admin, session, source, enabled=form.enabled)
+        return _checked(admin, source)
 
 
 def _demand_code(source: Source, code: str | None) -> None:
@@ -339,36 +327,36 @@ def _demand_code(source: Source, code: str | None) -> None:
         raise SourceRefused("code", f"it is {source.code!r} for ever; make another source instead")
 
 
-def _checked(hand: AdminWrite, source: Source) -> ManagedSource:
-    hand.job_service.check(registry.config_of(source))
+def _checked(admin: AdminWrite, source: Source) -> ManagedSource:
+    admin.job_service.check(registry.config_of(source))
     return ManagedSource(**_shape(source))
 
 
-def _switch(hand: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
+def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
     if enabled:
-        return enable_source(session, hand.job_service.clock, hand.job_service.board, source.code)
-    return disable_source(session, hand.job_service.clock, source.code)
+        return enable_source(session, admin.job_service.clock, admin.job_service.board, source.code)
+    return disable_source(session, admin.job_service.clock, source.code)
 
 
 @admin_router.post("/api/v1/sources/{id}/enable", responses=_CHANGED)
-def enable(hand: HandDep, id: SourceId) -> SwitchedSource:
+def enable(admin: HandDep, id: SourceId) -> SwitchedSource:
     """Enable a source; the jobs that its absence had paused go on, in the emptiest slots."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = _managed_source(session, id)
-        return SwitchedSource(jobs=_switch(hand, session, source, enabled=True), **_shape(source))
+        return SwitchedSource(jobs=_switch(admin, session, source, enabled=True), **_shape(source))
 
 
 @admin_router.post("/api/v1/sources/{id}/disable", responses=_CHANGED)
-def disable(hand: HandDep, id: SourceId) -> SwitchedSource:
+def disable(admin: HandDep, id: SourceId) -> SwitchedSource:
     """Disable a source: what is scheduled is paused, what runs goes on to its end."""
-    with hand.write() as session:
+    with admin.write() as session:
         source = _managed_source(session, id)
-        return SwitchedSource(jobs=_switch(hand, session, source, enabled=False), **_shape(source))
+        return SwitchedSource(jobs=_switch(admin, session, source, enabled=False), **_shape(source))
 
 
 @admin_router.delete("/api/v1/sources/{id}", responses=_CHANGED)
-def delete_source(hand: HandDep, id: SourceId) -> Message:
+def delete_source(admin: HandDep, id: SourceId) -> Message:
     """Remove a source that nothing belongs to. One with captures, editions, jobs or feeds stays: disable it instead."""
-    with hand.write() as session:
-        registry.delete(session, hand.job_service.clock, _managed_source(session, id).code)
+    with admin.write() as session:
+        registry.delete(session, admin.job_service.clock, _managed_source(session, id).code)
     return Message(message="Source deleted")

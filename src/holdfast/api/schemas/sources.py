@@ -1,7 +1,8 @@
-"""Sources as those who keep the archive write and read them."""
+"""Sources as operators write and read them over HTTP."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -9,13 +10,10 @@ from pydantic import ConfigDict, Field, model_validator
 
 from holdfast.api.schemas.base import RequestForm, check_fields, check_values
 from holdfast.api.schemas.jobs import JobAnswer
+from holdfast.sources.config import SourceConfig
 
 _SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
-_CONFIG = (
-    "seeds, scope, include, exclude, max_depth, max_pages, quota_bytes, max_time_s, delay_s, per_ip_rate, user_agents, "
-    "robots, robots_reason, sitemaps, feeds, requisites, strip_trailing_slash, force_https, tracking, allow_ports, "
-    "storage, backend, name_template, schedule_hint, zimit."
-)
+_CONFIG = f"{', '.join(field.name for field in fields(SourceConfig))}."
 
 
 class _Writing(RequestForm):
@@ -25,6 +23,7 @@ class _Writing(RequestForm):
         """Let an answer of ours be sent back as it is: what only we write is left out."""
         check_values(check_fields(content))
         if isinstance(content, dict):
+            # A client reads a source, changes a field and sends it back: what only we write must not be refused.
             return {name: value for name, value in content.items() if name not in _SHOWN_ONLY}
         return content
 

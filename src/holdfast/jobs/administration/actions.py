@@ -22,8 +22,7 @@ from holdfast.jobs.placement import Placement
 from holdfast.jobs.specs import BackendCheck, JobBusy, JobNotFound, JobRefused, JobSpec, ScheduleKept, planned_config
 from holdfast.jobs.states import TERMINAL, JobAction, State, after, move, route, state_of
 from holdfast.jobs.store import interval_of
-from holdfast.sources.config import UNLIMITED, SourceConfig
-from holdfast.sources.errors import SourceRefused
+from holdfast.sources.config import UNLIMITED, SourceConfig, SourceRefused
 from holdfast.urls import parse_seed
 
 

@@ -23,8 +23,7 @@ from holdfast.jobs.specs import BackendCheck, JobNotFound, JobRefused, job_confi
 from holdfast.jobs.states import JobAction
 from holdfast.jobs.store import locked_both, locked_job
 from holdfast.jobs.views.listing import shown_job
-from holdfast.sources.config import SourceConfig
-from holdfast.sources.errors import SourceRefused
+from holdfast.sources.config import SourceConfig, SourceRefused
 
 
 def locked_latest(session: Session, *, job_id: int) -> Execution | None:

@@ -21,7 +21,7 @@ from holdfast.jobs.journal import emit
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction, State, move, state_of
 from holdfast.sources import registry
-from holdfast.sources.queries import source_by_id, sources, sources_by_code, with_feeds
+from holdfast.sources.queries import find_source, source_by_id, sources, sources_by_code, with_feeds
 from holdfast.sources.registry import config_of
 
 _log = log.get()
@@ -36,7 +36,7 @@ def disable_source(session: Session, clock: Clock, code: str) -> int:
     What runs goes on to its end and is paused then. SourceNotFound if there is none.
     """
     registry.switch(session, clock, code, enabled=False)
-    source, now = registry.find(session, code), clock.now()
+    source, now = find_source(session, code), clock.now()
     jobs = store.jobs_of_source(session, source_id=source.id, states=("scheduled", "pending"))
     events = []
     for job in jobs:
@@ -54,7 +54,7 @@ def enable_source(session: Session, clock: Clock, board: JobActions, code: str) 
     A job that somebody paused by hand stays paused. SourceNotFound if there is none.
     """
     registry.switch(session, clock, code, enabled=True)
-    source, now = registry.find(session, code), clock.now()
+    source, now = find_source(session, code), clock.now()
     count = 0
     for job in store.jobs_of_source(session, source_id=source.id, states=("paused", "pending", "scheduled")):
         if job.state == State.PAUSED and job.paused_by == _BY_SOURCE:
@@ -160,7 +160,7 @@ def take_in_sources(
 ) -> registry.ImportedSources:
     """Create and update sources that `registry.read_specs` has read, and let their jobs follow."""
     before = {row.code: row.enabled for row in sources_by_code(session, [spec.code for spec in specs]).values()}
-    done = registry.take_in(session, clock, specs, apply=apply)
+    done = registry.import_specs(session, clock, specs, apply=apply)
     for spec in specs if apply else ():
         if before.get(spec.code, spec.enabled) != spec.enabled:
             _follow(session, clock, board, spec.code, enabled=spec.enabled)
@@ -169,7 +169,7 @@ def take_in_sources(
 
 def replace_source(session: Session, clock: Clock, board: JobActions, spec: registry.SourceSpec) -> None:
     """Write a source anew, as `registry.replace`, and let its jobs follow."""
-    before = registry.find(session, spec.code).enabled
+    before = find_source(session, spec.code).enabled
     registry.replace(session, clock, spec)
     if spec.enabled != before:
         _follow(session, clock, board, spec.code, enabled=spec.enabled)

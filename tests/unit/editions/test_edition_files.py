@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.editions.composition import report_text
-from holdfast.editions.edition_files import draft, edition_folder, placed_folder
-from holdfast.editions.errors import EditionBusy
+from holdfast.editions.edition_files import EditionBusy, draft, edition_folder, stored_file
 
 
 def test_a_file_is_in_place_only_when_it_is_whole(tmp_path: Path) -> None:
@@ -72,8 +71,8 @@ def test_a_file_of_an_edition_lies_below_the_editions_or_nowhere(tmp_path: Path,
         path.touch()
     (home / "editions" / "link.jsonl").symlink_to(tmp_path / "outside.jsonl")
 
-    assert placed_folder(home, stored) is None
-    assert placed_folder(home, "editions/in.jsonl") == (home / "editions" / "in.jsonl").resolve()
+    assert stored_file(home, stored) is None
+    assert stored_file(home, "editions/in.jsonl") == (home / "editions" / "in.jsonl").resolve()
 
 
 def test_words_from_the_web_cannot_break_a_report() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from holdfast.cli import display
+from holdfast.cli import progress
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.jobs.views.status import ExecutionStatus
 
@@ -43,7 +43,7 @@ def _shown(**limits: float) -> str:
     console = Console(width=120, force_terminal=False)
     plan = CrawlPlan(seeds=("https://example.org/",), contact="t@example.org", **limits)  # type: ignore[arg-type]
     with console.capture() as captured:
-        console.print(display.panel(_STATUS, 1.0, plan))
+        console.print(progress.panel(_STATUS, 1.0, plan))
     return captured.get()
 
 
@@ -62,7 +62,7 @@ def test_there_is_a_bar_towards_each_limit(limits: dict[str, float], percents: l
 
 def test_no_command_writes_one_runs() -> None:
     bare = re.compile(r"\{[^{}]+?(?::,)?\} (?:runs|executions|jobs|captures|seeds)\b")
-    folder = Path(display.__file__).parent
+    folder = Path(progress.__file__).parent
     found = [
         f"{path.name}: {line.strip()}"
         for path in sorted(folder.glob("*.py"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast.clock import to_micros
-from holdfast.feeds.polling import News, sort_out
+from holdfast.feeds.polling import SortedItems, sort_items
 from holdfast.types import FoundUrl, ListedUrl, UrlKind
 from tests.clock import FakeClock
 
@@ -17,10 +17,10 @@ def listed(number: int, told_at: datetime | None = None) -> ListedUrl:
     return ListedUrl(FoundUrl(f"http://a.test/{number}", number, "a.test", UrlKind.PAGE, 0, 0), told_at)
 
 
-def sort(clock: FakeClock, items: list[ListedUrl], known: dict[int, datetime | None]) -> News:
+def sort(clock: FakeClock, items: list[ListedUrl], known: dict[int, datetime | None]) -> SortedItems:
     """Sort with a month as the limit."""
     dates = {number: None if at is None else to_micros(at) for number, at in known.items()}
-    return sort_out(items, dates, now=clock.now(), max_age=30 * _DAY)
+    return sort_items(items, dates, now=clock.now(), max_age=30 * _DAY)
 
 
 def test_unseen_items_are_news_and_seen_ones_are_not(clock: FakeClock) -> None:

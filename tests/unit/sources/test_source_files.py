@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.sources.errors import SourceRefused
+from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.registry import PRESETS
 
