@@ -176,8 +176,10 @@ def test_every_kind_is_imported_once_and_a_bad_file_stops_no_other(
     assert [(file.index_state, file.record_count) for file in files] == [
         ("indexed", 1), ("indexed", 2), ("indexed", 1), ("indexed", 1),
     ]  # fmt: skip
-    listed = {entry.file_id: (entry.name, entry.sha256) for entry in read_manifest(Path(execution.output_dir))}
-    assert listed == {file.id: (Path(file.path).name, file.sha256) for file in files}
+    listed = read_manifest(Path(execution.output_dir))
+    assert {file_id: (sealed.path.name, sealed.sha256) for file_id, sealed in listed.items()} == {
+        file.id: (Path(file.path).name, file.sha256) for file in files
+    }
     assert [file.origin_sha256 == file.sha256 for file in files] == [True, False, True, True]
     assert [snapshot.backend for snapshot in snapshots] == ["import"] * 4
     assert [snapshot.captured_at.year for snapshot in snapshots] == [2024, 1999, 2024, 2024]

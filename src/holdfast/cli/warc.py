@@ -27,8 +27,8 @@ from holdfast.db.models import WarcFile
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index import queries
 from holdfast.sources.registry import find
-from holdfast.warc.manifest import MANIFEST, ManifestDamaged, ManifestEntry, read_manifest
-from holdfast.warc.outfile import disk_error
+from holdfast.warc.manifest import MANIFEST, ManifestDamaged, read_manifest
+from holdfast.warc.outfile import SealedFile, disk_error
 from holdfast.warc.rewrite import packed_record, record_pieces
 from holdfast.warc.verify import RecordProblem, verify_file
 from holdfast.wiring.archive import open_archive
@@ -228,10 +228,10 @@ def _targets(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
 
 
 @lru_cache(maxsize=64)
-def _manifest(folder: Path) -> tuple[dict[str, ManifestEntry], str | None]:
+def _manifest(folder: Path) -> tuple[dict[str, SealedFile], str | None]:
     """Return what a folder's manifest lists, by name, and why it cannot be read, if it cannot."""
     try:
-        return {entry.name: entry for entry in read_manifest(folder)}, None
+        return {sealed.path.name: sealed for sealed in read_manifest(folder).values()}, None
     except ManifestDamaged as exc:
         return {}, str(exc) if exc.is_ours else None
     except Unavailable as exc:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
@@ -26,7 +25,6 @@ from holdfast.imports.packages import (
 )
 from holdfast.imports.placing import (
     Damage,
-    Digests,
     ImportForm,
     Keeping,
     Looked,
@@ -37,10 +35,10 @@ from holdfast.imports.placing import (
     look_at,
     new_name,
     place,
+    sealed_as,
     write_new,
 )
 from holdfast.imports.signatures import Signature
-from holdfast.index import leases as runs
 from holdfast.index import queries
 from holdfast.index.indexer import Indexed, Indexer, Interrupted
 from holdfast.index.writing import turn
@@ -48,7 +46,8 @@ from holdfast.jobs import indexing
 from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
 from holdfast.warc import queries as files
 from holdfast.warc import roots
-from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.manifest import add_to_manifest
+from holdfast.warc.outfile import Digests, SealedFile
 from holdfast.warc.verify import verify_file
 
 _log = log.get(room="index")
@@ -94,13 +93,6 @@ class ImportStep:
 
 
 OnStep = Callable[[ImportStep], None]
-
-
-class _Lost(NamedTuple):
-    """A copy that is gone: where it lay, and what it was when it was sealed."""
-
-    path: Path
-    sealing: files.Sealing
 
 
 class Importer:
@@ -237,7 +229,7 @@ class Importer:
             self._demand_faithful(path, looked, name)
         done = ImportedFile(origin=origin, damage=looked.damage, damaged=looked.damaged)
         if self.in_place and not is_unpacked and looked.form is ImportForm.WARC and roots.may_lie_at(path):
-            placed = Placed(path=path, digests=digests, records=looked.records, how="in place")
+            placed = Placed(sealed_as(path, digests, looked), "in place")
         else:
             keeping = Keeping.MOVE if is_unpacked else self.keeping
             target = PlacementTarget(self._ensure_begun().folder, name, keeping)
@@ -259,7 +251,7 @@ class Importer:
                 raise Unfaithful(f"{name} is refused: at {faults[0].offset}: {faults[0].kind}: {faults[0].detail}")
 
     def _note(self, done: ImportedFile, looked: Looked, placed: Placed) -> None:
-        done.state, done.how, done.records = "imported", placed.how, placed.records
+        done.state, done.how, done.records = "imported", placed.how, placed.file.record_count
         if looked.form is ImportForm.ARC:
             done.notes.append("ARC, converted to WARC 1.1; the ARC stays where it is")
         elif looked.form is ImportForm.UNSEEKABLE:
@@ -268,48 +260,49 @@ class Importer:
             done.notes.append("cannot be used in place; kept below the data directory")
 
     def _register(self, done: ImportedFile, placed: Placed, origin: Digests) -> int:
-        begun = self._ensure_begun()
-        sealing = files.Sealing(placed.digests.size, placed.digests.sha256, placed.digests.crc32, placed.records)
-        row = files.ImportedFileRow(begun.execution_id, self._stored(placed.path), sealing, done.origin, origin.sha256)
-        roots.record_root(self._wish.home, placed.path.resolve().parent)
+        begun, now = self._ensure_begun(), to_micros(self._clock.now())
+        stored = replace(placed.file, path=Path(self._stored(placed.file.path)))
+        came_from = files.Origin(done.origin, origin.sha256)
+        roots.record_root(self._wish.home, placed.file.path.resolve().parent)
         with turn(self.raw_db) as tx:
             # Looked at once more: another worker may have taken the same file in since, and it is kept once.
-            known = files.known_file(tx, path=row.path, sha256=origin.sha256)
+            known = files.known_file(tx, path=str(stored.path), sha256=origin.sha256)
             if known is None:
-                file_id = files.insert_imported(tx, row, now=to_micros(self._clock.now()))
+                file_id = files.insert_imported(tx, stored, came_from, execution_id=begun.execution_id, now=now)
         if known is not None:
             return self._taken_before(done, placed, known)
         reach("import_registered")
         if placed.how != "in place":
-            add_to_manifest(placed.path.parent, _entry(file_id, placed.path.name, sealing))
-        _log.info("import.file", origin=done.origin, file=file_id, how=placed.how, records=placed.records)
+            add_to_manifest(file_id, placed.file)
+        _log.info("import.file", origin=done.origin, file=file_id, how=placed.how, records=done.records)
         return file_id
 
     def _taken_before(self, done: ImportedFile, placed: Placed, known: int) -> int:
         """Remove the copy of a file that another worker took in first; return the id of what it took in."""
         with self.raw_db.read() as tx:
-            stored, _, _ = files.sealed_file(tx, known)
-        if placed.how != "in place" and stored != self._stored(placed.path):
-            placed.path.unlink(missing_ok=True)
+            taken, _ = files.sealed_file(tx, known)
+        if placed.how != "in place" and str(taken.path) != self._stored(placed.file.path):
+            placed.file.path.unlink(missing_ok=True)
         done.state, done.how = "again", "known"
         return known
 
-    def _lost(self, file_id: int) -> _Lost | None:
-        """Return which of our own copies is gone from its folder; None if it is there, or if the folder itself is away.
+    def _lost(self, file_id: int) -> SealedFile | None:
+        """Return our own copy, where it should lie, if it is gone from its folder; None if it is there, or the folder
+        itself is away.
 
         A folder that is away is storage that is not mounted, and nothing is written in its place.
         """
         with self.raw_db.read() as tx:
-            stored, sealing, _ = files.sealed_file(tx, file_id)
-        if Path(stored).is_absolute() or roots.placed(self._wish.home, stored) is not None:
+            stored, _ = files.sealed_file(tx, file_id)
+        if stored.path.is_absolute() or roots.placed(self._wish.home, str(stored.path)) is not None:
             return None
         try:
-            path = roots.locate(self._wish.home, stored)
+            path = roots.locate(self._wish.home, str(stored.path))
         except roots.StrayFile:  # a row that leads elsewhere: the indexer refuses it, and says so
             return None
-        return _Lost(path, sealing) if path.parent.is_dir() and not path.exists() else None
+        return replace(stored, path=path) if path.parent.is_dir() and not path.exists() else None
 
-    def _bring_back(self, done: ImportedFile, lost: _Lost, path: Path, digests: Digests, keeping: Keeping) -> None:
+    def _bring_back(self, done: ImportedFile, lost: SealedFile, path: Path, digests: Digests, keeping: Keeping) -> None:
         """Put a copy that is gone back where its row says, made from the same file in the same way; ids stay."""
         self._phase("reading", 0)
         placed = place(
@@ -319,24 +312,24 @@ class Importer:
             PlacementTarget(lost.path.parent, lost.path.name, keeping),
             self._pulse,
         )
-        if placed.digests.sha256 != lost.sealing.sha256:
-            placed.path.unlink()
+        if placed.file.sha256 != lost.sha256:
+            placed.file.path.unlink()
             raise Invalid(
                 f"the archive's copy {lost.path} is gone, and what this file gives today is not what was kept then: "
                 "restore the copy from a backup"
             )
-        if placed.path != lost.path:  # another process has brought it back meanwhile
-            placed.path.unlink()
+        if placed.file.path != lost.path:  # another process has brought it back meanwhile
+            placed.file.path.unlink()
         done.how = "brought back"
         _log.info("import.brought_back", origin=done.origin, path=lost.path.name)
 
     def _ensure_listed(self, file_id: int) -> None:
         """Complete the manifest after an import that died between the row and the list."""
         with self.raw_db.read() as tx:
-            stored, sealing, origin = files.sealed_file(tx, file_id)
-        path = roots.placed(self._wish.home, stored)
-        if origin is not None and not Path(stored).is_absolute() and path is not None:
-            add_to_manifest(path.parent, _entry(file_id, path.name, sealing))
+            stored, origin = files.sealed_file(tx, file_id)
+        path = roots.placed(self._wish.home, str(stored.path))
+        if origin is not None and not stored.path.is_absolute() and path is not None:
+            add_to_manifest(file_id, replace(stored, path=path))
 
     def _index(self, done: ImportedFile, file_id: int) -> ImportedFile:
         done.warc_file_id = file_id
@@ -387,17 +380,6 @@ def _judged(fixity: Fixity, path: str, digests: Digests) -> list[str]:
     return [f"{path} does not have the digest that the package says"]
 
 
-def _entry(file_id: int, name: str, sealing: files.Sealing) -> ManifestEntry:
-    return ManifestEntry(
-        file_id=file_id,
-        name=name,
-        size=sealing.size,
-        sha256=sealing.sha256,
-        crc32=sealing.crc32,
-        record_count=sealing.records or 0,
-    )
-
-
 KEPT = "archive"
 """Where files of other writers stand in an execution's folder; `warcs` is a tool's own, with a manifest of its own."""
 
@@ -440,21 +422,19 @@ def index_execution(
         if found is None:
             raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
         execution, source = found
-        known = queries.sealed_paths(session, execution_id)
     if execution.state != "completed":
         raise Conflict(
             f"execution {execution_id} is {execution.state}; only a completed one is indexed as a whole, what is "
             "sealed of any is read by: holdfast index"
         )
     folder = Path(execution.output_dir)
-    if not folder.is_dir() and not known:
+    if not folder.is_dir() and not _sealed(importer.raw_db, execution_id):
         raise NotFound(f"the folder of execution {execution_id} is gone: {folder}")
     done = IndexedExecution(execution_id=execution_id, source=source.code)
     with database.write() as session:
         indexing.begin(session, execution_id, now=clock.now())
     _take_in(importer, folder, execution_id, done)
-    with importer.raw_db.read() as tx:
-        ids = runs.sealed_files_of(tx, execution_id)
+    ids = _sealed(importer.raw_db, execution_id)
     if not ids:
         indexing.close_account(database, clock, execution_id, errors=done.errors)
         raise NothingToIndex(f"execution {execution_id} has no WARC file, and there is none in {folder}")
@@ -471,6 +451,11 @@ def index_execution(
     if not done.busy:
         indexing.close_account(database, clock, execution_id, errors=refused)
     return done
+
+
+def _sealed(raw_db: RawDatabase, execution_id: int) -> list[int]:
+    with raw_db.read() as tx:
+        return [row.id for row in files.files_of(tx, execution_id=execution_id) if row.state == "sealed"]
 
 
 def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedExecution) -> None:

@@ -6,11 +6,10 @@ What is in place is whole and synced. A file that is no archive is refused befor
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -18,9 +17,9 @@ from uuid import uuid4
 
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.warc.arc import is_arc, read_arc
-from holdfast.warc.member import MAGIC, crc32
+from holdfast.warc.member import MAGIC
 from holdfast.warc.member import ZSTD_MAGIC as ZSTD_MAGIC
-from holdfast.warc.outfile import SealedFile, disk_error, sync_directory
+from holdfast.warc.outfile import Digests, SealedFile, digests_of, disk_error, sync_directory
 from holdfast.warc.reader import DamagedWarc, read_records
 from holdfast.warc.rewrite import convert_arc, rewrite_warc
 
@@ -87,28 +86,20 @@ class Looked:
     damaged: int = 0
 
 
-class Digests(NamedTuple):
-    """Of a file's bytes."""
-
-    size: int
-    sha256: str
-    crc32: int
-
-
 def digest_of(path: Path, pulse: Pulse) -> Digests:
     """Return size and digests of a file; Unavailable if it cannot be read."""
     return digest_all(_chunks(path), pulse)
 
 
 def digest_all(chunks: Iterable[bytes], pulse: Pulse) -> Digests:
-    """Return size and digests of a stream."""
-    sha256, crc, size = hashlib.sha256(), 0, 0
-    for piece in chunks:
-        sha256.update(piece)
-        crc = crc32(piece, crc)
-        size += len(piece)
-        pulse(len(piece))
-    return Digests(size, sha256.hexdigest(), crc)
+    """Return size and digests of a stream, with a pulse for each piece."""
+
+    def counted() -> Iterator[bytes]:
+        for piece in chunks:
+            yield piece
+            pulse(len(piece))
+
+    return digests_of(counted())
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -159,13 +150,10 @@ def _why_not(path: Path, looked: Looked) -> str:
     return f"{path.name} is no WARC, ARC or WACZ file: it begins with {start!r}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(NamedTuple):
     """A file in its place."""
 
-    path: Path
-    digests: Digests
-    records: int
+    file: SealedFile
     how: str
     """copied, linked, unpacked, rewritten, converted, in place."""
 
@@ -180,7 +168,7 @@ def place(path: Path, looked: Looked, digests: Digests, target: PlacementTarget,
         except BaseException:
             fresh.unlink(missing_ok=True)
             raise
-        return Placed(path=_settle(fresh, name), digests=digests, records=looked.records, how=how)
+        return Placed(sealed_as(_settle(fresh, name), digests, looked), how)
     name = f"{_SUFFIX.sub('', name)}.warc.gz"
 
     def passed_over(_damage: DamagedWarc) -> None:
@@ -190,13 +178,15 @@ def place(path: Path, looked: Looked, digests: Digests, target: PlacementTarget,
         sealed = convert_arc(
             path, folder, fresh.name, seed=digests.sha256, on_damage=passed_over, pulse=lambda: pulse(0)
         )
-        return _sealed(sealed, name, "converted")
-    return _sealed(rewrite_warc(path, folder, fresh.name, passed_over, lambda: pulse(0)), name, "rewritten")
+        how = "converted"
+    else:
+        sealed, how = rewrite_warc(path, folder, fresh.name, passed_over, lambda: pulse(0)), "rewritten"
+    return Placed(replace(sealed, path=_settle(sealed.path, name)), how)
 
 
-def _sealed(sealed: SealedFile, name: str, how: str) -> Placed:
-    digests = Digests(sealed.size, sealed.sha256, sealed.crc32)
-    return Placed(path=_settle(sealed.path, name), digests=digests, records=sealed.record_count, how=how)
+def sealed_as(path: Path, digests: Digests, looked: Looked) -> SealedFile:
+    """Return a file that is kept as it is, under this path, as a sealed one."""
+    return SealedFile(path=path, record_count=looked.records, **digests._asdict())
 
 
 def new_name(folder: Path, name: str = "") -> Path:

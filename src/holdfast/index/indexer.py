@@ -27,7 +27,7 @@ from holdfast.index.documents import Extractor, NewDocument
 from holdfast.index.leases import FileLease, FileToIndex, ReadProgress, claim, note_spans
 from holdfast.index.reading import FileReading, RepeatedIds
 from holdfast.index.reading import Interrupted as Interrupted
-from holdfast.index.writing import Batch, FilePlace, SeenKeys, resolve_late, resolve_some, somewhere, write_batch
+from holdfast.index.writing import Batch, SeenKeys, resolve_late, resolve_some, somewhere, write_batch
 from holdfast.parse.child import ParseChild
 from holdfast.warc.queries import Span
 from holdfast.warc.record import ORDINALS
@@ -208,12 +208,12 @@ class _Run:
         progress = ReadProgress(
             "finalize" if is_last else "read_warc", done.records, done.pages, position, self._file.size, done.warnings
         )
-        place = _place(self._file, reading.software)
+        file = _with_fidelity(self._file, reading.software)
 
         def write() -> int:
             with self._raw_db.write() as tx:
                 self._lease.note(tx, progress)
-                changed = write_batch(tx, place, batch, now=to_micros(self._clock.now()))
+                changed = write_batch(tx, file, batch, now=to_micros(self._clock.now()))
                 reach("index_batch")
             return changed
 
@@ -249,7 +249,8 @@ def _patiently(call: Callable[[], _Answer]) -> _Answer:
         raise DatabaseAway(str(exc)) from exc
 
 
-def _place(file: FileToIndex, software: str) -> FilePlace:
+def _with_fidelity(file: FileToIndex, software: str) -> FileToIndex:
+    """Return a file with what captured it and how faithfully, by its execution and by what its warcinfo says."""
     backend = file.backend or ("import" if file.job_kind == "import" else "native")
     told = software.lower()
     if backend == "zimit" and told.startswith("holdfast"):
@@ -258,13 +259,7 @@ def _place(file: FileToIndex, software: str) -> FilePlace:
         fidelity = "high"
     else:
         fidelity = "fallback" if backend in ("http_warc", "playwright_warc") else "unknown"
-    return FilePlace(
-        warc_file_id=file.id,
-        execution_id=file.execution_id,
-        source_id=file.source_id,
-        backend=backend[:16],
-        fidelity=fidelity,
-    )
+    return file._replace(backend=backend[:16], fidelity=fidelity)
 
 
 def index_pending(indexer: Indexer, raw_db: RawDatabase, clock: Clock, *, source: str | None = None) -> list[Indexed]:

@@ -125,7 +125,9 @@ class FileToIndex(NamedTuple):
     execution_id: int
     source_id: int
     job_kind: str
-    backend: str | None
+    backend: str
+    """What captured it; empty if its execution does not say."""
+    fidelity: str = "unknown"
 
 
 _FILE = (
@@ -142,7 +144,7 @@ def file_to_index(tx: Transaction, warc_file_id: int) -> FileToIndex | None:
 
 def _file(row: tuple[Any, ...]) -> FileToIndex:
     config = json.loads(row[6]) if isinstance(row[6], str) else row[6] or {}
-    return FileToIndex(row[0], row[1], row[2], row[3], row[4], row[5], config.get("backend"))
+    return FileToIndex(row[0], row[1], row[2], row[3], row[4], row[5], config.get("backend") or "")
 
 
 def pending_files(tx: Transaction, *, after: int, now: int, source: str | None = None) -> list[int]:
@@ -165,14 +167,6 @@ def is_waiting(tx: Transaction, warc_file_id: int) -> bool:
     return bool(
         tx.execute("SELECT 1 FROM warc_files WHERE id = ? AND index_state IN ('pending','running')", (warc_file_id,))
     )
-
-
-def sealed_files_of(tx: Transaction, execution_id: int) -> list[int]:
-    """Return the sealed files of an execution by id."""
-    rows = tx.execute(
-        "SELECT id FROM warc_files WHERE execution_id = ? AND state = 'sealed' ORDER BY id", (execution_id,)
-    )
-    return [int(row[0]) for row in rows]
 
 
 def span_of(tx: Transaction, warc_file_id: int) -> tuple[int, int] | None:

@@ -191,14 +191,3 @@ def execution_with_source(session: Session, execution_id: int) -> tuple[Executio
         .where(Execution.id == execution_id)
     ).one_or_none()
     return None if row is None else (row[0], row[1])
-
-
-def sealed_paths(session: Session, execution_id: int) -> list[str]:
-    """Return where the sealed files of an execution lie."""
-    return list(
-        session.scalars(
-            select(WarcFile.path)
-            .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
-            .order_by(WarcFile.id)
-        )
-    )

@@ -17,7 +17,7 @@ from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, identify
 from holdfast.index.documents import NewDocument
-from holdfast.index.leases import FileLease, take_turn
+from holdfast.index.leases import FileLease, FileToIndex, take_turn
 from holdfast.index.writing_queries import OriginalCandidate, Revisit, Unresolved
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.urls import hash64
@@ -89,17 +89,6 @@ _GROUP, _URL_HASH, _CAPTURED_AT, _STATUS, _BODY_HASH = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilePlace:
-    """What all snapshots of one file share."""
-
-    warc_file_id: int
-    execution_id: int
-    source_id: int
-    backend: str
-    fidelity: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Captures of one file, in order, and the range of ids that they speak for: what else is stored there goes."""
 
@@ -109,13 +98,13 @@ class Batch:
     last_id: int
 
 
-def write_batch(tx: Transaction, place: FilePlace, batch: Batch, *, now: int) -> int:
+def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -> int:
     """Write a batch; return how many snapshots were new or changed. May be repeated without harm."""
     outbox = _put_documents(tx, batch, now=now)
     _find_originals(tx, batch.captures)
-    _put_groups(tx, place, batch.captures, now=now)
+    _put_groups(tx, file.source_id, batch.captures, now=now)
     before = writing_queries.rows_between(tx, batch.first_id, batch.last_id)
-    after = {capture.id: _row(capture, place) for capture in batch.captures}
+    after = {capture.id: _row(capture, file) for capture in batch.captures}
     changed = [row for snapshot_id, row in after.items() if before.get(snapshot_id) != row]
     gone = [snapshot_id for snapshot_id in before if snapshot_id not in after]
     writing_queries.put_snapshots(tx, changed)
@@ -184,13 +173,13 @@ def _find_originals(tx: Transaction, captures: Sequence[IndexedCapture]) -> None
             capture.noindex = capture.noindex or original.noindex
 
 
-def _put_groups(tx: Transaction, place: FilePlace, captures: Sequence[IndexedCapture], *, now: int) -> None:
+def _put_groups(tx: Transaction, source_id: int, captures: Sequence[IndexedCapture], *, now: int) -> None:
     pages = [capture for capture in captures if capture.is_page]
     groups = {capture.identity.group_hash: capture.identity.group for capture in pages}
-    ids = writing_queries.group_ids(tx, place.source_id, groups)
+    ids = writing_queries.group_ids(tx, source_id, groups)
     missing = {url_hash: url for url_hash, url in groups.items() if url_hash not in ids}
     if missing:
-        ids |= writing_queries.put_groups(tx, place.source_id, missing, moment=now)
+        ids |= writing_queries.put_groups(tx, source_id, missing, moment=now)
     for capture in pages:
         capture.group_id = ids[capture.identity.group_hash]
 
@@ -223,13 +212,13 @@ def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) 
     return dict(shifts)
 
 
-def _row(capture: IndexedCapture, place: FilePlace) -> Row:
+def _row(capture: IndexedCapture, file: FileToIndex) -> Row:
     identity = capture.identity
     return (
         capture.id,
-        place.warc_file_id,
-        place.execution_id,
-        place.source_id,
+        file.id,
+        file.execution_id,
+        file.source_id,
         capture.offset,
         capture.length,
         capture.record_id,
@@ -253,8 +242,8 @@ def _row(capture: IndexedCapture, place: FilePlace) -> Row:
         capture.redirect_to,
         capture.truncated,
         ",".join(dict.fromkeys(capture.problems)) or None,
-        place.backend,
-        place.fidelity,
+        file.backend,
+        file.fidelity,
         identity.page_key,
     )
 

@@ -53,7 +53,7 @@ def is_arc(path: Path) -> bool:
     """Return whether a file begins as an ARC file does: with its description, or with the header line of a record."""
     with open_source(path) as source:
         try:
-            first = GzipMember(source, 0).pieces() if source.at(0, 3) == MAGIC else _pieces(source, 0)
+            first = GzipMember(source, 0).pieces() if source.at(0, 3) == MAGIC else source.pieces(0)
             start = next(first, b"")
         except BadBytes:
             return False
@@ -83,7 +83,7 @@ def read_arc(
     with open_source(path) as source:
         reader = _ArcReader(seed, on_damage)
         if source.at(0, 3) != MAGIC:
-            yield from reader.records(RecordStream(pulsed(_pieces(source, 0), pulse)), None)
+            yield from reader.records(RecordStream(pulsed(source.pieces(0), pulse)), None)
             return
         resync, at = Resync(source), 0
         while at < source.size:
@@ -254,9 +254,3 @@ def _date(text: str) -> str | None:
     except BadHead:
         return None
     return spelt
-
-
-def _pieces(source: ByteSource, offset: int) -> Iterator[bytes]:
-    while piece := source.at(offset, 65536):
-        offset += len(piece)
-        yield piece

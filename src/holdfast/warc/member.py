@@ -23,6 +23,7 @@ from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.warc.codings import ZSTD_MAX_WINDOW
 
 _WINDOW_BYTES = 256 * 1024
+_READ_BYTES = 64 * 1024
 
 
 class ByteSource:
@@ -42,6 +43,12 @@ class ByteSource:
                 return self._read(offset, count)
             self._window, self._start, begin = self._read(offset, _WINDOW_BYTES), offset, 0
         return self._window[begin : begin + count]
+
+    def pieces(self, offset: int) -> Iterator[bytes]:
+        """Yield everything from here to the end of the file."""
+        while piece := self.at(offset, _READ_BYTES):
+            offset += len(piece)
+            yield piece
 
     def find(self, needle: bytes, start: int) -> int | None:
         """Return where `needle` next stands at or after `start`, or None."""

@@ -11,7 +11,9 @@ import fcntl
 import hashlib
 import io
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.errors import READ_ONLY, Conflict, NoSpace, Unavailable
 from holdfast.failpoints import reach
@@ -25,14 +27,33 @@ _PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedFile:
-    """A whole file that will not change any more."""
+    """A whole file that will not change any more: its line in the manifest and its row are made from this."""
 
     path: Path
+    """Where it lies; as its row names it (below the data directory: relative to it) where rows are read or written."""
     size: int
     sha256: str
     """Hex."""
     crc32: int
     record_count: int
+
+
+class Digests(NamedTuple):
+    """Size and digests of some bytes; the field names are those of SealedFile."""
+
+    size: int
+    sha256: str
+    crc32: int
+
+
+def digests_of(pieces: Iterable[bytes]) -> Digests:
+    """Return size and digests of a stream."""
+    sha256, crc, size = hashlib.sha256(), 0, 0
+    for piece in pieces:
+        sha256.update(piece)
+        crc = crc32(piece, crc)
+        size += len(piece)
+    return Digests(size, sha256.hexdigest(), crc)
 
 
 class OutFile:

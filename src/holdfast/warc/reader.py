@@ -250,7 +250,7 @@ def open_record_at(path: Path, offset: int) -> Iterator[Record]:
             elif is_zstd(source, offset):
                 feed, length = RecordStream(ZstdFrame(source, offset, load_dictionary(source)).pieces()), 0
             else:
-                feed, length = RecordStream(_pieces(source, offset)), 0
+                feed, length = RecordStream(source.pieces(offset)), 0
             head = parse_head(feed.head(MAX_HEAD_BYTES))
             yield Record(head, feed, offset=offset, length=length, ordinal=-1)
         except BadHead as exc:
@@ -349,7 +349,7 @@ class _Walk:
         """Walk records that are not compressed."""
         at = 0
         while at < self._source.size:
-            feed = RecordStream(pulsed(_pieces(self._source, at), self._pulse))
+            feed = RecordStream(pulsed(self._source.pieces(at), self._pulse))
             try:
                 head = parse_head(feed.head(MAX_HEAD_BYTES))
                 end = at + feed.position + head.content_length
@@ -423,10 +423,4 @@ class _Walk:
 def _told(pieces: Iterator[bytes], listener: Callable[[bytes], None]) -> Iterator[bytes]:
     for piece in pieces:
         listener(piece)
-        yield piece
-
-
-def _pieces(source: ByteSource, offset: int) -> Iterator[bytes]:
-    while piece := source.at(offset, _PIECE_BYTES):
-        offset += len(piece)
         yield piece

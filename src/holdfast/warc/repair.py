@@ -39,7 +39,7 @@ from holdfast.warc.member import (
     true_header,
     whole_own_length,
 )
-from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile, disk_error, sync_directory
+from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile, digests_of, disk_error, sync_directory
 from holdfast.warc.reader import RecordStream
 from holdfast.warc.record import (
     LOST_TYPE,
@@ -492,12 +492,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _sealed(source: ByteSource, path: Path, record_count: int) -> SealedFile:
-    sha256, crc = hashlib.sha256(), 0
-    for at in range(0, source.size, _PIECE_BYTES):
-        piece = source.at(at, _PIECE_BYTES)
-        sha256.update(piece)
-        crc = crc32(piece, crc)
-    return SealedFile(path=path, size=source.size, sha256=sha256.hexdigest(), crc32=crc, record_count=record_count)
+    return SealedFile(path=path, record_count=record_count, **digests_of(source.pieces(0))._asdict())
 
 
 def _report(path: Path, found: Scan, *, bad: Path | None = None, moved: bool = False) -> RepairReport:

@@ -5,7 +5,6 @@ Streaming, with flat memory. It trusts nothing that it reads, and raises only if
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.warc.manifest import ManifestEntry
 from holdfast.warc.member import (
     MAGIC,
     OWN_PREFIX,
@@ -29,6 +27,7 @@ from holdfast.warc.member import (
     own_length,
     skip_frames,
 )
+from holdfast.warc.outfile import SealedFile, digests_of
 from holdfast.warc.payload import parse_head as parse_http_head
 from holdfast.warc.payload import payload_chunks
 from holdfast.warc.reader import RecordStream
@@ -226,9 +225,6 @@ def _watch(pieces: Iterator[bytes], hasher: Hasher | None) -> Iterator[bytes]:
         yield piece
 
 
-_PIECE_BYTES = 1 << 20
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
     """What was found in one file."""
@@ -256,7 +252,7 @@ def _nobody(_count: int) -> None:
     return None
 
 
-def verify_file(path: Path, expected: ManifestEntry | None = None, advance: Advance = _nobody) -> VerifyReport:
+def verify_file(path: Path, expected: SealedFile | None = None, advance: Advance = _nobody) -> VerifyReport:
     """Return what is wrong with a `.warc.gz`, `.warc` or `.warc.zst` file, and against its manifest entry if given.
 
     A cut exactly between two records leaves a valid file: only the manifest can tell. NotFound or Unavailable if the
@@ -341,7 +337,7 @@ class _Verifier:
         resync = Resync(source)
         at = 0
         while at < source.size:
-            feed = RecordStream(_pieces(source, at))
+            feed = RecordStream(source.pieces(at))
             try:
                 whole = inspection.record(at, feed)
             except BadBytes as bad:
@@ -376,20 +372,11 @@ class _Verifier:
             self._ledger.problem(offset, "record_end", f"{left} bytes follow the record inside its member")
 
 
-def _compare(source: ByteSource, expected: ManifestEntry, ledger: FileFindings) -> None:
+def _compare(source: ByteSource, expected: SealedFile, ledger: FileFindings) -> None:
     if source.size != expected.size:
         ledger.problem(0, "file_size", f"the file has {source.size} bytes, the manifest says {expected.size}")
         return
-    hasher = hashlib.sha256()
-    for at in range(0, source.size, _PIECE_BYTES):
-        hasher.update(source.at(at, _PIECE_BYTES))
-    if hasher.hexdigest() != expected.sha256:
+    if digests_of(source.pieces(0)).sha256 != expected.sha256:
         ledger.problem(0, "file_digest", "the file does not have the SHA-256 that the manifest says")
     if ledger.records != expected.record_count and ledger.problem_count == 0:
         ledger.problem(0, "record_count", f"{ledger.records} records, the manifest says {expected.record_count}")
-
-
-def _pieces(source: ByteSource, offset: int) -> Iterator[bytes]:
-    while piece := source.at(offset, 1 << 16):
-        offset += len(piece)
-        yield piece

@@ -103,10 +103,11 @@ def test_a_file_is_placed_with_the_digests_it_had(tmp_path: Path, keeping: Keepi
 
     assert placed.how == how
     assert path.exists() is (keeping is not Keeping.MOVE)
-    assert (path.exists() and placed.path.samefile(path)) is (keeping is Keeping.LINK)
-    assert digest_of(placed.path, lambda count: None) == digests == placed.digests
+    assert (path.exists() and placed.file.path.samefile(path)) is (keeping is Keeping.LINK)
+    assert digest_of(placed.file.path, lambda count: None) == digests
+    assert (placed.file.size, placed.file.sha256, placed.file.crc32) == digests
     path.unlink(missing_ok=True)
-    assert placed.path.is_file()
+    assert placed.file.path.is_file()
 
 
 @pytest.mark.parametrize(
@@ -176,9 +177,9 @@ def test_of_a_link_the_file_is_kept(tmp_path: Path, keeping: Keeping) -> None:
     target = PlacementTarget(folder, link.name, keeping)
     placed = place(link, look_at(link, lambda count: None), digests, target, lambda count: None)
 
-    assert not placed.path.is_symlink()
+    assert not placed.file.path.is_symlink()
     (store / "SHA256E-s1--abc").unlink(missing_ok=True)
-    assert digest_of(placed.path, lambda count: None) == digests
+    assert digest_of(placed.file.path, lambda count: None) == digests
     assert [path.name for path in folder.iterdir()] == ["a.warc.gz"]
 
 
