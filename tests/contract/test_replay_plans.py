@@ -21,6 +21,7 @@ from holdfast.replay.cdx import queries as cdx
 from holdfast.replay.cdx.queries import KeyRange, Spot
 from holdfast.replay.finding import candidates
 from holdfast.replay.origins import place_of
+from holdfast.withdrawals.visibility import visible_snapshot
 
 NOW = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
 HERE = place_of("http", "localhost:8060", replay_origin=None)
@@ -66,7 +67,7 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "time map": lambda s: browse.time_map(s, "http://example.org/p7", "link", "1709294400000000.5", size=5),
     "calendar": lambda s: browse.listing(s, AddressListing("2024", "http://example.org/p7", False), HERE),
     "addresses": lambda s: finding.addresses(s, "org,example)/p", "org,example)/q", limit=20),
-    "one": lambda s: finding.shown(s, 9),
+    "one": lambda s: visible_snapshot(s, 9),
     "cdx one": lambda s: cdx.batch(s, ONE, behind=None, reverse=False, period=EVER, limit=20),
     "cdx one behind": lambda s: cdx.batch(
         s, ONE, behind=Spot("org,example)/p7", NOW + timedelta(hours=4), 3), reverse=False, period=EVER, limit=20

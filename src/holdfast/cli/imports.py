@@ -20,7 +20,6 @@ from holdfast.db.engine import Database
 from holdfast.imports.importer import ImportedFile, Importer
 from holdfast.imports.packages import FoundFiles, discover, spelled
 from holdfast.imports.placing import Keeping
-from holdfast.imports.signatures import Signature
 from holdfast.index.indexer import Interrupted, open_indexer
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing import close_if_read
@@ -180,7 +179,7 @@ def _file(one: ImportedFile) -> dict[str, Any]:
         "records": one.records,
         "notes": one.notes,
         "fixity": one.fixity,
-        "signature": _signature(one.signature),
+        "signature": _signature(one),
         "damage": [damage._asdict() for damage in one.damage],
         "damaged": one.damaged,
         "indexed": as_object(one.indexed) if one.indexed is not None else None,
@@ -188,7 +187,8 @@ def _file(one: ImportedFile) -> dict[str, Any]:
     }
 
 
-def _signature(one: Signature | None) -> dict[str, str | None] | None:
+def _signature(file: ImportedFile) -> dict[str, str | None] | None:
+    one = file.signature
     if one is None:
         return None
     at = f"{one.at:%Y-%m-%dT%H:%M:%SZ}" if one.at is not None else None

@@ -27,11 +27,12 @@ from holdfast.db.models import WarcFile
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index import queries
 from holdfast.sources.registry import find
+from holdfast.warc.conversion import packed_record, record_pieces
 from holdfast.warc.manifest import MANIFEST, ManifestDamaged, read_manifest
 from holdfast.warc.outfile import SealedFile, disk_error
-from holdfast.warc.rewrite import packed_record, record_pieces
 from holdfast.warc.verify import RecordProblem, verify_file
 from holdfast.wiring.archive import open_archive
+from holdfast.withdrawals.visibility import visible_snapshot
 
 app_command = typer.Typer(
     add_completion=False,
@@ -145,7 +146,7 @@ def take_out(
 def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
     """Return file and offset of what somebody named; a hidden snapshot is not found."""
     if what.isascii() and what.isdecimal():
-        snapshot = queries.snapshot(session, int(what[:19]))
+        snapshot = visible_snapshot(session, int(what[:19]))
         return queries.path_of(session, home, snapshot.warc_file_id), snapshot.warc_offset
     name, colon, offset = what.rpartition(":")
     if not colon or not offset.isascii() or not offset.isdecimal():

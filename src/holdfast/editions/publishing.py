@@ -25,8 +25,7 @@ from holdfast.editions.edition_files import edition_folder, open_copy, placed_fo
 from holdfast.editions.errors import ArtefactNotFound
 from holdfast.editions.freezing import entries
 from holdfast.urls import page_key
-from holdfast.withdrawals.queries import withdrawals_word
-from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawn_among
+from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawals_fingerprint, withdrawn_among
 
 WITHDRAWN: Final = "(withdrawn)"
 _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
@@ -171,7 +170,7 @@ def _long(
 ) -> Iterator[bytes]:
     """Return the chunks of a file; as it lies if nothing at all is withdrawn, else of a copy that was cleared."""
     with database.read() as session:
-        word = withdrawals_word(session) if is_any_withdrawn(session) else None
+        word = withdrawals_fingerprint(session) if is_any_withdrawn(session) else None
     try:
         if word is None:
             file: BinaryIO = path.open("rb")

@@ -1,7 +1,7 @@
 """The archive from its files alone: what manifests list and no row knows is registered under the id that it had.
 
 Ids of snapshots are made from those of files and the places of records, so that every one is again what it was. It
-changes nothing that is there: a row that says something else than a manifest is told, and stays.
+changes nothing that is there: a row that says something else than a manifest is reported, and stays.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def plan_rebuild(raw_db: RawDatabase, home: Path) -> Rebuild:
                 found.problems.append(f"{path} was file {file_id}, which is {by_id[file_id]} now")
             elif path in by_path:
                 found.problems.append(f"{path} was file {file_id} and is file {by_path[path]} now")
+            # Two folders can list one id after a copy of a part of the archive; the first that is met keeps it.
             elif file_id in found.lost:
                 found.problems.append(f"{path} has the id {file_id} of another file that a manifest lists")
             else:
@@ -81,6 +82,7 @@ def restore_files(
         with raw_db.write() as tx:
             files.restore_file(tx, file_id, sealed, execution_id=folders[folder], now=to_micros(clock.now()))
             if raw_db.dialect == "postgresql":
+                # In the same transaction: a crawl that begins now must not get an id that was just given back.
                 files.continue_ids(tx)
     return len(lost)
 
@@ -93,6 +95,7 @@ def _execution(database: Database, clock: Clock, home: Path, file_id: int, seale
     owner = home.joinpath("warcs", *below[:2]) if len(below) > 2 else folder
     info = _own_info(path, file_id)
     code = below[0] if len(below) > 1 else info.get("isPartOf", "").rpartition("-")[0]
+    # The name of a folder is input like any other; what is no code of ours gets a source of its own.
     facts = _facts(code if is_code(code) else _WITHOUT_SOURCE, info)
     if (owner / STATE_NAME).is_file():
         facts = replace(facts, backend="zimit")
@@ -103,8 +106,9 @@ def _own_info(path: Path, file_id: int) -> dict[str, str]:
     """Return the warcinfo fields of a file that our crawler wrote in this archive; none if it is another writer's."""
     try:
         head, block = read_record_at(path, 0, limit=_INFO_BYTES)
-    except HoldfastError:  # what is wrong with it is told when it is read
+    except HoldfastError:  # what is wrong with it is reported when the file is indexed
         return {}
+    # A copy of another archive's file carries that archive's warcinfo: name and id have to be those of this file.
     if head.type != "warcinfo" or head.get("WARC-Filename") != path.name:
         return {}
     lines = block.decode("utf-8", "replace").splitlines()
@@ -144,6 +148,7 @@ def _listed(home: Path, problems: list[str]) -> Iterator[tuple[int, SealedFile]]
                 continue
             for file_id, sealed in listed.items():
                 path = sealed.path
+                # A file that is gone or of another size would get the ids of records that it no longer holds.
                 if not path.is_file() or path.stat().st_size != sealed.size:
                     problems.append(f"{path} is not there as its manifest says; see: holdfast verify {folder}")
                     continue

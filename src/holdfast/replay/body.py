@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
-from holdfast.index.records import StoredRecord
+from holdfast.index.queries import StoredRecord
 from holdfast.parse.charset import BodyForm, looks_like_html, sniff
 from holdfast.replay.address import Modifier
 from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet, unrewritten_page

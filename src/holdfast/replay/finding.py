@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
 from holdfast.index.capture import identify
-from holdfast.index.queries import CaptureRange, SnapshotNotFound
+from holdfast.index.queries import CaptureRange
 from holdfast.replay.address import earliest, is_storable, latest
 from holdfast.withdrawals.visibility import visible
 
@@ -111,20 +111,6 @@ def around(
     given = {"value": which.value, "moment": moment}
     earlier, later = session.execute(before, given).all(), session.execute(after, given)
     return [*map(CaptureSighting._make, reversed(earlier)), *map(CaptureSighting._make, later)]
-
-
-@cache
-def _one_shown() -> _Statement:
-    return select(Snapshot).where(Snapshot.id == bindparam("number", type_=Snapshot.id.type), *visible())
-
-
-def shown(session: Session, snapshot_id: int) -> Snapshot:
-    """Return one snapshot; SnapshotNotFound if there is none or it is withdrawn."""
-    if 0 <= snapshot_id < 1 << 63:
-        found: Snapshot | None = session.scalars(_one_shown(), {"number": snapshot_id}).one_or_none()
-        if found is not None:
-            return found
-    raise SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
 
 
 class CaptureNeighbours(NamedTuple):

@@ -15,15 +15,14 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
-from holdfast.index.queries import document_of
-from holdfast.index.records import StoredRecord, open_stored
+from holdfast.index.queries import StoredRecord, document_of, open_stored
 from holdfast.replay.address import Modifier, WantedAddress, day_in_words, replay_path, timestamp
 from holdfast.replay.answer import Headers, ReplayAnswer, ReplayRequest, own_page, ranged, redirect
 from holdfast.replay.banner import ShownCapture, raw_bar, replay_bar, shim_for
 from holdfast.replay.body import HeldBody, ReplayBody, Rules, body_of, stated_length
 from holdfast.replay.browse import page
 from holdfast.replay.documents import Additions, framed
-from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours, shown
+from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours
 from holdfast.replay.headers import (
     GUARDS,
     NOTE,
@@ -39,6 +38,7 @@ from holdfast.replay.markup import Bar
 from holdfast.replay.memento import memento_headers
 from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
 from holdfast.warc.reader import DamagedWarc
+from holdfast.withdrawals.visibility import visible_snapshot
 
 REWRITER_VERSION = 3
 """Raised with any change of what is sent for the same capture: browsers then ask again."""
@@ -122,7 +122,7 @@ class Replay:
         """Return the first of these captures that can be read; `allow_lost` takes a revisit without its original."""
         lost: CaptureLost | None = None
         for snapshot_id in ids:
-            snapshot = shown(session, snapshot_id)
+            snapshot = visible_snapshot(session, snapshot_id)
             try:
                 stored = stack.enter_context(open_stored(session, self.home, snapshot))
                 if is_lost(snapshot.record_type, snapshot.original_id, snapshot.status) and not allow_lost:

@@ -29,6 +29,7 @@ JOURNAL = "manifest.journal"
 _LOCK = ".manifest.lock"
 _TYPE = "holdfast-warc-manifest"
 _VERSION = 1
+# Below so many lines the journal is never united with the list: each union writes the whole list anew.
 _FEW_LINES = 64
 _TRIES = 100
 
@@ -104,7 +105,7 @@ def remove_from_manifest(directory: Path, file_id: int) -> None:
 def read_manifest(directory: Path) -> dict[int, SealedFile]:
     """Return the sealed files that a directory's manifest lists, in the order of their ids; none if there is none.
 
-    ManifestDamaged if there is one that makes no sense, or one that somebody else put there.
+    ManifestDamaged if there is one that makes no sense, or one of another program.
     """
     with _guard:
         return dict(sorted(_current(directory).files.items()))
@@ -118,6 +119,7 @@ def _changing(directory: Path) -> Iterator[_Listed]:
             with _locked(directory):
                 yield _current(directory)
         except OSError as exc:
+            # What is held may say more than the disk does now: the next look reads all of it anew.
             _known.pop(directory, None)
             raise disk_error(exc, f"cannot write {directory / MANIFEST}: {exc.strerror}") from exc
         except BaseException:
@@ -127,6 +129,7 @@ def _changing(directory: Path) -> Iterator[_Listed]:
 
 def _current(directory: Path) -> _Listed:
     """Return what the manifest says now: what is known of it with the lines that came since, or all of it anew."""
+    # Readers take no lock: another process may unite list and journal between the two reads.
     for _ in range(_TRIES):
         base = _identity(directory / MANIFEST)
         listed = _known.get(directory)
@@ -174,10 +177,11 @@ def _base(path: Path) -> list[tuple[int, SealedFile]]:
 
 
 def _journal(path: Path, start: int) -> bytes:
-    """Return the whole lines behind `start`: the last one may be half written, and then was never promised."""
+    """Return the whole lines behind `start`."""
     try:
         with path.open("rb") as file:
             file.seek(start)
+            # A line without its end was being written when its process died, and was never promised.
             return b"".join(file.read().rpartition(b"\n")[:2])
     except FileNotFoundError:
         raise
@@ -219,7 +223,7 @@ def _write_line(directory: Path, listed: _Listed, change: dict[str, Any]) -> Non
     is_new = not path.exists()
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        # Half a line of a process that died is written over: no process was told that it is there.
+        # Half a line of a process that died is written over: its caller never learnt that it was listed.
         os.ftruncate(fd, listed.journal_bytes)
         os.lseek(fd, listed.journal_bytes, os.SEEK_SET)
         written = 0
@@ -263,6 +267,7 @@ def _listed_file(directory: Path, item: Any) -> tuple[int, SealedFile]:
 
 def _write(directory: Path, files: list[dict[str, Any]]) -> None:
     content = {"type": _TYPE, "version": _VERSION, "files": files}
+    # Whole or not at all: written beside, synced, and then given the name.
     fresh = directory / f".{MANIFEST}.new"
     with fresh.open("w") as file:
         json.dump(content, file, indent=1)

@@ -45,6 +45,7 @@ def seal_file(tx: Transaction, file_id: int, sealed: SealedFile, *, now: int, re
     """Say that a file is whole and will never change."""
     tx.execute(
         "UPDATE warc_files SET state = 'sealed', size = ?, sha256 = ?, crc32 = ?, record_count = ?, repaired = ?,"
+        # Only an open one: a recovery and a process that was thought dead may both come here.
         " sealed_at = ? WHERE id = ? AND state = 'open'",
         (*_sealed_columns(sealed), repaired, now, file_id),
     )
@@ -67,6 +68,7 @@ def open_files(tx: Transaction, *, owner_id: int) -> list[FileRow]:
 
 def stray_files(tx: Transaction) -> list[FileRow]:
     """Return the files that were begun and not sealed by owners whose rows are closed; there should be none."""
+    # An owner is closed only when its files are sealed; a crash between the two leaves such a file.
     where = "JOIN owners o ON o.id = f.owner_id WHERE f.state = 'open' AND o.ended_at IS NOT NULL ORDER BY f.id"
     return _rows(tx.execute(f"{_FILE} {where}"))
 
@@ -133,6 +135,7 @@ def stored_files(tx: Transaction, ids: Sequence[int], paths: Sequence[str]) -> l
 def read_all_again(tx: Transaction, *, source: str | None) -> int:
     """Let the index read every sealed file anew, of one source or of all; return how many there are."""
     rows = tx.execute(
+        # A file that is being read stays as it is: its reader would write `indexed` over the mark anyway.
         "UPDATE warc_files SET index_state = 'pending' WHERE state = 'sealed' AND index_state <> 'running'"
         " AND (CAST(? AS VARCHAR) IS NULL OR execution_id IN (SELECT e.id FROM executions e"
         " JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id WHERE s.code = ?)) RETURNING id",
@@ -144,6 +147,8 @@ def read_all_again(tx: Transaction, *, source: str | None) -> int:
 def known_file(tx: Transaction, *, path: str, sha256: str) -> int | None:
     """Return the sealed file that lies at this path or holds these bytes, imported or our own."""
     rows = tx.execute(
+        # By the digest of the original and by that of the copy: one that was rewritten has other bytes than its
+        # original.
         "SELECT id FROM warc_files WHERE state = 'sealed' AND (path = ? OR origin_sha256 = ? OR sha256 = ?)"
         " ORDER BY id LIMIT 1",
         (path, sha256, sha256),
@@ -168,16 +173,14 @@ Span = tuple[int, int]
 
 
 def set_span(tx: Transaction, file_id: int, span: Span | None) -> None:
-    """Say from when to when the captures of an indexed file are; None if nobody knows."""
+    """Say from when to when the captures of an indexed file are; None if that is not known."""
     first, last = span or (None, None)
     tx.execute("UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ?", (first, last, file_id))
 
 
 def fill_span(tx: Transaction, file_id: int, span: Span | None) -> int:
-    """Say so of a file that was indexed before spans were noted; return 0 if somebody reads it again meanwhile.
-
-    A file without captures (None) is marked by an end without a beginning, so that nobody asks for it again.
-    """
+    """Say so of a file that was indexed before spans were noted; return 0 if an indexer reads it again meanwhile."""
+    # A file without captures gets an end without a beginning: with two NULLs it would be looked into at every start.
     rows = tx.execute(
         "UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ? AND index_state = 'indexed' AND last_at IS NULL"
         " RETURNING 1",
@@ -187,7 +190,7 @@ def fill_span(tx: Transaction, file_id: int, span: Span | None) -> int:
 
 
 def files_without_span(tx: Transaction, *, limit: int) -> list[int]:
-    """Return indexed files, by id, of which nobody noted from when their captures are: those of older versions."""
+    """Return indexed files, by id, of which it was not noted from when their captures are: those of older versions."""
     rows = tx.execute(
         "SELECT f.id FROM warc_files f JOIN index_runs r ON r.warc_file_id = f.id"
         " WHERE f.index_state = 'indexed' AND f.last_at IS NULL AND r.records > 0 ORDER BY f.id LIMIT ?",

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.imports.packages import BadPackage, open_package
-from holdfast.imports.signatures import Worth
-from holdfast.imports.verification import check_signed_data
+from holdfast.imports.signatures import Worth, check_signed_data
 from tests.unit.index.files import record
 
 WARC = record() * 3

@@ -33,6 +33,7 @@ from holdfast.coordination.disk import low_volume
 from holdfast.db.raw import last_refusal
 from holdfast.errors import HoldfastError
 from holdfast.feedback import Day, Use
+from holdfast.withdrawals.visibility import visible_snapshots
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
@@ -64,7 +65,7 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     """Show the sources with the newest capture of each one's first page."""
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
-    shown = queries.snapshots_by_id(session, [one for total in listed for one in kept.faces[total.source_id].entry])
+    shown = visible_snapshots(session, [one for total in listed for one in kept.faces[total.source_id].entry])
     rows = []
     for total in listed:
         entry = next((shown[one] for one in kept.faces[total.source_id].entry if one in shown), None)

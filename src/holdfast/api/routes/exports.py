@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Annotated, NamedTuple
@@ -34,6 +33,7 @@ from holdfast.exports.tables import (
     snapshot_rows,
     write_rows,
 )
+from holdfast.gzip_streams import gzipped
 from holdfast.replay.answer import RangeRefused, wanted_span
 from holdfast.wiring.archive import Archive
 
@@ -200,7 +200,7 @@ def _stream(
     if request.method == "HEAD":
         return Response(headers=headers, media_type=media_type)
     pieces = _gathered(lines)
-    return Streamed(_packed(pieces) if compressed else pieces, media_type, headers)
+    return Streamed(gzipped(pieces) if compressed else pieces, media_type, headers)
 
 
 def _gathered(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -215,14 +215,6 @@ def _gathered(lines: Iterable[bytes]) -> Iterator[bytes]:
             yield b"".join(held)
             held, size = [], 0
     yield b"".join(held)
-
-
-def _packed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    for piece in pieces:
-        if packed := packer.compress(piece):
-            yield packed
-    yield packer.flush()
 
 
 def _demand_enabled(archive: Archive) -> None:

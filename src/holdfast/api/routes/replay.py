@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Annotated
@@ -19,6 +18,7 @@ from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import PUBLIC
 from holdfast.errors import Invalid, NotFound
+from holdfast.gzip_streams import gzipped
 from holdfast.index.capture import MAX_DATA_BYTES, request_data
 from holdfast.replay import browse, memento
 from holdfast.replay.address import (
@@ -147,14 +147,15 @@ def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
 
 
 def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    """Yield pieces as one gzip stream, again in pieces of some size: a message each would cost more than the bytes."""
     held = b""
-    for piece in pieces:
-        held += packer.compress(piece)
+    for packed in gzipped(pieces, level=1):
+        held += packed
         if len(held) >= _PIECE_CHARS:
             yield held
             held = b""
-    yield held + packer.flush()
+    if held:
+        yield held
 
 
 def _gathered(texts: Iterable[str], size: int) -> Iterator[bytes]:

@@ -25,10 +25,11 @@ from holdfast.clock import digits14
 from holdfast.crawl.signal_pages import PageInFull, SignalPageRow, SignalQuery, find_pages, page_by_hash
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound, UrlRefused
-from holdfast.index.queries import document_of, holding_of, snapshot
+from holdfast.index.queries import document_of, holding_of
 from holdfast.replay.address import earliest
 from holdfast.replay.finding import NotCaptured, candidates
 from holdfast.urls import hash64, parse, url_hash
+from holdfast.withdrawals.visibility import visible_snapshot, visible_snapshots
 
 router = APIRouter(tags=["snapshots"], dependencies=[PUBLIC])
 SnapshotId = Annotated[int, Path(description="A snapshot's id.", ge=0, lt=1 << 63)]
@@ -37,7 +38,7 @@ SnapshotId = Annotated[int, Path(description="A snapshot's id.", ge=0, lt=1 << 6
 @router.get("/api/snapshot/{id}", responses=answers(404, 422, 503))
 def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> SnapshotDetail:
     """Return one capture (HA-056)."""
-    found = snapshot(session, id)
+    found = visible_snapshot(session, id)
     document = document_of(session, found)
     source = queries.source_codes(session, [found.source_id])[found.source_id]
     return SnapshotDetail(
@@ -67,7 +68,7 @@ def latest(
     require_html: Annotated[bool, Query(alias="requireHtml", description="Only captures that are HTML.")] = False,
 ) -> LatestCapture:
     """Return the newest good capture of the same page."""
-    asked = snapshot(session, id)
+    asked = visible_snapshot(session, id)
     found = queries.latest_of_page(session, asked.url_hash, html=require_html)
     if found is None:
         return LatestCapture(found=False)
@@ -109,7 +110,7 @@ def _resolve(session: Session, url: str, digits: str, job_id: int | None) -> Sna
         ranked = candidates(session, url, digits, within=within)
     except NotCaptured:
         ranked = []
-    rows = queries.snapshots_by_id(session, [sighting.id for sighting in ranked])
+    rows = visible_snapshots(session, [sighting.id for sighting in ranked])
     best = next((rows[sighting.id] for sighting in ranked if sighting.id in rows), None)
     return best or queries.near_in_groups(session, _groups(url), earliest(digits), within)
 

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.errors import Invalid
+from holdfast.index.queries import CdxRow
 from holdfast.replay.address import BadTimestamp, earliest, is_storable, latest, timestamp
 from holdfast.replay.browse import prefix_range
-from holdfast.replay.cdx.queries import CdxRow, KeyRange, Spot, Stand
+from holdfast.replay.cdx.queries import KeyRange, Spot
 from holdfast.urls import InvalidPattern, surt
 from holdfast.urls.scope import Patterns
 
@@ -60,7 +61,7 @@ class Line(NamedTuple):
 
     capture: CdxRow
     file_name: str = "-"
-    original: Stand | None = None
+    original: CdxRow | None = None
     original_file: str = "-"
     counts: Mapping[str, str] = {}
     """dupecount, skipcount, endtimestamp, where they are asked for."""
