@@ -62,7 +62,6 @@ def write_pages(
     with (below / PAGES).open("wb") as first, (below / EXTRA).open("wb") as extra:
         first.write(_header("pages", "Pages"))
         extra.write(_header("extra-pages", "More pages"))
-        # Each page stands in one of the two lists: readers open with the first, and load the other when they search.
         for row in _pages(database, [execution.id for execution in every]):
             is_first = row.url_hash in seeds if seeds else count < _FEW
             (first if is_first else extra).write(_line(row))

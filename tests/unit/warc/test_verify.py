@@ -1,4 +1,4 @@
-"""Verification: nothing that is wrong with a file stays unsaid (F11, F12, W01 to W07)."""
+"""Verification: nothing that is wrong with a file stays unsaid."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_a_missing_file_an_empty_one_and_one_that_is_something_else(tmp_path: Pa
 
 
 def test_a_swollen_member_costs_no_memory_to_speak_of(tmp_path: Path) -> None:
-    """W03: what comes out of a member is passed on in pieces, whatever it claims to be."""
+    """What comes out of a member is passed on in pieces, whatever it claims to be."""
     path = tmp_path / "bomb.warc.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         file.write(record(block=b"", end=b"", length=str(64 << 20)))

@@ -1,4 +1,4 @@
-"""WACZ packages: the WARC files in them, and what no honest package has (faults W09)."""
+"""WACZ packages: the WARC files in them, and what no honest package has."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
 from holdfast.warc.manifest import read_manifest
 from holdfast.withdrawals.hiding import hide
 from tests.patience import deadline
-from tests.unit.index import signing
+from tests.unit.imports import signing
 from tests.unit.index.files import record, response, write
 
 ARC = b"URL IP-address Archive-date Content-type Archive-length\n"
