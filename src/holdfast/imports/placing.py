@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ from holdfast.warc.member import MAGIC
 from holdfast.warc.member import ZSTD_MAGIC as ZSTD_MAGIC
 from holdfast.warc.outfile import Digests, SealedFile, digests_of, disk_error, sync_directory
 from holdfast.warc.reader import DamagedWarc, read_records
+from holdfast.warc.verify import Advance
 
 _PIECE_BYTES = 1 << 20
 _MAX_NOTED = 100
@@ -28,9 +29,6 @@ _MAX_NOTED = 100
 _FICLONE = 0x40049409
 _STRANGE = re.compile(r"[^A-Za-z0-9._~+=@-]+")
 _SUFFIX = re.compile(r"\.(?:warc|arc)(?:\.gz|\.zst)?$", re.IGNORECASE)
-
-Pulse = Callable[[int], None]
-"""Called with every so many bytes or records; may raise to stop."""
 
 
 class NotAnArchive(Invalid):
@@ -85,12 +83,12 @@ class InspectedFile:
     damaged: int = 0
 
 
-def digest_of(path: Path, pulse: Pulse) -> Digests:
+def digest_of(path: Path, pulse: Advance) -> Digests:
     """Return size and digests of a file; Unavailable if it cannot be read."""
     return digest_all(_chunks(path), pulse)
 
 
-def digest_all(chunks: Iterable[bytes], pulse: Pulse) -> Digests:
+def digest_all(chunks: Iterable[bytes], pulse: Advance) -> Digests:
     """Return size and digests of a stream, with a pulse for each piece."""
 
     def counted() -> Iterator[bytes]:
@@ -110,7 +108,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
         raise disk_error(exc, f"cannot read {path}: {exc.strerror}") from exc
 
 
-def inspect_file(path: Path, pulse: Pulse) -> InspectedFile:
+def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
     """Read a file once from front to back; NotAnArchive says what it begins with, if it holds no whole record."""
     inspected = InspectedFile(form=ImportForm.WARC)
 
@@ -159,7 +157,7 @@ class Placed(NamedTuple):
     """copied, linked, unpacked, rewritten, converted, in place."""
 
 
-def place(path: Path, inspected: InspectedFile, digests: Digests, target: PlacementTarget, pulse: Pulse) -> Placed:
+def place(path: Path, inspected: InspectedFile, digests: Digests, target: PlacementTarget, pulse: Advance) -> Placed:
     """Put a file into a folder; a form that cannot be sought is written anew, one member a record."""
     folder, name = target.folder, clean_name(target.name, path)
     fresh = new_name(folder)
@@ -221,7 +219,7 @@ def _settle(fresh: Path, name: str) -> Path:
         raise disk_error(exc, f"cannot write {fresh.with_name(name)}: {exc.strerror}") from exc
 
 
-def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Pulse) -> Digests:
+def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Advance) -> Digests:
     """Write a stream to a file that is not there yet, synced; nothing is left of one that is not whole."""
     try:
         # `x`: the name was made by chance, but a file that is there is never written over.
@@ -245,7 +243,7 @@ def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Pulse) -> Digests:
     return digests
 
 
-def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: Pulse) -> str:
+def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: Advance) -> str:
     """Put a file into its place as it is; return how. The place holds a file, never a link to one."""
     # A link of a link would point to where its owner may move or delete: the file itself is meant.
     real = path.resolve()

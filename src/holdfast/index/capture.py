@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,6 +21,7 @@ from holdfast.parse.html import read_directives
 from holdfast.parse.page import AGENT
 from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
 from holdfast.urls.links import edges_of, leading_out
+from holdfast.warc.member import Pulse
 from holdfast.warc.payload import Dechunked, DecodeCaps, HttpHead, dechunk, decode, parse_head
 from holdfast.warc.reader import Record
 from holdfast.warc.record import BadHead, RecordHead, agrees, hasher_for, parse_date, snapshot_id
@@ -29,8 +30,6 @@ from holdfast.warc.record import BadHead, RecordHead, agrees, hasher_for, parse_
 MAX_KEPT_BYTES = 10 * 1024 * 1024
 _MAX_CODED_BYTES = 32 * 1024 * 1024
 _SNIFFED_BYTES = 512
-
-Pulse = Callable[[], None]
 
 
 class RecordBody(NamedTuple):

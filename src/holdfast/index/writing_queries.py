@@ -125,20 +125,13 @@ def shown_together(tx: Transaction, pairs: Sequence[tuple[int, int]]) -> set[tup
 
 def put_groups(tx: Transaction, source_id: int, groups: dict[int, str], *, moment: int) -> dict[int, int]:
     """Make the groups that are new, without snapshots; return the ids of all of them by their hash."""
-    ids: dict[int, int] = {}
     hashes = sorted(groups)
     tx.many(
         "INSERT INTO page_groups(source_id, url, url_hash, first_captured_at, last_captured_at, snapshot_count,"
         " latest_id) VALUES (?, ?, ?, ?, ?, 0, 0) ON CONFLICT (source_id, url_hash) DO NOTHING",
         [(source_id, groups[url_hash], url_hash, moment, moment) for url_hash in hashes],
     )
-    for part in _parts(hashes):
-        rows = tx.execute(
-            f"SELECT url_hash, id FROM page_groups WHERE source_id = ? AND url_hash IN ({_marks(part)})",  # noqa: S608
-            [source_id, *part],
-        )
-        ids.update((row[0], row[1]) for row in rows)
-    return ids
+    return group_ids(tx, source_id, hashes)
 
 
 def group_ids(tx: Transaction, source_id: int, hashes: Iterable[int]) -> dict[int, int]:
@@ -153,19 +146,27 @@ def group_ids(tx: Transaction, source_id: int, hashes: Iterable[int]) -> dict[in
     return ids
 
 
-_REFRESH_GROUP = (
-    "UPDATE page_groups SET snapshot_count = snapshot_count + ?,"
-    " first_captured_at = COALESCE((SELECT s.captured_at FROM snapshots s WHERE s.group_id = page_groups.id"
-    "  ORDER BY s.captured_at, s.id LIMIT 1), first_captured_at),"
-    " last_captured_at = COALESCE((SELECT s.captured_at FROM snapshots s WHERE s.group_id = page_groups.id"
-    "  ORDER BY s.captured_at DESC, s.id DESC LIMIT 1), last_captured_at),"
-    " latest_id = COALESCE((SELECT s.id FROM snapshots s WHERE s.group_id = page_groups.id"
-    "  ORDER BY s.captured_at DESC, s.id DESC LIMIT 1), latest_id),"
-    " latest_ok_id = (SELECT s.id FROM snapshots s WHERE s.group_id = page_groups.id"
-    "  AND (s.status BETWEEN 200 AND 299 OR (s.status = 304 AND s.record_type = 'revisit'))"
-    "  ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
-    " WHERE id = ?"
+_OF_GROUP = "FROM snapshots s WHERE s.group_id = page_groups.id"
+_LATEST = "ORDER BY s.captured_at DESC, s.id DESC LIMIT 1"
+GROUP_COUNT = f"(SELECT count(*) {_OF_GROUP})"
+# What a group says of its captures, by column; each is one seek in the index of groups and moments. A 304 counts as a
+# good capture, for it stands for the answer that it confirmed.
+GROUP_FIGURES = {
+    "first_captured_at": f"(SELECT s.captured_at {_OF_GROUP} ORDER BY s.captured_at, s.id LIMIT 1)",
+    "last_captured_at": f"(SELECT s.captured_at {_OF_GROUP} {_LATEST})",
+    "latest_id": f"(SELECT s.id {_OF_GROUP} {_LATEST})",
+    "latest_ok_id": (
+        f"(SELECT s.id {_OF_GROUP} AND (s.status BETWEEN 200 AND 299"
+        f" OR (s.status = 304 AND s.record_type = 'revisit')) {_LATEST})"
+    ),
+}
+# Counted by the difference: of a page with a hundred thousand captures each batch would count all of them. The other
+# columns take no NULL, and a group without captures is deleted behind this.
+_REFRESHED = ", ".join(
+    f"{name} = {figure}" if name == "latest_ok_id" else f"{name} = COALESCE({figure}, {name})"
+    for name, figure in GROUP_FIGURES.items()
 )
+_REFRESH_GROUP = f"UPDATE page_groups SET snapshot_count = snapshot_count + ?, {_REFRESHED} WHERE id = ?"  # noqa: S608
 
 
 def refresh_groups(tx: Transaction, shifts: dict[int, int]) -> None:

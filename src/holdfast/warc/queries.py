@@ -68,7 +68,6 @@ def open_files(tx: Transaction, *, owner_id: int) -> list[FileRow]:
 
 def stray_files(tx: Transaction) -> list[FileRow]:
     """Return the files that were begun and not sealed by owners whose rows are closed; there should be none."""
-    # An owner is closed only when its files are sealed; a crash between the two leaves such a file.
     where = "JOIN owners o ON o.id = f.owner_id WHERE f.state = 'open' AND o.ended_at IS NOT NULL ORDER BY f.id"
     return _rows(tx.execute(f"{_FILE} {where}"))
 

@@ -105,8 +105,8 @@ def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None 
         done = _record(session, clock, subject, target, reason=None)
         lines = [as_line(row, lifted=True) for row in rows]
     if home is not None:
-        # Behind the commit: a process that dies in between leaves a line that hides too much, not too little. In a turn
-        # of its own, as hiding notes in its: whatever is hidden again meanwhile is not noted as lifted behind that.
+        # Behind the commit: a process that dies in between leaves a line that hides too much, not too little. Under the
+        # lock again, which hiding holds while it notes: what is hidden again since is not noted as lifted behind it.
         with database.write() as session:
             lock_changes(session)
             if not withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key):

@@ -17,21 +17,21 @@ from holdfast.errors import HoldfastError
 from holdfast.index.capture import identify, outlinks
 from holdfast.index.queries import open_stored
 from holdfast.index.writing import DAY, OnRows, index_transaction, ranges
-from holdfast.index.writing_queries import put_groups, put_links, put_outbox, settle_duplicates, unsettled
+from holdfast.index.writing_queries import (
+    GROUP_COUNT,
+    GROUP_FIGURES,
+    put_groups,
+    put_links,
+    put_outbox,
+    settle_duplicates,
+    unsettled,
+)
 from holdfast.parse.child import ParseChild
 from holdfast.parse.document import DocumentKind, parse_document
 from holdfast.parse.page import looks_pathological
 from holdfast.withdrawals.visibility import any_snapshot
 
-_COUNT = "(SELECT count(*) FROM snapshots s WHERE s.group_id = g.id)"
-_FIRST = "(SELECT s.captured_at FROM snapshots s WHERE s.group_id = g.id ORDER BY s.captured_at, s.id LIMIT 1)"
-_LATEST = "(SELECT s.{} FROM snapshots s WHERE s.group_id = g.id ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
-_LATEST_OK = (
-    "(SELECT s.id FROM snapshots s WHERE s.group_id = g.id AND (s.status BETWEEN 200 AND 299"
-    " OR (s.status = 304 AND s.record_type = 'revisit')) ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
-)
-_SHOULD = (_COUNT, _FIRST, _LATEST.format("captured_at"), _LATEST.format("id"), _LATEST_OK)
-_IS = ("g.snapshot_count", "g.first_captured_at", "g.last_captured_at", "g.latest_id", "g.latest_ok_id")
+_FIGURES = {"snapshot_count": GROUP_COUNT, **GROUP_FIGURES}
 
 
 def _only(column: str, value: int | None) -> tuple[str, tuple[int, ...]]:
@@ -49,21 +49,20 @@ class GroupState(NamedTuple):
 
 def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[GroupState]:
     """Return the next groups by id, each held against its snapshots."""
-    only, value = _only("g.source_id", source_id)
+    only, value = _only("source_id", source_id)
     rows = tx.execute(
-        f"SELECT g.id, {', '.join(_IS)}, {', '.join(_SHOULD)} FROM page_groups g"  # noqa: S608 - our own words
-        f" WHERE g.id > ?{only} ORDER BY g.id LIMIT ?",
+        # Whose id: PostgreSQL calls the columns of the figures `id`, too.
+        f"SELECT id, {', '.join(_FIGURES)}, {', '.join(_FIGURES.values())} FROM page_groups"  # noqa: S608 - our own SQL
+        f" WHERE page_groups.id > ?{only} ORDER BY page_groups.id LIMIT ?",
         (after, *value, limit),
     )
-    half = len(_IS)
+    half = len(_FIGURES)
     return [GroupState(row[0], tuple(row[1 : 1 + half]) == tuple(row[1 + half :]), row[1 + half] == 0) for row in rows]
 
 
 def rewrite_groups(tx: Transaction, ids: Sequence[int]) -> None:
     """Set groups to what their snapshots say; those without any go."""
-    columns = [name.removeprefix("g.") for name in _IS]
-    should = [part.replace("g.id", "page_groups.id") for part in _SHOULD]
-    wanted = ", ".join(f"{name} = {part}" for name, part in zip(columns, should, strict=True))
+    wanted = ", ".join(f"{name} = {figure}" for name, figure in _FIGURES.items())
     has = "EXISTS (SELECT 1 FROM snapshots s WHERE s.group_id = page_groups.id)"
     tx.many(f"UPDATE page_groups SET {wanted} WHERE id = ? AND {has}", [(one,) for one in ids])  # noqa: S608
     tx.many(f"DELETE FROM page_groups WHERE id = ? AND NOT {has}", [(one,) for one in ids])  # noqa: S608
