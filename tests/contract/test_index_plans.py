@@ -17,10 +17,10 @@ from holdfast.db.engine import Database
 from holdfast.db.raw import Transaction
 from holdfast.index import writing_queries
 from holdfast.index.indexer import Indexer
-from holdfast.index.queries import document_of, path_of, text_of
+from holdfast.index.queries import cdx_rows_of, document_of, path_of, text_of
 from holdfast.replay.finding import candidates
 from holdfast.warc.record import ORDINALS
-from holdfast.withdrawals.visibility import captures_of, visible_snapshot
+from holdfast.withdrawals.visibility import captures_of, visible_snapshot, visible_snapshots
 from tests.archive import BEGIN, Shot, build_archive
 from tests.weighed import MOST_ROWS, WeighedHot
 
@@ -68,6 +68,8 @@ def test_no_reader_walks_through_the_archive(database: Database, tmp_path: Path)
         found = visible_snapshot(session, candidates(session, URL, digits14(BEGIN))[0].id)
         document_of(session, found)
         text_of(session, found.document_id or 0)
+        visible_snapshots(session, [found.id])
+        cdx_rows_of(session, [found.id])
         path_of(session, tmp_path / "home", found.warc_file_id)
         captures_of(session, found.url_key)
 

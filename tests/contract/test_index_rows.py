@@ -402,12 +402,16 @@ def test_what_waits_is_read_once_by_whoever_comes_first(home: Path, migrated_url
     archive.database.close()
 
 
-def test_what_nobody_foresaw_ends_one_file_and_says_so(home: Path, migrated_url: str, rows: Rows) -> None:
+def test_an_unforeseen_error_ends_one_file_and_is_told(home: Path, migrated_url: str, rows: Rows) -> None:
     archive = build_archive(
         home, [Shot(url=PAGE), Shot(url=PAGE, execution=2)], database_url=migrated_url, index=False
     )  # fmt: skip
-    with closing(connect(migrated_url)) as raw_db, closing(_Failing(raw_db, SystemClock(), home)) as indexer:
-        first, second = index_pending(indexer, raw_db, SystemClock())
+    clock = SystemClock()
+    with (
+        closing(connect(migrated_url)) as raw_db,
+        closing(Indexer(raw_db, clock, home, on_progress=_fail_in_the_first_file)) as indexer,
+    ):
+        first, second = index_pending(indexer, raw_db, clock)
     archive.database.close()
 
     assert first.error == "unexpected ZeroDivisionError: a bug"
@@ -415,9 +419,6 @@ def test_what_nobody_foresaw_ends_one_file_and_says_so(home: Path, migrated_url:
     assert [run.phase for run in rows.all(IndexRun)] == ["failed", "finished"]
 
 
-class _Failing(Indexer):
-    """Meets a bug in its first file."""
-
-    def _look(self, file: FileToIndex, progress: ReadProgress) -> None:
-        if file.id == 1:
-            raise ZeroDivisionError("a bug")
+def _fail_in_the_first_file(file: FileToIndex, _progress: ReadProgress) -> None:
+    if file.id == 1:
+        raise ZeroDivisionError("a bug")

@@ -109,6 +109,8 @@ def _captured(database: Database, execution_id: int) -> Iterator[ExportedPage]:
         yield from rows
         if len(rows) < _PAGES_AT_ONCE:
             return
+        # In short sessions, page by page: an export may run for hours, and a transaction as long would keep old rows
+        # alive.
         after = rows[-1].id
 
 

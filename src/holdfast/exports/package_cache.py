@@ -179,6 +179,7 @@ class PackageCache:
         (fresh / LAYOUT).write_text(json.dumps(layout))
         # After a power loss a package must be whole or not there: its name is given to what is on the disk.
         for path in fresh.rglob("*"):
+            # Files too: opening one and syncing it is the same call.
             sync_directory(path)
         sync_directory(fresh)
 

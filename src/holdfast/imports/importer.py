@@ -272,6 +272,7 @@ class Importer:
         begun, now = self._ensure_begun(), to_micros(self._clock.now())
         stored = replace(placed.file, path=Path(self._stored(placed.file.path)))
         came_from = files.Origin(done.origin, origin.sha256)
+        # Before the row: a row that names a folder which is not recorded is refused by every reader.
         roots.record_root(self._wish.home, placed.file.path.resolve().parent)
         with index_transaction(self.raw_db) as tx:
             # Looked at once more: another worker may have taken the same file in since, and it is kept once.
@@ -447,6 +448,7 @@ def index_execution(
         indexing.close_account(database, clock, execution_id, errors=done.errors)
         raise NothingToIndex(f"execution {execution_id} has no WARC file, and there is none in {folder}")
     for warc_file_id in ids:
+        # Read a moment ago, when it was taken in.
         if any(one.warc_file_id == warc_file_id for one in done.files):
             continue
         result = indexer.index_file(warc_file_id)

@@ -127,6 +127,7 @@ class WaczPackage:
         if seal is not None:
             wrong, signature = _check_seal(seal, raw)
             problems += wrong
+        # A broken signature is among the problems, which a strict import refuses.
         notes = [] if signature is None or signature.is_broken else [signature.sentence()]
         return Fixity(stated, tuple(problems), tuple(notes), signature)
 
