@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import delete, select, text
 from sqlalchemy.orm import Session
 
-from holdfast.changes.queries import lock_index_writes
+from holdfast.changes.queries import take_turn
 from holdfast.clock import digits14
 from holdfast.db.engine import Database
 from holdfast.db.migrate import downgrade, upgrade
@@ -293,7 +293,7 @@ def test_hiding_waits_for_a_comparison_under_way_and_its_mark_stays(archive: Arc
     hiding = threading.Thread(target=hide, args=wanted, kwargs={"reason": "asked"})
     never = threading.Event()
     with archive.database.write() as session:
-        lock_index_writes(session)
+        take_turn(session)
         hiding.start()
         for _ in range(int(deadline(60) * 20)):
             with archive.database.read() as other:

@@ -147,7 +147,7 @@ class _Run:
         """
         now = self._clock.now()
         with self._database.write() as session:
-            queries.lock_index_writes(session)
+            queries.take_turn(session)
             queries.insert_diffs(session, fresh, now)
             plans, unread = _plans(session, list(queries.captures(session, ids).values()), _STEPS)
             diffs = queries.diff_ids(session, _wanted(plans))

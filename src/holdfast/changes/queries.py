@@ -31,7 +31,7 @@ _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
 """Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`."""
 
 
-def lock_index_writes(session: Session) -> None:
+def take_turn(session: Session) -> None:
     """Let only one transaction at a time decide which captures are adjacent; freed at its end."""
     lock_changes(session)
 

@@ -169,7 +169,7 @@ class Pace:
         """Return what waits for the domain's next slot and holds it; LeaseLost if the lease runs out first."""
         return DomainTurn(self)
 
-    async def lock_index_writes(self) -> None:
+    async def take_turn(self) -> None:
         """Wait for the domain's next slot; who has it ends it with `end_turn`."""
         await self._turn.acquire()
         try:
@@ -213,7 +213,7 @@ class DomainTurn:
         self._pace = pace
 
     async def __aenter__(self) -> None:
-        await self._pace.lock_index_writes()
+        await self._pace.take_turn()
 
     async def __aexit__(self, *_: object) -> None:
         self._pace.end_turn()
