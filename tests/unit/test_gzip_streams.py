@@ -30,11 +30,12 @@ def test_pieces_are_bounded_and_whole_and_the_end_is_known(feed_bytes: int, outp
 def test_what_ends_early_says_so_after_what_came_out() -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, RAW)
     cut = (packer.compress(BODY) + packer.flush())[:-20]
-    stream, found = DeflateStream(reader_of(cut), 0, RAW), []
+    stream, found = DeflateStream(reader_of(cut), 0, RAW), list[bytes]()
 
     with pytest.raises(EndOfInput):
         found.extend(stream)
 
+    assert BODY.startswith(b"".join(found))
     assert stream.end is None
 
 
