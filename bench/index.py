@@ -177,9 +177,8 @@ def _write(raw_db: RawDatabase, home: Path, bodies: Sequence[bytes], moment: dat
             )
         )  # fmt: skip
     sealed = writer.seal()
-    sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
     with raw_db.write() as tx:
-        files.seal_file(tx, file_id, sealing, now=now)
+        files.seal_file(tx, file_id, sealed, now=now)
     return file_id
 
 

@@ -17,7 +17,7 @@ from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.index.indexer import Indexed, Indexer, index_pending
 from holdfast.types import Original, Truncated
 from holdfast.warc import queries as files
-from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.payload import parse_head, payload_chunks
 from holdfast.warc.record import Profile, sha256_of
 from holdfast.warc.writer import Exchange, WarcWriter
@@ -122,11 +122,9 @@ def _write_file(
                 payload_digest=exchange.payload_digest, warc_file_id=file_id, offset=appended.ref.offset,
             )  # fmt: skip
     sealed = writer.seal()
-    add_to_manifest(folder, ManifestEntry.of(file_id, sealed))
+    add_to_manifest(file_id, sealed)
     with raw_db.write() as tx:
-        files.seal_file(
-            tx, file_id, files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count), now=now
-        )  # fmt: skip
+        files.seal_file(tx, file_id, sealed, now=now)
     return file_id
 
 

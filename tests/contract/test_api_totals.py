@@ -15,7 +15,7 @@ from holdfast.clock import digits14
 from holdfast.db.models import IndexRun, Snapshot, Source, WarcFile, Withdrawal
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import hide
-from holdfast.withdrawals.queries import hidden_counts, hidden_groups
+from holdfast.withdrawals.visibility import hidden_counts, hidden_groups
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import Client, asking
 

@@ -33,8 +33,9 @@ from holdfast.db.models import (
     Withdrawal,
 )
 from holdfast.exports import queries as exports
-from holdfast.index.queries import unpack_text
+from holdfast.index.queries import cdx_rows, cdx_rows_of, unpack_text
 from holdfast.warc.record import ORDINALS
+from holdfast.withdrawals.visibility import hidden_records
 
 NOW = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
 PAGES, RUNS = 300, 30
@@ -166,13 +167,13 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "changes of days of a source": lambda s: exports.changes_after(
         s, _SOME_DAYS._replace(source_id=1), after=1000, limit=20
     ),
-    "index rows": lambda s: exports.index_rows(s, execution_id=4, after=_id(3, 7), limit=20),
-    "index rows of one": lambda s: exports.index_rows(s, source_id=1, after=_id(3, 7), limit=20),
+    "index rows": lambda s: cdx_rows(s, execution_id=4, after=_id(3, 7), limit=20),
+    "index rows of one": lambda s: cdx_rows(s, source_id=1, after=_id(3, 7), limit=20),
     "pages": lambda s: exports.page_rows(s, 4, after=_id(3, 7), limit=20),
-    "originals": lambda s: exports.originals(s, [_id(3, 7), _id(4, 9)]),
+    "originals": lambda s: cdx_rows_of(s, [_id(3, 7), _id(4, 9)]),
     "files": lambda s: exports.sealed_files(s, 4),
     "execution": lambda s: exports.execution(s, 4),
-    "hidden": lambda s: exports.hidden_records(s, 3, [3]),
+    "hidden": lambda s: hidden_records(s, 3, [3]),
 }
 INDEXES = {
     "pending": "ix_snapshots_to_compare", "pending behind": "ix_snapshots_to_compare", "again": "ix_snapshots_source",

@@ -14,7 +14,7 @@ from holdfast.coordination.runfile import RunFile
 from holdfast.db.connect import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import LeaseLost
-from holdfast.index.indexer import Indexer, Interrupted, free_the_dead, open_indexer
+from holdfast.index.indexer import Indexer, Interrupted, free_dead_indexers, open_indexer
 from holdfast.index.leases import LEASE_S, FileToIndex, ReadProgress, claim, pending_files
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock
@@ -101,12 +101,12 @@ def test_the_file_of_a_dead_owner_is_free_at_once(raw_db: RawDatabase, clock: Fa
     run = RunFile(tmp_path / "run")
     owner = OwnerProcess(raw_db, clock, run=run, kind="indexer", execution_id=None)
     assert claim(raw_db, clock, 1, owner_id=owner.id, version=1) is not None
-    assert free_the_dead(raw_db, clock, tmp_path / "run") == 0
+    assert free_dead_indexers(raw_db, clock, tmp_path / "run") == 0
     assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
 
     run.close()
     clock.advance(121)
-    assert free_the_dead(raw_db, clock, tmp_path / "run") == 1
+    assert free_dead_indexers(raw_db, clock, tmp_path / "run") == 1
 
     assert claim(raw_db, clock, 1, owner_id=None, version=1) is not None
 
@@ -183,7 +183,7 @@ def test_a_reader_on_another_machine_that_gets_on_is_not_taken_for_gone(
         clock.advance(15)
         lease.pulse()
 
-    assert free_the_dead(raw_db, clock, home / "run") == 0
+    assert free_dead_indexers(raw_db, clock, home / "run") == 0
     assert _waits(raw_db, clock) == []
     assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
     owner.end()
@@ -195,7 +195,7 @@ def test_a_reader_that_was_taken_for_gone_while_it_had_nothing_to_read_holds_wha
     owner = OwnerProcess(raw_db, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
     _is_elsewhere(raw_db)
     clock.advance(600)
-    assert free_the_dead(raw_db, clock, home / "run") == 1
+    assert free_dead_indexers(raw_db, clock, home / "run") == 1
 
     assert claim(raw_db, clock, 1, owner_id=owner.id, version=1) is not None
 

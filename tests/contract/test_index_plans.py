@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-from holdfast.clock import SystemClock
+from holdfast.clock import SystemClock, digits14
 from holdfast.db.connect import connect, sqlite_path
 from holdfast.db.engine import Database
 from holdfast.db.raw import Transaction
 from holdfast.index import writing_queries
 from holdfast.index.indexer import Indexer
-from holdfast.index.queries import closest, document_of, documents, path_of, snapshot, text_of
+from holdfast.index.queries import cdx_rows_of, document_of, path_of, text_of
+from holdfast.replay.finding import candidates
 from holdfast.warc.record import ORDINALS
-from holdfast.withdrawals.queries import captures_of
+from holdfast.withdrawals.visibility import captures_of, visible_snapshot, visible_snapshots
 from tests.archive import BEGIN, Shot, build_archive
 from tests.weighed import MOST_ROWS, WeighedHot
 
@@ -64,13 +65,11 @@ def _asked(database: Database) -> Iterator[list[tuple[str, Any]]]:
 
 def test_no_reader_walks_through_the_archive(database: Database, tmp_path: Path) -> None:
     with _asked(database) as statements, database.read() as session:
-        found = closest(session, URL, BEGIN)
-        assert found is not None
-        closest(session, URL, BEGIN, ok_only=True)
-        snapshot(session, found.id)
+        found = visible_snapshot(session, candidates(session, URL, digits14(BEGIN))[0].id)
         document_of(session, found)
-        documents(session, [found.document_id or 0, 3, 4])
         text_of(session, found.document_id or 0)
+        visible_snapshots(session, [found.id])
+        cdx_rows_of(session, [found.id])
         path_of(session, tmp_path / "home", found.warc_file_id)
         captures_of(session, found.url_key)
 

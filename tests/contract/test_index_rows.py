@@ -12,15 +12,16 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import func, select
 
-from holdfast.clock import SystemClock
+from holdfast.clock import SystemClock, digits14
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Document, IndexRun, PageGroup, PageLink, SearchOutbox, Snapshot
 from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.index.indexer import Indexer, index_pending
 from holdfast.index.leases import FileToIndex, ReadProgress
-from holdfast.index.queries import closest, text_of
+from holdfast.index.queries import text_of
 from holdfast.index.writing import resolve_some
+from holdfast.replay.finding import candidates
 from holdfast.warc.record import ORDINALS
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
 from tests.clock import FakeClock
@@ -380,29 +381,7 @@ def test_a_post_is_another_page_than_the_get(home: Path, migrated_url: str, rows
     assert post.url_key == "org,example)/a?__wb_method=post&a=1&b=2"
     assert get.url_hash != post.url_hash
     with rows.database.read() as session:
-        found = closest(session, PAGE, BEGIN)
-        assert found is not None
-        assert found.id == get.id
-
-
-def test_the_nearest_capture_is_found_on_either_side_and_the_earlier_one_on_a_tie(
-    home: Path, migrated_url: str, rows: Rows
-) -> None:
-    shots = [Shot(url=PAGE, moment=days_later(day), status=status) for day, status in ((0, 200), (4, 500), (10, 200))]
-    _build(home, migrated_url, shots)
-    first, second, third = rows.all(Snapshot)
-
-    def nearest(day: float, *, ok_only: bool = False, url: str = PAGE) -> int | None:
-        with rows.database.read() as session:
-            found = closest(session, url, days_later(day), ok_only=ok_only)
-        return found.id if found is not None else None
-
-    assert [nearest(-5), nearest(1), nearest(2), nearest(2.1), nearest(99)] == [
-        first.id, first.id, first.id, second.id, third.id,
-    ]  # fmt: skip
-    assert nearest(4, ok_only=True) == first.id
-    assert nearest(4, url="http://www.EXAMPLE.org/a") == second.id
-    assert nearest(4, url="https://example.org/none") is None
+        assert [one.id for one in candidates(session, PAGE, digits14(BEGIN))] == [get.id]
 
 
 def test_files_of_one_source_share_groups_and_those_of_another_do_not(
@@ -423,12 +402,16 @@ def test_what_waits_is_read_once_by_whoever_comes_first(home: Path, migrated_url
     archive.database.close()
 
 
-def test_what_nobody_foresaw_ends_one_file_and_says_so(home: Path, migrated_url: str, rows: Rows) -> None:
+def test_an_unforeseen_error_ends_one_file_and_is_told(home: Path, migrated_url: str, rows: Rows) -> None:
     archive = build_archive(
         home, [Shot(url=PAGE), Shot(url=PAGE, execution=2)], database_url=migrated_url, index=False
     )  # fmt: skip
-    with closing(connect(migrated_url)) as raw_db, closing(_Failing(raw_db, SystemClock(), home)) as indexer:
-        first, second = index_pending(indexer, raw_db, SystemClock())
+    clock = SystemClock()
+    with (
+        closing(connect(migrated_url)) as raw_db,
+        closing(Indexer(raw_db, clock, home, on_progress=_fail_in_the_first_file)) as indexer,
+    ):
+        first, second = index_pending(indexer, raw_db, clock)
     archive.database.close()
 
     assert first.error == "unexpected ZeroDivisionError: a bug"
@@ -436,9 +419,6 @@ def test_what_nobody_foresaw_ends_one_file_and_says_so(home: Path, migrated_url:
     assert [run.phase for run in rows.all(IndexRun)] == ["failed", "finished"]
 
 
-class _Failing(Indexer):
-    """Meets a bug in its first file."""
-
-    def _look(self, file: FileToIndex, progress: ReadProgress) -> None:
-        if file.id == 1:
-            raise ZeroDivisionError("a bug")
+def _fail_in_the_first_file(file: FileToIndex, _progress: ReadProgress) -> None:
+    if file.id == 1:
+        raise ZeroDivisionError("a bug")

@@ -15,13 +15,13 @@ from sqlalchemy.orm import Session
 from holdfast.clock import from_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, Source, WarcFile
-from holdfast.index.queries import snapshot
 from holdfast.replay import finding, memento, pages
 from holdfast.replay.address import AddressListing
 from holdfast.replay.cdx import queries as cdx
 from holdfast.replay.cdx.queries import IndexPosition, KeyRange
 from holdfast.replay.finding import candidates
 from holdfast.replay.origins import origins_of
+from holdfast.withdrawals.visibility import visible_snapshot
 
 NOW = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
 HERE = origins_of("http", "localhost:8060", replay_origin=None)
@@ -67,7 +67,7 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "time map": lambda s: memento.time_map(s, "http://example.org/p7", "link", "1709294400000000.5", size=5),
     "calendar": lambda s: pages.listing(s, AddressListing("2024", "http://example.org/p7", False), HERE),
     "addresses": lambda s: finding.addresses(s, "org,example)/p", "org,example)/q", limit=20),
-    "one": lambda s: snapshot(s, 9),
+    "one": lambda s: visible_snapshot(s, 9),
     "cdx one": lambda s: cdx.batch(s, ONE, behind=None, reverse=False, period=EVER, limit=20),
     "cdx one behind": lambda s: cdx.batch(
         s,

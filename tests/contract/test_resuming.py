@@ -16,6 +16,7 @@ from holdfast.db.raw import RawDatabase
 from holdfast.errors import Unavailable
 from holdfast.jobs.executions import Begun, ExecutionWish, begin
 from holdfast.warc import queries as files
+from holdfast.warc.outfile import SealedFile
 from holdfast.warc.roots import record_root
 from tests.clock import FakeClock
 
@@ -37,7 +38,8 @@ def _seal_a_file(raw_db: RawDatabase, clock: FakeClock, begun: Begun, home: Path
         file_id = files.insert_file(
             tx, execution_id=begun.execution_id, owner_id=owner.id, path=str(path.resolve()), now=now
         )
-        files.seal_file(tx, file_id, files.Sealing(4, "0" * 64, 0, 1), now=now)
+        sealed = SealedFile(path=path, size=4, sha256="0" * 64, crc32=0, record_count=1)
+        files.seal_file(tx, file_id, sealed, now=now)
     owner.end()
     return path
 

@@ -122,7 +122,7 @@ class Crawler:
         """Return what is wrong with this archive: the audit that ends every flow test. An empty list is a pass."""
         problems = [f"process {pid} is still there" for pid in self.processes()]
         problems += [f"{path.name} was left open" for path in self.home.rglob("*.open")]
-        listed = {path.parent: {entry.name for entry in read_manifest(path.parent)} for path in self.warcs()}
+        listed = {path.parent: {one.path.name for one in read_manifest(path.parent).values()} for path in self.warcs()}
         for path in self.warcs():
             problems += [f"the manifest lacks {path.name}"] if path.name not in listed[path.parent] else []
             problems += [f"{path.name}: {problem}" for problem in verify_file(path).problems]

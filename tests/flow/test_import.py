@@ -79,7 +79,7 @@ def test_a_folder_of_every_kind_is_imported_with_one_command(tmp_path: Path, cra
     (execution,), (job,) = _all(crawler, Execution), _all(crawler, Job)
     assert (execution.state, job.kind) == ("completed", "import")
     files = _all(crawler, WarcFile)
-    assert [entry.file_id for entry in read_manifest(Path(execution.output_dir))] == [file.id for file in files]
+    assert [*read_manifest(Path(execution.output_dir))] == [file.id for file in files]
     for file in files:
         assert (crawler.home / file.path).is_file()
         assert verify_file(crawler.home / file.path).problems == ()

@@ -24,7 +24,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot, WarcFile
-from holdfast.index.records import open_stored
+from holdfast.index.queries import open_stored
 from tests import needs
 from tests.flow.crawler import Crawler
 from tests.unit.warc.archives import foreign_archives

@@ -59,7 +59,7 @@ def test_a_source_is_crawled_by_zimit_registered_and_indexed(database_url: str, 
         [file] = bed.files()
         folder = lease.output_dir / "archive"
         assert file.path == str((folder / "warc-000001.warc.gz").relative_to(bed.settings.home.resolve()))
-        assert [entry.file_id for entry in read_manifest(folder)] == [file.id]
+        assert [*read_manifest(folder)] == [file.id]
         [snapshot] = bed.snapshots()
         assert (snapshot.url, snapshot.backend, snapshot.fidelity) == ("https://example.org/a.warc.gz", "zimit", "high")
         assert "crawl statistics" in bed.lines(lease.execution_id)

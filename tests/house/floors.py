@@ -19,6 +19,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "types",
         "sorting",
         "outside_text",
+        "gzip_streams",
         "urls",
     ),
     "ground": ("config", "db", "coordination", "audit"),

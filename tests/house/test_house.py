@@ -88,7 +88,7 @@ def test_sql_stands_only_where_it_may(package: tuple[Module, ...]) -> None:
 
 
 def test_no_reader_compares_withdrawals_by_itself(package: tuple[Module, ...]) -> None:
-    allowed = {"db.models", "db.models.archive", "withdrawals.visibility", "withdrawals.queries", "withdrawals.hiding"}
+    allowed = {"db.models", "db.models.archive", "withdrawals.visibility", "withdrawals.hiding"}
     _clean([
         f"{module.path}: leave out what is withdrawn with holdfast.withdrawals.visibility, as every reader does"
         for module in package

@@ -10,7 +10,6 @@ at its next portion (`holdfast.cancellation`).
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -200,15 +199,6 @@ def gathered(pieces: Iterable[AnyStr], *, size: int) -> Iterator[AnyStr]:
             held, length = [], 0
     if held:
         yield held[0][:0].join(held)
-
-
-def gzipped(pieces: Iterable[bytes], *, level: int) -> Iterator[bytes]:
-    """Yield a stream as one gzip file, a piece as soon as the packer gives one."""
-    packer = zlib.compressobj(level, zlib.DEFLATED, zlib.MAX_WBITS + 16)  # + 16: with the head and tail of a gzip file
-    for piece in pieces:
-        if packed := packer.compress(piece):
-            yield packed
-    yield packer.flush()
 
 
 async def heavily(request: Request, work: Callable[[], Response | Streamed]) -> Response:

@@ -30,13 +30,10 @@ from holdfast.db.models import (
 )
 from holdfast.index.queries import is_ok
 from holdfast.urls import surt
-from holdfast.withdrawals.queries import hidden_groups
-from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, visible
+from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, hidden_groups, visible
 
 _REPRESENTATIVES = 5
 _GROUPS_AT_ONCE = 500
-# Ids of one statement: databases bind a bounded number of them.
-_PART = 1_000
 # Groups with withdrawn captures that are counted anew; beyond, withdrawn ones are in the totals.
 _MAX_TOUCHED = 10_000
 
@@ -329,12 +326,3 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
             .order_by(Owner.id)
         )
     )
-
-
-def snapshots_by_id(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
-    """Return these snapshots by id, the withdrawn left out."""
-    wanted, found = sorted(set(ids)), dict[int, Snapshot]()
-    for at in range(0, len(wanted), _PART):
-        part = select(Snapshot).where(Snapshot.id.in_(wanted[at : at + _PART]), *visible())
-        found.update((row.id, row) for row in session.scalars(part))
-    return found

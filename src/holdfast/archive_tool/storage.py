@@ -27,9 +27,8 @@ from holdfast.archive_tool.warc_files import (
     warcs_below,
 )
 from holdfast.errors import HoldfastError, Invalid
+from holdfast.gzip_streams import GZIP, DeflateStream, EndOfInput
 from holdfast.warc.verify import verify_file
-
-_PIECE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,18 +145,18 @@ def _broken_stream(path: Path) -> str | None:
     if not path.name.endswith(".gz"):
         return None
     with path.open("rb") as file:
-        inflater, fed = zlib.decompressobj(31), False
-        while piece := file.read(_PIECE):
-            while piece:
-                try:
-                    inflater.decompress(piece, _PIECE)
-                except zlib.error as exc:
-                    return f"the gzip stream is broken: {exc}"
-                fed = True
-                piece = inflater.unconsumed_tail
-                if inflater.eof:
-                    piece, inflater, fed = inflater.unused_data, zlib.decompressobj(31), False
-    return "the gzip stream ends too early" if fed else None
+        at, size = 0, os.fstat(file.fileno()).st_size
+        while at < size:
+            member = DeflateStream(lambda start, count: os.pread(file.fileno(), count, start), at, GZIP)
+            try:
+                for _ in member:
+                    pass
+            except EndOfInput:
+                return "the gzip stream ends too early"
+            except zlib.error as exc:
+                return f"the gzip stream is broken: {exc}"
+            at = member.end or size
+    return None
 
 
 def warc_report(verdicts: Sequence[WarcVerdict], level: int) -> dict[str, Any]:

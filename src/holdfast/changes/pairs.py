@@ -23,12 +23,12 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Diff, Snapshot
 from holdfast.errors import Invalid, NotFound
-from holdfast.index.queries import snapshot
-from holdfast.index.records import open_stored
+from holdfast.index.queries import open_stored
 from holdfast.parse.child import ParseChild
 from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
 from holdfast.parse.page import MAX_PARSED_BYTES, looks_pathological
 from holdfast.warc.reader import DamagedWarc
+from holdfast.withdrawals.visibility import visible_snapshot
 
 
 def read_whole(database: Database, home: Path, found: Snapshot) -> ComparableText | None:
@@ -108,7 +108,7 @@ def compare_captures(database: Database, home: Path, clock: Clock, wanted: Wante
     read for the full text, the main text is compared, and `mode` says so.
     """
     with database.read() as session:
-        later = snapshot(session, wanted.later)
+        later = visible_snapshot(session, wanted.later)
         known = listing.event_at(session, wanted.later)
         earlier = _earlier(session, later, known, wanted.earlier)
         now, before = _capture(session, later), None if earlier is None else _capture(session, earlier)
@@ -170,7 +170,7 @@ def _wholes(database: Database, home: Path, two: _Two) -> list[ComparableText | 
 
 def _earlier(session: Session, later: Snapshot, known: ListedChange | None, wanted: int | None) -> Snapshot | None:
     if wanted is not None:
-        earlier = snapshot(session, wanted)
+        earlier = visible_snapshot(session, wanted)
         same_group = later.group_id is not None and later.group_id == earlier.group_id
         if later.url_hash != earlier.url_hash and not same_group:
             raise PairMismatch(
@@ -178,11 +178,11 @@ def _earlier(session: Session, later: Snapshot, known: ListedChange | None, want
             )
         return earlier
     if known is not None:
-        return None if known.from_snapshot_id is None else snapshot(session, known.from_snapshot_id)
+        return None if known.from_snapshot_id is None else visible_snapshot(session, known.from_snapshot_id)
     before = queries.neighbours(session, [later.id])[later.id].before
     if before is None:
         raise NothingToCompare(f"there is no capture of this page before {later.id}; name another with fromSnapshotId")
-    return snapshot(session, before)
+    return visible_snapshot(session, before)
 
 
 def _capture(session: Session, row: Snapshot) -> ComparedCapture:

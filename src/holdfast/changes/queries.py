@@ -25,8 +25,7 @@ from holdfast.db.engine import insert_into
 from holdfast.db.models import Change, Diff, Document, DocumentText, Snapshot, Source
 from holdfast.index.queries import unpack_text
 from holdfast.types import BROKEN_OFF
-from holdfast.withdrawals.queries import take_changes_turn
-from holdfast.withdrawals.visibility import visible
+from holdfast.withdrawals.visibility import lock_changes, visible
 
 # Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`.
 _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
@@ -34,7 +33,7 @@ _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
 
 def take_turn(session: Session) -> None:
     """Let only one transaction at a time decide which captures are adjacent; freed at its end."""
-    take_changes_turn(session)
+    lock_changes(session)
 
 
 _SHOWN = and_(Snapshot.canonical_id.is_(None), *visible())

@@ -31,7 +31,7 @@ from holdfast.errors import Conflict, NotFound, Unavailable
 from holdfast.imports.importer import Importer, IndexedExecution, NothingToIndex, index_execution
 from holdfast.index import queries
 from holdfast.index.indexer import Indexed, open_indexer
-from holdfast.index.upkeep import Duplicates, LinkReader, dedupe, group_pages, rebuild_groups, restore
+from holdfast.index.maintenance import Duplicates, LinkReader, dedupe, group_pages, rebuild_groups, restore
 from holdfast.jobs.imports import ImportWish
 from holdfast.parse.child import ParseChild
 from holdfast.replay.checks import Replayable, check_execution, each_execution

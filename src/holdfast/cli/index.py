@@ -33,7 +33,6 @@ from holdfast.imports.importer import ImportedFile, Importer
 from holdfast.imports.packages import FoundFiles, discover, spelled
 from holdfast.imports.placing import Keeping
 from holdfast.imports.rebuild import plan_rebuild, restore_files
-from holdfast.imports.signatures import Signature
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, open_indexer
 from holdfast.index.leases import latest_runs
 from holdfast.jobs.imports import ImportWish, ensure_import_source
@@ -377,7 +376,7 @@ def _imported_object(one: ImportedFile) -> dict[str, Any]:
         "records": one.records,
         "notes": one.notes,
         "fixity": one.fixity,
-        "signature": _signature_object(one.signature),
+        "signature": _signature_object(one),
         "damage": [damage._asdict() for damage in one.damage],
         "damaged": one.damaged,
         "indexed": as_object(one.indexed) if one.indexed is not None else None,
@@ -385,7 +384,8 @@ def _imported_object(one: ImportedFile) -> dict[str, Any]:
     }
 
 
-def _signature_object(one: Signature | None) -> dict[str, str | None] | None:
+def _signature_object(file: ImportedFile) -> dict[str, str | None] | None:
+    one = file.signature
     if one is None:
         return None
     at = f"{one.at:%Y-%m-%dT%H:%M:%SZ}" if one.at is not None else None

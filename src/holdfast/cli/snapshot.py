@@ -16,10 +16,10 @@ from holdfast.crawl.signal_pages import SignalPageRow, SignalQuery, find_pages, 
 from holdfast.db.models import Document, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index import queries
-from holdfast.index.records import open_stored
 from holdfast.urls import parse
 from holdfast.wiring.archive import open_archive
 from holdfast.withdrawals.hiding import Withdrawn, hide, unhide
+from holdfast.withdrawals.visibility import visible_snapshot
 
 _CONTENT_BYTES = 256 * 1024 * 1024
 
@@ -37,7 +37,7 @@ def show(snapshot: SnapshotId, json: AsJson = False, home: Home = None) -> None:
     Example: holdfast snapshot show 4194305
     """
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        found = queries.snapshot(session, snapshot)
+        found = visible_snapshot(session, snapshot)
         facts = {
             **snapshot_object(found),
             "warc_path": str(queries.path_of(session, archive.home, found.warc_file_id)),
@@ -90,13 +90,13 @@ def cat(
     if raw + headers + as_text > 1:
         raise Invalid("only one of --raw, --headers and --text can be printed at once")
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        found = queries.snapshot(session, snapshot)
+        found = visible_snapshot(session, snapshot)
         if as_text:
             content = _text(session, found)
             # A pipe gets the text as it is stored, for other programs.
             print(lines(content) if sys.stdout.isatty() else content)
             return
-        with open_stored(session, archive.home, found) as stored:
+        with queries.open_stored(session, archive.home, found) as stored:
             if headers:
                 head = stored.head
                 status = f"HTTP/1.1 {head.status} {head.reason}" if head is not None else "(a resource has none)"

@@ -25,11 +25,12 @@ from holdfast.db.models import WarcFile
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index import queries
 from holdfast.sources.queries import find_source
-from holdfast.warc.manifest import MANIFEST, ManifestDamaged, ManifestEntry, read_manifest
-from holdfast.warc.outfile import disk_error
-from holdfast.warc.rewrite import packed_record, record_pieces
+from holdfast.warc.conversion import packed_record, record_pieces
+from holdfast.warc.manifest import MANIFEST, ManifestDamaged, read_manifest
+from holdfast.warc.outfile import SealedFile, disk_error
 from holdfast.warc.verify import RecordProblem, verify_file
 from holdfast.wiring.archive import open_archive
+from holdfast.withdrawals.visibility import visible_snapshot
 
 app_command = command_group("List WARC files; take a record out of one. Example: holdfast warc list")
 _RECENT = 20
@@ -139,7 +140,7 @@ def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
     """Return file and offset of what was typed; a hidden snapshot is not found."""
     if what.isascii() and what.isdecimal():
         # Cut: int() refuses more than 4,300 digits, and no id has more than 19.
-        snapshot = queries.snapshot(session, int(what[:19]))
+        snapshot = visible_snapshot(session, int(what[:19]))
         return queries.path_of(session, home, snapshot.warc_file_id), snapshot.warc_offset
     name, colon, offset = what.rpartition(":")
     if not colon or not offset.isascii() or not offset.isdecimal():
@@ -225,10 +226,10 @@ def _targets(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
 
 
 @lru_cache(maxsize=64)
-def _manifest(folder: Path) -> tuple[dict[str, ManifestEntry], str | None]:
+def _manifest(folder: Path) -> tuple[dict[str, SealedFile], str | None]:
     """Return what a folder's manifest lists, by name, and why it cannot be read, if it cannot."""
     try:
-        return {entry.name: entry for entry in read_manifest(folder)}, None
+        return {sealed.path.name: sealed for sealed in read_manifest(folder).values()}, None
     except ManifestDamaged as exc:
         return {}, str(exc) if exc.is_ours else None
     except Unavailable as exc:

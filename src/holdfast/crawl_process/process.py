@@ -52,7 +52,7 @@ from holdfast.parse import ParseChild
 from holdfast.types import Visit
 from holdfast.urls import Url
 from holdfast.warc import queries as files
-from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.roots import record_root
 from holdfast.wiring import Runtime, open_ground
@@ -366,11 +366,10 @@ class Process:
     def _seal(self, file_id: int, sealed: SealedFile) -> None:
         """List a file that was sealed in the manifest, then complete its row: while it says open, all is done again."""
         reach("after_rename")
-        add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
+        add_to_manifest(file_id, sealed)
         reach("after_manifest")
         with self._runtime.raw_db.write() as tx:
-            sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
-            files.seal_file(tx, file_id, sealing, now=to_micros(self._runtime.clock.now()))
+            files.seal_file(tx, file_id, sealed, now=to_micros(self._runtime.clock.now()))
         reach("after_register")
 
 

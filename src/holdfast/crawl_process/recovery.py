@@ -15,9 +15,9 @@ from holdfast.failpoints import reach
 from holdfast.jobs.execution_queries import frontier_of
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
-from holdfast.warc.manifest import ManifestEntry, add_to_manifest, remove_from_manifest
+from holdfast.warc.manifest import add_to_manifest, remove_from_manifest
 from holdfast.warc.outfile import OPEN_SUFFIX
-from holdfast.warc.queries import UnsealedFile
+from holdfast.warc.queries import FileRow
 from holdfast.warc.repair import adopt
 from holdfast.warc.roots import StrayFile, locate
 from holdfast.wiring import Runtime
@@ -104,7 +104,7 @@ def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:
             _adopt(runtime, file, report)
 
 
-def _is_here(runtime: Runtime, file: UnsealedFile) -> bool:
+def _is_here(runtime: Runtime, file: FileRow) -> bool:
     try:
         path = locate(runtime.settings.home, file.path)
     except HoldfastError:
@@ -112,7 +112,7 @@ def _is_here(runtime: Runtime, file: UnsealedFile) -> bool:
     return path.exists() or _open_path(runtime, file).exists()
 
 
-def _open_path(runtime: Runtime, file: UnsealedFile) -> Path:
+def _open_path(runtime: Runtime, file: FileRow) -> Path:
     path = locate(runtime.settings.home, file.path)
     return path.with_name(path.name + OPEN_SUFFIX)
 
@@ -126,7 +126,7 @@ def _blame(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
     clear_slots(owner.run_path)
 
 
-def _adopt(runtime: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool:
+def _adopt(runtime: Runtime, file: FileRow, report: RecoveryReport) -> bool:
     """Repair and seal one file of a dead process; a file that never got a record is struck off.
 
     False if that cannot be done now (the disk is away, the file is damaged, its row names a place where none may lie):
@@ -137,7 +137,7 @@ def _adopt(runtime: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool
         adopted = adopt(path)
         reach("recovery_adopted")
         if adopted is not None:
-            add_to_manifest(path.parent, ManifestEntry.of(file.id, adopted.sealed))
+            add_to_manifest(file.id, adopted.sealed)
             reach("recovery_listed")
     except HoldfastError as exc:
         _log.error("recovery.file_left", action="adopt", file=Path(file.path).name, message=str(exc))
@@ -148,8 +148,7 @@ def _adopt(runtime: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool
         return _strike_off(runtime, file, path, report)
     sealed = adopted.sealed
     with runtime.raw_db.write() as tx:
-        sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count, repaired=True)
-        files.seal_file(tx, file.id, sealing, now=to_micros(runtime.clock.now()))
+        files.seal_file(tx, file.id, sealed, now=to_micros(runtime.clock.now()), repaired=True)
         pointed = files.pointed_offsets(tx, file.id)
     orphans = sum(1 for offset in adopted.response_offsets if offset not in pointed)
     report.repaired.append(path.name)
@@ -159,7 +158,7 @@ def _adopt(runtime: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool
     return True
 
 
-def _strike_off(runtime: Runtime, file: UnsealedFile, path: Path, report: RecoveryReport) -> bool:
+def _strike_off(runtime: Runtime, file: FileRow, path: Path, report: RecoveryReport) -> bool:
     """Forget a file that was never written to; not while its whole folder is away, as that of a lost mount is."""
     with runtime.raw_db.write() as tx:
         if not (never_used := path.parent.is_dir() and not files.pointed_offsets(tx, file.id)):

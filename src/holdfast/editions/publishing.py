@@ -24,8 +24,7 @@ from holdfast.editions.comparison import comparison_stem
 from holdfast.editions.edition_files import ArtefactNotFound, edition_folder, open_copy, stored_file, table_line
 from holdfast.editions.freezing import entries
 from holdfast.urls import page_key
-from holdfast.withdrawals.queries import withdrawals_word
-from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawn_among
+from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawals_fingerprint, withdrawn_among
 
 WITHDRAWN: Final = "(withdrawn)"
 _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
@@ -174,7 +173,7 @@ def _long(
     """Return the chunks of a file; as it lies if nothing at all is withdrawn, else of a copy that was cleared."""
     with database.read() as session:
         # Mostly nothing is withdrawn in an archive, and the file is sent as it lies.
-        version = withdrawals_word(session) if is_any_withdrawn(session) else None
+        version = withdrawals_fingerprint(session) if is_any_withdrawn(session) else None
     try:
         if version is None:
             file: BinaryIO = path.open("rb")

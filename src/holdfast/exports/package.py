@@ -26,21 +26,27 @@ from holdfast.db.engine import Database
 from holdfast.editions.edition_view import view_edition
 from holdfast.errors import Conflict, UrlRefused
 from holdfast.exports import queries
-from holdfast.exports.queries import ExportedExecution, ExportedFile, ExportedPage, HiddenRecord, IndexRow
+from holdfast.exports.queries import ExportedExecution, ExportedFile, ExportedPage
 from holdfast.exports.redaction import blanked, find_gaps
 from holdfast.exports.zipping import FileRange, MemberChanged, Segment, ZipMember, read_segments
+from holdfast.index.queries import CdxRow, cdx_rows, cdx_rows_of
 from holdfast.jobs.store import execution_name
 from holdfast.sorting import sorted_lines
 from holdfast.urls import parse_seed
 from holdfast.warc.outfile import disk_error
 from holdfast.warc.roots import locate, placed
-from holdfast.withdrawals.queries import withdrawals_word
-from holdfast.withdrawals.visibility import is_any_withdrawn
+from holdfast.withdrawals.visibility import (
+    HiddenRecord,
+    hidden_records,
+    is_any_withdrawn,
+    withdrawals_fingerprint,
+    withdrawn_among,
+)
 
 PAGES, EXTRA = "pages.jsonl", "extraPages.jsonl"
 _PAGES_AT_ONCE = 1000
+# An execution whose seeds are not known, as an import, lists so many of its pages first.
 _FEW = 1000
-"""An execution whose seeds are not known, as an import, lists so many of its pages first."""
 
 
 def write_pages(
@@ -103,6 +109,8 @@ def _captured(database: Database, execution_id: int) -> Iterator[ExportedPage]:
         yield from rows
         if len(rows) < _PAGES_AT_ONCE:
             return
+        # In short sessions, page by page: an export may run for hours, and a transaction as long would keep old rows
+        # alive.
         after = rows[-1].id
 
 
@@ -121,16 +129,16 @@ def _stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
+# Lines of one compressed block, as the field's packages have; a reader fetches whole blocks.
 BLOCK_LINES = 1024
-"""Lines of one compressed block, as the field's packages have; a reader fetches whole blocks."""
+# What a record takes on the disk while an index is sorted, in bytes: every other one is a line of some 300, with its
+# share of a merge.
 RECORD_BYTES = 200
-"""What a record takes on the disk while an index is sorted, in bytes: every other one is a line of some 300, with its
-share of a merge."""
 _PAGE = 2000
 
 
-def cdxj_line(row: IndexRow, filename: str, *, offset: int | None = None) -> bytes:
-    """Return the line of one capture; numbers are strings there, as everybody writes them."""
+def cdxj_line(row: CdxRow, filename: str, *, offset: int | None = None) -> bytes:
+    """Return the line of one capture; numbers are strings there, as all writers of CDXJ have them."""
     fields = {
         "url": row.url,
         "mime": "warc/revisit" if row.record_type == "revisit" else row.media_type or "unk",
@@ -146,15 +154,13 @@ def cdxj_line(row: IndexRow, filename: str, *, offset: int | None = None) -> byt
     return f"{row.url_key} {digits14(row.captured_at)} {text}\n".encode("utf-8", "replace")
 
 
-def captures(
-    database: Database, *, execution_id: int | None = None, source_id: int | None = None
-) -> Iterator[IndexRow]:
+def captures(database: Database, *, execution_id: int | None = None, source_id: int | None = None) -> Iterator[CdxRow]:
     """Yield the captures of an execution or a source by id, in short sessions."""
     after = -1
     while True:
         cancellation.check()
         with database.read() as session:
-            page = queries.index_rows(session, execution_id=execution_id, source_id=source_id, after=after, limit=_PAGE)
+            page = cdx_rows(session, execution_id=execution_id, source_id=source_id, after=after, limit=_PAGE)
         yield from page
         if len(page) < _PAGE:
             return
@@ -210,8 +216,8 @@ def write_zipnum(lines: Iterable[bytes], blocks: BinaryIO, index: Callable[[byte
     return total
 
 
+# The member that holds bodies which earlier executions captured.
 ORIGINALS = "originals"
-"""The member that holds bodies which earlier executions captured."""
 _ENDINGS = (".warc.gz", ".warc")
 
 
@@ -225,14 +231,18 @@ class Records:
         self._segments: dict[str, list[FileRange]] = {}
         self._sizes: dict[str, int] = {}
 
-    def lines(self, batch: Sequence[IndexRow]) -> Iterator[bytes]:
-        """Yield the index lines of some captures, and of what they borrow and nobody has listed yet."""
+    def lines(self, batch: Sequence[CdxRow]) -> Iterator[bytes]:
+        """Yield the index lines of some captures, and of the originals that they borrow, each once."""
         originals = self._originals(row.original_id for row in batch if row.original_id is not None)
         for original in originals.values():
             if original.warc_file_id not in self._names and original.id not in self._places and self._borrow(original):
+                # An original of an earlier execution lies in no file of this package: without a copy pywb and wabac.js
+                # show nothing for its revisits.
                 name, offset = self._places[original.id]
                 yield cdxj_line(original, name, offset=offset)
         for row in batch:
+            # A 304 is not listed: pywb would answer with the 304 itself, and wabac.js never finishes loading. Unlisted,
+            # the nearest capture is shown, which is what the server confirmed.
             if row.warc_file_id in self._names and not (row.record_type == "revisit" and row.status == 304):
                 yield cdxj_line(row, self._names[row.warc_file_id])
 
@@ -240,19 +250,16 @@ class Records:
         """Return the members that hold what is borrowed: their names and pieces."""
         return sorted(self._segments.items())
 
-    def _originals(self, ids: Iterable[int]) -> dict[int, IndexRow]:
-        wanted = sorted(set(ids))
-        if not wanted:
-            return {}
+    def _originals(self, ids: Iterable[int]) -> dict[int, CdxRow]:
         with self._database.read() as session:
-            rows = queries.originals(session, wanted)
-            unknown = {row.warc_file_id for row in rows} - self._names.keys() - self._paths.keys()
+            rows = cdx_rows_of(session, ids)
+            unknown = {row.warc_file_id for row in rows.values()} - self._names.keys() - self._paths.keys()
             paths = queries.file_paths(session, sorted(unknown))
         for file_id in unknown:
             self._paths[file_id] = placed(self._home, paths.get(file_id))
-        return {row.id: row for row in rows}
+        return rows
 
-    def _borrow(self, original: IndexRow) -> bool:
+    def _borrow(self, original: CdxRow) -> bool:
         """Give a record a place in a member of its own kind; False if there is none, or its file is gone."""
         path = self._paths.get(original.warc_file_id)
         ending = next((end for end in _ENDINGS if path is not None and path.name.endswith(end)), None)
@@ -266,8 +273,8 @@ class Records:
 
 
 WACZ_VERSION = "1.1.1"
+# Raised with any change that gives the same rows other bytes.
 LAYOUT_VERSION = 3
-"""Raised with any change that gives the same rows other bytes."""
 _AT_ONCE = 500
 _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._=@-]+")
 
@@ -289,11 +296,12 @@ class Contents:
     files: tuple[ExportedFile, ...]
     hidden: tuple[HiddenRecord, ...]
     withdrawals: str
-    """A word for all withdrawals as they stand: the originals that are borrowed hang on them too."""
+    """Fingerprint of all withdrawals as they stand: the originals that are borrowed hang on them too."""
 
     @property
     def fingerprint(self) -> str:
         """What the bytes hang on: files, when they were indexed, what was withdrawn, and how it is laid out."""
+        # The version too: the description inside the package names it.
         facts: list[Any] = [LAYOUT_VERSION, __version__, self.title]
         facts += [fact for one in self.executions for fact in (one.id, one.source_name, one.config)]
         facts += [[file.id, file.path, file.size, file.sha256, str(file.indexed_at)] for file in self.files]
@@ -339,15 +347,16 @@ def _contents(session: Session, executions: list[ExportedExecution], title: str,
     hidden: list[HiddenRecord] = []
     for execution in executions:
         sealed = queries.sealed_files(session, execution.id)
-        hidden += queries.hidden_records(session, execution.id, [file.id for file in sealed])
+        hidden += hidden_records(session, execution.id, [file.id for file in sealed])
         files += sealed
     return Contents(
+        # All read in one session, so that files, what is hidden and the fingerprint belong to one moment.
         executions=tuple(executions),
         title=title,
         name=name,
         files=tuple(files),
         hidden=tuple(hidden),
-        withdrawals=withdrawals_word(session),
+        withdrawals=withdrawals_fingerprint(session),
     )
 
 
@@ -392,6 +401,7 @@ def build(database: Database, home: Path, contents: Contents, folder: Path) -> l
     resources = [
         *archive,
         *extra,
+        # Both: wabac.js loads the .idx and passes over a .cdx.gz alone, `wacz validate` asks for the .cdx.gz.
         *(_generated(folder, f"indexes/{name}") for name in ("index.cdx.gz", "index.idx")),
         *(_generated(folder, f"pages/{name}") for name in pages),
     ]
@@ -407,7 +417,7 @@ def build(database: Database, home: Path, contents: Contents, folder: Path) -> l
 def _archive_members(database: Database, home: Path, contents: Contents) -> list[Resource]:
     def withdrawn(keys: set[str]) -> set[str]:
         with database.read() as session:
-            return queries.withdrawn_keys(session, keys)
+            return {str(key) for key in withdrawn_among(session, keys=keys)}
 
     with database.read() as session:
         is_any = bool(contents.hidden) or is_any_withdrawn(session)
@@ -415,6 +425,8 @@ def _archive_members(database: Database, home: Path, contents: Contents) -> list
     taken: set[str] = set()
     for file in contents.files:
         path = locate(home, file.path)
+        # The sizes and checksums of the ZIP are those of the sealing: bytes of another file would make a broken
+        # package.
         if not path.is_file() or path.stat().st_size != file.size:
             raise MemberChanged(f"{file.path} is not as it was sealed; see: holdfast verify {home}")
         # Validators of packages take plain names only; ours may carry what its first owner called the file.

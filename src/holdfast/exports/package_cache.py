@@ -1,7 +1,7 @@
 """Packages that were put together before: their layout and generated members lie in the data directory's cache.
 
 A package is found by what its bytes hang on, so a withdrawal or another index is another package at once. One process
-builds it at a time; the others are told to come back. The cache has a size: beyond it, what was asked for longest ago
+builds it at a time; the others get PackageBusy. The cache has a size: beyond it, what was asked for longest ago
 goes, but never what is being read or built, by this process or another.
 """
 
@@ -33,12 +33,12 @@ from holdfast.exports.queries import records_noted
 from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
 from holdfast.warc.outfile import sync_directory
 
+# What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
+# and a lock on it is shared by all that read the package.
 LAYOUT = "layout.json"
-"""What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
-and a lock on it is shared by all that read the package."""
 _LOCK = ".lock"
+# Layouts that stay in memory.
 _HELD = 16
-"""Layouts that stay in memory."""
 
 
 class PackageBusy(Unavailable):
@@ -109,6 +109,7 @@ class PackageCache:
         fingerprint = contents.fingerprint
         folder = self._folder / place / fingerprint
         with self._lock:
+            # Popped and put back: the order is that of the last use.
             found = self._held.pop(fingerprint, None)
         if found is None or not _touched(folder):
             if not _touched(folder):
@@ -145,6 +146,8 @@ class PackageCache:
                 fresh = Path(mkdtemp(dir=folder.parent, prefix=".building-"))
                 try:
                     self._write(contents, fresh, folder)
+                    # A withdrawal may come while the index is written: what it hides must not stand in a package that
+                    # is built after it.
                     if read().withdrawals != contents.withdrawals:
                         # Some of its members were made before a withdrawal and some after it.
                         raise PackageBusy
@@ -176,6 +179,7 @@ class PackageCache:
         (fresh / LAYOUT).write_text(json.dumps(layout))
         # After a power loss a package must be whole or not there: its name is given to what is on the disk.
         for path in fresh.rglob("*"):
+            # Files too: opening one and syncing it is the same call.
             sync_directory(path)
         sync_directory(fresh)
 
@@ -184,6 +188,7 @@ class PackageCache:
         found: list[CachedFile] = []
         for place in (path for path in self._folder.iterdir() if path.is_dir()):
             if place != keep.parent:
+                # A place whose lock is held is being built: its unfinished folders are that builder's.
                 with suppress(PackageBusy), alone(place / _LOCK, PackageBusy()):
                     _remove_unfinished(place)
             found += _packages_in(place)
@@ -270,6 +275,7 @@ def _item(member: ZipMember, home: Path, fresh: Path, folder: Path) -> dict[str,
 
 def _kept(segment: Segment, home: Path, fresh: Path, folder: Path) -> list[Any]:
     if isinstance(segment, bytes):
+        # Blanked records are mostly blanks: a gap of 64 KiB becomes some hundred characters of the layout.
         return ["bytes", zlib.compress(segment, 9).hex()]
     path = folder / segment.path.relative_to(fresh) if segment.path.is_relative_to(fresh) else segment.path
     shown = path.relative_to(home) if path.is_relative_to(home) else path

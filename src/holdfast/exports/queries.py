@@ -22,9 +22,7 @@ from holdfast.db.models import (
 from holdfast.errors import NotFound
 from holdfast.index.queries import is_ok
 from holdfast.warc.record import ORDINALS
-from holdfast.withdrawals.visibility import visible, withdrawn_among, withdrawn_captures
-
-_KEYS_AT_ONCE = 500
+from holdfast.withdrawals.visibility import visible
 
 
 class SnapshotRow(NamedTuple):
@@ -152,62 +150,10 @@ def changes_after(session: Session, reach: ExportReach, *, after: int, limit: in
         select(Change.to_captured_at, Change.id).where(Change.id <= after).order_by(Change.id.desc()).limit(1)
     ).one_or_none()
     if last is not None:
+        # The bound on the moment lets the index seek; the `or` only leaves out what was given before.
         same_moment = and_(Change.to_captured_at == last[0], Change.id > last[1])
         query = query.where(Change.to_captured_at >= last[0], or_(Change.to_captured_at > last[0], same_moment))
     return list(session.scalars(query.order_by(Change.to_captured_at, Change.id)))
-
-
-class IndexRow(NamedTuple):
-    """One snapshot with what a CDXJ line says of it."""
-
-    id: int
-    url_key: str
-    captured_at: datetime
-    url: str
-    record_type: str
-    media_type: str | None
-    status: int | None
-    digest: str | None
-    length: int
-    offset: int
-    method: str | None
-    warc_file_id: int
-    original_id: int | None
-
-
-_INDEX_COLUMNS: tuple[Any, ...] = (
-    Snapshot.id,
-    Snapshot.url_key,
-    Snapshot.captured_at,
-    Snapshot.url,
-    Snapshot.record_type,
-    Snapshot.media_type,
-    Snapshot.status,
-    Snapshot.payload_digest,
-    Snapshot.warc_length,
-    Snapshot.warc_offset,
-    Snapshot.method,
-    Snapshot.warc_file_id,
-    Snapshot.original_id,
-)
-
-
-def index_rows(
-    session: Session, *, execution_id: int | None = None, source_id: int | None = None, after: int, limit: int
-) -> list[IndexRow]:
-    """Return the next captures of any type of an execution or a source, by id."""
-    query = select(*_INDEX_COLUMNS).where(Snapshot.id > after, *visible()).order_by(Snapshot.id).limit(limit)
-    if execution_id is not None:
-        query = query.where(Snapshot.execution_id == execution_id)
-    if source_id is not None:
-        query = query.where(Snapshot.source_id == source_id)
-    return [IndexRow._make(row) for row in session.execute(query)]
-
-
-def originals(session: Session, ids: list[int]) -> list[IndexRow]:
-    """Return these snapshots, which hold the bodies of revisits, less what was withdrawn; ask for some hundred."""
-    rows = session.execute(select(*_INDEX_COLUMNS).where(Snapshot.id.in_(ids), *visible()).order_by(Snapshot.id))
-    return [IndexRow._make(row) for row in rows]
 
 
 def file_paths(session: Session, ids: list[int]) -> dict[int, str]:
@@ -238,7 +184,9 @@ def page_rows(session: Session, execution_id: int, *, after: int, limit: int) ->
             Snapshot.execution_id == execution_id,
             Snapshot.is_page,
             Snapshot.id > after,
+            # Resources have no status; a redirect or an error page is no page to begin reading with.
             or_(Snapshot.status.is_(None), is_ok()),
+            # A reader of the package asks for pages with GET.
             Snapshot.method.is_(None),
             *visible(),
         )
@@ -327,32 +275,3 @@ def records_noted(session: Session, *, execution_id: int | None = None, source_i
         query = query.join(Execution, Execution.id == WarcFile.execution_id).join(Job, Job.id == Execution.job_id)
         query = query.where(Job.source_id == source_id)
     return int(session.scalar(query) or 0)
-
-
-class HiddenRecord(NamedTuple):
-    """Where a withdrawn record stands."""
-
-    warc_file_id: int
-    offset: int
-    length: int
-
-
-def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> list[HiddenRecord]:
-    """Return where the withdrawn records of an execution stand, in order; a seek for each withdrawal in force."""
-    known = set(file_ids)
-    found: set[HiddenRecord] = set()
-    for question in withdrawn_captures(Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length):
-        # `+ 0` keeps the planner on the withdrawals: the index of executions would read the whole execution.
-        rows = session.execute(question.where(Snapshot.execution_id + 0 == execution_id))
-        found.update(map(HiddenRecord._make, rows))
-    return sorted(record for record in found if record.warc_file_id in known)
-
-
-def withdrawn_keys(session: Session, keys: set[str]) -> set[str]:
-    """Return which of these keys are of pages that are withdrawn; any number of them."""
-    found: set[str] = set()
-    ordered = sorted(keys)
-    for start in range(0, len(ordered), _KEYS_AT_ONCE):
-        some = ordered[start : start + _KEYS_AT_ONCE]
-        found.update(str(key) for key in withdrawn_among(session, keys=some))
-    return found

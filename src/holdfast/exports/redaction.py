@@ -18,15 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast import cancellation
-from holdfast.exports.queries import HiddenRecord
 from holdfast.exports.zipping import FileRange, Segment
 from holdfast.urls import page_key
 from holdfast.warc.reader import DamagedWarc, Record, read_records
 from holdfast.warc.record import bare_id, format_date, format_head, urn
 from holdfast.warc.repair import lost_record
+from holdfast.withdrawals.visibility import HiddenRecord
 
 NOTE = "a record stood here that was withdrawn from this archive"
 _PIECE_BYTES = 64 * 1024
+# A last piece shorter than this might hold no record that says what stood there.
 _LEAST_BYTES = 1024
 _ASKED_AT_ONCE = 500
 _EMPTY_MEMBER = b"\x1f\x8b\x08\x10\0\0\0\0\0\xff%b\0\x03\0" + b"\0" * 8
@@ -44,7 +45,7 @@ class Gap(NamedTuple):
     length: int
 
 
-class _Seen:
+class _RecordTable:
     """What blanking has to know of the records of a file: about 50 bytes each, for a file may hold millions.
 
     Ids, and addresses with their moments, are kept as 64 bits of their SHA-256.
@@ -69,15 +70,15 @@ class _Seen:
         head, number = record.head, len(self.offsets)
         self.offsets.append(record.offset)
         self.lengths.append(record.length)
-        self.ids.append(_word(head.record_id))
-        self.moments.append(_word(f"{head.get('WARC-Date') or ''} {key}") if key else 0)
+        self.ids.append(_hash64(head.record_id))
+        self.moments.append(_hash64(f"{head.get('WARC-Date') or ''} {key}") if key else 0)
         self.is_capture.append(head.type in _CAPTURES)
         self.is_withdrawn.append(False)
         together = {bare_id(value) for value in head.every("WARC-Concurrent-To")}
         about = {"" if head.type == "revisit" else bare_id(head.get("WARC-Refers-To") or "")}
         for name in (together | about) - {""}:
             self.link_from.append(number)
-            self.link_to.append(_word(name))
+            self.link_to.append(_hash64(name))
             self.link_is_together.append(name in together)
 
 
@@ -91,51 +92,58 @@ def find_gaps(
     or by both.
     """
     lengths = {record.offset: record.length for record in hidden}
-    seen = _read(path, withdrawn)
-    offsets, ids, moments = (np.frombuffer(one, np.int64) for one in (seen.offsets, seen.ids, seen.moments))
+    records = _read(path, withdrawn)
+    offsets, ids, moments = (np.frombuffer(one, np.int64) for one in (records.offsets, records.ids, records.moments))
     chosen = np.isin(offsets, np.fromiter(lengths, np.int64, len(lengths)))
-    linked_by = np.frombuffer(seen.link_from, np.uint32)
-    linked = np.frombuffer(seen.link_to, np.int64)[np.frombuffer(seen.link_is_together, np.bool_) & chosen[linked_by]]
-    accompanies = ~np.frombuffer(seen.is_capture, np.bool_) & (moments != 0) & np.isin(moments, moments[chosen])
-    wanted = chosen | np.frombuffer(seen.is_withdrawn, np.bool_) | np.isin(ids, linked) | accompanies
-    _add_followers(seen, wanted)
-    gaps = {Gap(seen.offsets[number], seen.lengths[number]) for number in np.flatnonzero(wanted).tolist()}
+    linked_by = np.frombuffer(records.link_from, np.uint32)
+    # A withdrawn record takes along what it names as made together with it, such as its request.
+    is_together = np.frombuffer(records.link_is_together, np.bool_)
+    linked = np.frombuffer(records.link_to, np.int64)[is_together & chosen[linked_by]]
+    # Notes and pictures of a page often name no record, only its address and the moment; captures are left out, for
+    # each is withdrawn by itself.
+    accompanies = ~np.frombuffer(records.is_capture, np.bool_) & (moments != 0) & np.isin(moments, moments[chosen])
+    wanted = chosen | np.frombuffer(records.is_withdrawn, np.bool_) | np.isin(ids, linked) | accompanies
+    _add_followers(records, wanted)
+    gaps = {Gap(records.offsets[number], records.lengths[number]) for number in np.flatnonzero(wanted).tolist()}
+    # Records that could not be read: their rows still say where they stand, and they are blanked by that.
     known = {gap.offset for gap in gaps}
     return sorted(gaps | {Gap(offset, length) for offset, length in lengths.items() if offset not in known})
 
 
-def _read(path: Path, withdrawn: Callable[[set[str]], Iterable[str]]) -> _Seen:
+def _read(path: Path, withdrawn: Callable[[set[str]], Iterable[str]]) -> _RecordTable:
     def damaged(_damage: DamagedWarc) -> None:
         """Damage is skipped: no record of it is shown anyway."""
 
-    seen = _Seen()
+    records = _RecordTable()
     unasked: dict[str, list[int]] = {}
 
     def ask() -> None:
         for key in withdrawn(set(unasked)) if unasked else ():
             for number in unasked[key]:
-                seen.is_withdrawn[number] = True
+                records.is_withdrawn[number] = True
         unasked.clear()
 
     # The pulse is heard between two pieces: one member can go on for hours before a record comes of it.
     for number, record in enumerate(read_records(path, damaged, cancellation.check)):
         cancellation.check()
+        # By the key that withdrawals go by, so that every spelling of an address is met.
         key = page_key(_PREFIX.sub("", record.head.url)) if record.head.url else ""
-        seen.add(record, key)
+        records.add(record, key)
         if key:
             unasked.setdefault(key, []).append(number)
+        # Some hundred keys in one question: one for each of a million records would take minutes.
         if number % _ASKED_AT_ONCE == 0:
             ask()
     ask()
-    return seen
+    return records
 
 
-def _add_followers(seen: _Seen, wanted: npt.NDArray[np.bool_]) -> None:
+def _add_followers(records: _RecordTable, wanted: npt.NDArray[np.bool_]) -> None:
     """Add the records that were made with one of the wanted, or refer to it, or to one that does."""
-    ids, linked_by = np.frombuffer(seen.ids, np.int64), np.frombuffer(seen.link_from, np.uint32)
-    order = np.argsort(np.frombuffer(seen.link_to, np.int64)).astype(np.uint32)
+    ids, linked_by = np.frombuffer(records.ids, np.int64), np.frombuffer(records.link_from, np.uint32)
+    order = np.argsort(np.frombuffer(records.link_to, np.int64)).astype(np.uint32)
     targets, starts, counts = np.unique(
-        np.frombuffer(seen.link_to, np.int64)[order], return_index=True, return_counts=True
+        np.frombuffer(records.link_to, np.int64)[order], return_index=True, return_counts=True
     )
     is_done = np.zeros(len(targets), np.bool_)
     fresh = np.flatnonzero(wanted)
@@ -153,8 +161,9 @@ def _add_followers(seen: _Seen, wanted: npt.NDArray[np.bool_]) -> None:
         wanted[fresh] = True
 
 
-def _word(text: str) -> int:
-    """Return 64 bits that stand for a text; other texts have others, by the odds that addresses are told apart by."""
+def _hash64(text: str) -> int:
+    """Return 64 bits that stand for a text."""
+    # Addresses are told apart by as many bits everywhere; a collision would blank one record too many, never too few.
     return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
 
 
@@ -200,6 +209,7 @@ def _plain_piece(length: int, at: datetime) -> bytes:
         ("Content-Length", "0" * 10),
     ]
     head = format_head(fields)
+    # Ten digits whatever the number is, so that the head's length does not hang on it.
     room = length - len(head) - 4
     if room < 0:
         return b"\r\n" * (length // 2) + b"\n" * (length % 2)

@@ -1,7 +1,4 @@
-"""Rows as JSON lines or CSV: the columns of 1.7 of the facts, spelled once. Pure.
-
-A cell that a spreadsheet would take for a formula gets an apostrophe before it (faults H05).
-"""
+"""Captures and changes as tables: JSON lines or CSV, with the name and meaning of every column."""
 
 from __future__ import annotations
 
@@ -124,6 +121,7 @@ def cell(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return stamp(value)
+    # Titles are written by strangers: a cell that a spreadsheet would take for a formula gets an apostrophe before it.
     text = str(value).replace("\0", "")
     return guarded(text) if isinstance(value, str) else text
 
@@ -156,6 +154,7 @@ def snapshot_rows(database: Database, extent: ExportExtent, *, site: str) -> Ite
             names = job_names(session, (row.execution_id for row in page))
         yield from (_snapshot(row, names.get(row.execution_id), site) for row in page)
         left = None if left is None else left - len(page)
+        # A short page ends one file, not the export: the next file may hold more.
         if len(page) == most:
             after = page[-1].id
         elif until is not None:
@@ -208,6 +207,7 @@ def change_rows(database: Database, extent: ExportExtent, *, site: str) -> Itera
         if not ids:
             return
         yield from (_change(event, site) for event in page[:left])
+        # By the ids that were asked for: withdrawn changes are not in the page, and must be passed all the same.
         after, left = ids[-1], None if left is None else left - len(page)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
@@ -26,36 +26,38 @@ from holdfast.imports.packages import (
 )
 from holdfast.imports.placing import (
     Damage,
-    Digests,
     ImportForm,
+    InspectedFile,
     Keeping,
-    Looked,
     Placed,
     PlacementTarget,
     digest_all,
     digest_of,
-    look_at,
+    inspect_file,
     new_name,
     place,
+    sealed_as,
     write_new,
 )
-from holdfast.imports.signatures import Signature
-from holdfast.index import leases as runs
 from holdfast.index import queries
 from holdfast.index.indexer import Indexed, Indexer, Interrupted
-from holdfast.index.writing import turn
+from holdfast.index.writing import index_transaction
 from holdfast.jobs import indexing
 from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
 from holdfast.warc import queries as files
 from holdfast.warc import roots
-from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.manifest import add_to_manifest
+from holdfast.warc.outfile import Digests, SealedFile
 from holdfast.warc.verify import verify_file
+
+if TYPE_CHECKING:
+    from holdfast.imports.signatures import Signature
 
 _log = log.get(room="index")
 
 
 class Unfaithful(Invalid):
-    """A file is not as it says itself, and the import was told to refuse such a one."""
+    """A file is not as it says itself, and the import was asked to refuse such a one."""
 
     code = "unfaithful_archive"
 
@@ -96,13 +98,6 @@ class ImportStep:
 OnStep = Callable[[ImportStep], None]
 
 
-class _Lost(NamedTuple):
-    """A copy that is gone: where it lay, and what it was when it was sealed."""
-
-    path: Path
-    sealing: files.Sealing
-
-
 class Importer:
     """One import command: files of one source, held together by one execution."""
 
@@ -112,7 +107,7 @@ class Importer:
         self._database, self._clock, self._indexer, self._wish = database, clock, indexer, wish
         self.raw_db = raw_db
         self.begun: ImportBegun | None = None
-        """Where new files go; made when the first one comes, unless somebody says it."""
+        """Where new files go; made when the first one comes, unless the caller sets it."""
         self.in_place = False
         """Register files where they lie, if that can be."""
         self.keeping = Keeping.COPY
@@ -120,7 +115,7 @@ class Importer:
         self.strict = False
         """Refuse a file with damage, or with digests that are not those of its bytes."""
         self.only_register = False
-        """Leave the indexing to whoever looks for sealed files that wait."""
+        """Leave the indexing to the worker that looks for sealed files that wait."""
         self.on_step: OnStep = lambda _step: None
         self._step = ImportStep(number=0, of=0, name="", phase="", done=0, total=0)
 
@@ -138,6 +133,7 @@ class Importer:
             except HoldfastError as exc:
                 yield ImportedFile(origin=spelled(path), error=str(exc))
             except OSError as exc:
+                # A bad file stops no other: a folder of thousands is imported over night.
                 yield ImportedFile(origin=spelled(path), error=f"cannot read {spelled(path)}: {exc.strerror}")
 
     def is_known(self, path: Path) -> bool:
@@ -152,6 +148,7 @@ class Importer:
             fixity, inner = package.fixity(), package.inner()
             try:
                 members = package.files()
+            # A package may hold nothing but other packages (a multi-WACZ).
             except BadPackage:
                 if not inner or is_inner:
                     raise
@@ -178,7 +175,7 @@ class Importer:
         try:
             self._phase("unpacking", member.size)
             digests = write_new(package.pieces(member), fresh, self._pulse)
-            wrong = _judged(fixity, member.path, digests)
+            wrong = _wrong_digest(fixity, member.path, digests)
             if wrong and self.strict:
                 raise Unfaithful(wrong[0])
             for one in self._package(fresh, origin, is_inner=True):
@@ -193,8 +190,9 @@ class Importer:
 
     def _member(self, package: WaczPackage, member: PackedFile, origin: str, fixity: Fixity) -> ImportedFile:
         self._phase("hashing", member.size)
+        # Read once for its digest and once more to unpack: a file that is known need not be written at all.
         digests = digest_all(package.pieces(member), self._pulse)
-        wrong = [*fixity.problems, *_judged(fixity, member.path, digests)]
+        wrong = [*fixity.problems, *_wrong_digest(fixity, member.path, digests)]
         if wrong and self.strict:
             raise Unfaithful(f"{member.name} is refused: {wrong[0]}")
         with self.raw_db.read() as tx:
@@ -207,6 +205,8 @@ class Importer:
             fresh = new_name(folder, member.name)
             try:
                 write_new(package.pieces(member), fresh, self._pulse)
+                # Members of different packages have the same names (data.warc.gz, rec-0.warc.gz): the package's name
+                # goes in front.
                 stem = Path(origin.rpartition("!")[0].rpartition("!")[2]).stem
                 done = self._file(fresh, origin, f"{stem}--{member.name}", is_unpacked=True)
             finally:
@@ -232,111 +232,113 @@ class Importer:
                 self._bring_back(done, lost, path, digests, Keeping.MOVE if is_unpacked else self.keeping)
             return self._index(done, known)
         self._phase("reading", 0)
-        looked = look_at(path, self._pulse)
+        inspected = inspect_file(path, self._pulse)
         if self.strict:
-            self._demand_faithful(path, looked, name)
-        done = ImportedFile(origin=origin, damage=looked.damage, damaged=looked.damaged)
-        if self.in_place and not is_unpacked and looked.form is ImportForm.WARC and roots.may_lie_at(path):
-            placed = Placed(path=path, digests=digests, records=looked.records, how="in place")
+            self._demand_faithful(path, inspected, name)
+        done = ImportedFile(origin=origin, damage=inspected.damage, damaged=inspected.damaged)
+        if self.in_place and not is_unpacked and inspected.form is ImportForm.WARC and roots.may_lie_at(path):
+            placed = Placed(sealed_as(path, digests, inspected), "in place")
         else:
             keeping = Keeping.MOVE if is_unpacked else self.keeping
             target = PlacementTarget(self._ensure_begun().folder, name, keeping)
-            placed = place(path, looked, digests, target, self._pulse)
-        self._note(done, looked, placed)
+            placed = place(path, inspected, digests, target, self._pulse)
+        self._note(done, inspected, placed)
         reach("import_placed")
         return self._index(done, self._register(done, placed, digests))
 
-    def _demand_faithful(self, path: Path, looked: Looked, name: str) -> None:
+    def _demand_faithful(self, path: Path, inspected: InspectedFile, name: str) -> None:
         """Refuse a file with any damage, before anything is made of it; an ARC file has no digests to go by."""
-        if looked.damage:
-            first = looked.damage[0]
+        if inspected.damage:
+            first = inspected.damage[0]
             raise Unfaithful(f"{name} is refused: at {first.offset}: {first.kind}: {first.detail}")
-        if looked.form is not ImportForm.ARC:
+        if inspected.form is not ImportForm.ARC:
             self._phase("checking", path.stat().st_size)
             report = verify_file(path, advance=self._pulse)
+            # Several records in one member are no damage: such a file is written anew.
             faults = [one for one in report.problems if one.kind != "not_per_record"]
             if faults:
                 raise Unfaithful(f"{name} is refused: at {faults[0].offset}: {faults[0].kind}: {faults[0].detail}")
 
-    def _note(self, done: ImportedFile, looked: Looked, placed: Placed) -> None:
-        done.state, done.how, done.records = "imported", placed.how, placed.records
-        if looked.form is ImportForm.ARC:
+    def _note(self, done: ImportedFile, inspected: InspectedFile, placed: Placed) -> None:
+        done.state, done.how, done.records = "imported", placed.how, placed.file.record_count
+        if inspected.form is ImportForm.ARC:
             done.notes.append("ARC, converted to WARC 1.1; the ARC stays where it is")
-        elif looked.form is ImportForm.UNSEEKABLE:
+        elif inspected.form is ImportForm.UNSEEKABLE:
             done.notes.append("several records in one compressed member; written anew, one member a record")
         if self.in_place and placed.how != "in place":
             done.notes.append("cannot be used in place; kept below the data directory")
 
     def _register(self, done: ImportedFile, placed: Placed, origin: Digests) -> int:
-        begun = self._ensure_begun()
-        sealing = files.Sealing(placed.digests.size, placed.digests.sha256, placed.digests.crc32, placed.records)
-        row = files.ImportedFileRow(begun.execution_id, self._stored(placed.path), sealing, done.origin, origin.sha256)
-        roots.record_root(self._wish.home, placed.path.resolve().parent)
-        with turn(self.raw_db) as tx:
+        begun, now = self._ensure_begun(), to_micros(self._clock.now())
+        stored = replace(placed.file, path=Path(self._stored(placed.file.path)))
+        came_from = files.Origin(done.origin, origin.sha256)
+        # Before the row: a row that names a folder which is not recorded is refused by every reader.
+        roots.record_root(self._wish.home, placed.file.path.resolve().parent)
+        with index_transaction(self.raw_db) as tx:
             # Looked at once more: another worker may have taken the same file in since, and it is kept once.
-            known = files.known_file(tx, path=row.path, sha256=origin.sha256)
+            known = files.known_file(tx, path=str(stored.path), sha256=origin.sha256)
             if known is None:
-                file_id = files.insert_imported(tx, row, now=to_micros(self._clock.now()))
+                file_id = files.insert_imported(tx, stored, came_from, execution_id=begun.execution_id, now=now)
         if known is not None:
             return self._taken_before(done, placed, known)
         reach("import_registered")
+        # A file that stays where it lies gets no line: the manifest there, if any, is its owner's.
         if placed.how != "in place":
-            add_to_manifest(placed.path.parent, _entry(file_id, placed.path.name, sealing))
-        _log.info("import.file", origin=done.origin, file=file_id, how=placed.how, records=placed.records)
+            add_to_manifest(file_id, placed.file)
+        _log.info("import.file", origin=done.origin, file=file_id, how=placed.how, records=done.records)
         return file_id
 
     def _taken_before(self, done: ImportedFile, placed: Placed, known: int) -> int:
         """Remove the copy of a file that another worker took in first; return the id of what it took in."""
         with self.raw_db.read() as tx:
-            stored, _, _ = files.sealed_file(tx, known)
-        if placed.how != "in place" and stored != self._stored(placed.path):
-            placed.path.unlink(missing_ok=True)
+            taken, _ = files.sealed_file(tx, known)
+        if placed.how != "in place" and str(taken.path) != self._stored(placed.file.path):
+            placed.file.path.unlink(missing_ok=True)
         done.state, done.how = "again", "known"
         return known
 
-    def _lost(self, file_id: int) -> _Lost | None:
-        """Return which of our own copies is gone from its folder; None if it is there, or if the folder itself is away.
-
-        A folder that is away is storage that is not mounted, and nothing is written in its place.
-        """
+    def _lost(self, file_id: int) -> SealedFile | None:
+        """Return our own copy, where it should lie, if it is gone from its folder; else None."""
         with self.raw_db.read() as tx:
-            stored, sealing, _ = files.sealed_file(tx, file_id)
-        if Path(stored).is_absolute() or roots.placed(self._wish.home, stored) is not None:
+            stored, _ = files.sealed_file(tx, file_id)
+        if stored.path.is_absolute() or roots.placed(self._wish.home, str(stored.path)) is not None:
             return None
         try:
-            path = roots.locate(self._wish.home, stored)
+            path = roots.locate(self._wish.home, str(stored.path))
         except roots.StrayFile:  # a row that leads elsewhere: the indexer refuses it, and says so
             return None
-        return _Lost(path, sealing) if path.parent.is_dir() and not path.exists() else None
+        # A folder that is away is storage that is not mounted: nothing may be written in its place.
+        return replace(stored, path=path) if path.parent.is_dir() and not path.exists() else None
 
-    def _bring_back(self, done: ImportedFile, lost: _Lost, path: Path, digests: Digests, keeping: Keeping) -> None:
+    def _bring_back(self, done: ImportedFile, lost: SealedFile, path: Path, digests: Digests, keeping: Keeping) -> None:
         """Put a copy that is gone back where its row says, made from the same file in the same way; ids stay."""
         self._phase("reading", 0)
         placed = place(
             path,
-            look_at(path, self._pulse),
+            inspect_file(path, self._pulse),
             digests,
             PlacementTarget(lost.path.parent, lost.path.name, keeping),
             self._pulse,
         )
-        if placed.digests.sha256 != lost.sealing.sha256:
-            placed.path.unlink()
+        # Rows point to offsets in the old copy: other bytes under its name would show other records.
+        if placed.file.sha256 != lost.sha256:
+            placed.file.path.unlink()
             raise Invalid(
                 f"the archive's copy {lost.path} is gone, and what this file gives today is not what was kept then: "
                 "restore the copy from a backup"
             )
-        if placed.path != lost.path:  # another process has brought it back meanwhile
-            placed.path.unlink()
+        if placed.file.path != lost.path:  # another process has brought it back meanwhile
+            placed.file.path.unlink()
         done.how = "brought back"
         _log.info("import.brought_back", origin=done.origin, path=lost.path.name)
 
     def _ensure_listed(self, file_id: int) -> None:
         """Complete the manifest after an import that died between the row and the list."""
         with self.raw_db.read() as tx:
-            stored, sealing, origin = files.sealed_file(tx, file_id)
-        path = roots.placed(self._wish.home, stored)
-        if origin is not None and not Path(stored).is_absolute() and path is not None:
-            add_to_manifest(path.parent, _entry(file_id, path.name, sealing))
+            stored, origin = files.sealed_file(tx, file_id)
+        path = roots.placed(self._wish.home, str(stored.path))
+        if origin is not None and not stored.path.is_absolute() and path is not None:
+            add_to_manifest(file_id, replace(stored, path=path))
 
     def _index(self, done: ImportedFile, file_id: int) -> ImportedFile:
         done.warc_file_id = file_id
@@ -380,26 +382,15 @@ class Importer:
             raise Interrupted("stopped; the same command goes on from here")
 
 
-def _judged(fixity: Fixity, path: str, digests: Digests) -> list[str]:
+def _wrong_digest(fixity: Fixity, path: str, digests: Digests) -> list[str]:
     stated = fixity.stated.get(path)
     if stated is None or stated == f"sha256:{digests.sha256}":
         return []
     return [f"{path} does not have the digest that the package says"]
 
 
-def _entry(file_id: int, name: str, sealing: files.Sealing) -> ManifestEntry:
-    return ManifestEntry(
-        file_id=file_id,
-        name=name,
-        size=sealing.size,
-        sha256=sealing.sha256,
-        crc32=sealing.crc32,
-        record_count=sealing.records or 0,
-    )
-
-
+# Where files of other writers stand in an execution's folder; `warcs` is a tool's own, with a manifest of its own.
 KEPT = "archive"
-"""Where files of other writers stand in an execution's folder; `warcs` is a tool's own, with a manifest of its own."""
 
 
 class NothingToIndex(HoldfastError):
@@ -440,25 +431,24 @@ def index_execution(
         if found is None:
             raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
         execution, source = found
-        known = queries.sealed_paths(session, execution_id)
     if execution.state != "completed":
         raise Conflict(
             f"execution {execution_id} is {execution.state}; only a completed one is indexed as a whole, what is "
             "sealed of any is read by: holdfast index"
         )
     folder = Path(execution.output_dir)
-    if not folder.is_dir() and not known:
+    if not folder.is_dir() and not _sealed(importer.raw_db, execution_id):
         raise NotFound(f"the folder of execution {execution_id} is gone: {folder}")
     done = IndexedExecution(execution_id=execution_id, source=source.code)
     with database.write() as session:
         indexing.begin(session, execution_id, now=clock.now())
     _take_in(importer, folder, execution_id, done)
-    with importer.raw_db.read() as tx:
-        ids = runs.sealed_files_of(tx, execution_id)
+    ids = _sealed(importer.raw_db, execution_id)
     if not ids:
         indexing.close_account(database, clock, execution_id, errors=done.errors)
         raise NothingToIndex(f"execution {execution_id} has no WARC file, and there is none in {folder}")
     for warc_file_id in ids:
+        # Read a moment ago, when it was taken in.
         if any(one.warc_file_id == warc_file_id for one in done.files):
             continue
         result = indexer.index_file(warc_file_id)
@@ -473,12 +463,18 @@ def index_execution(
     return done
 
 
+def _sealed(raw_db: RawDatabase, execution_id: int) -> list[int]:
+    with raw_db.read() as tx:
+        return [row.id for row in files.files_of(tx, execution_id=execution_id) if row.state == "sealed"]
+
+
 def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedExecution) -> None:
     found = discover([folder], follow_state=True) if folder.is_dir() else FoundFiles()
     done.errors += [f"{path} cannot be looked into: {why}" for path, why in found.unreadable]
     new = [path for path in found.files if not importer.is_known(path)]
     if not new:
         return
+    # Not into `warcs`: that folder has a manifest which the tool itself writes.
     importer.begun = ImportBegun(execution_id=execution_id, folder=folder / KEPT)
     importer.begun.folder.mkdir(exist_ok=True)
     importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again

@@ -1,6 +1,6 @@
 """The WARC files inside a WACZ: named members only, streamed, within caps. Nothing is ever unpacked by its own name.
 
-It refuses what honest packages do not have: encryption, links, members that overlap or swell (faults W09).
+It refuses what honest packages do not have: encryption, links, members that overlap or swell.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from holdfast.errors import Invalid
-from holdfast.imports.signatures import Signature, Worth
+from holdfast.gzip_streams import largest_honest
+
+if TYPE_CHECKING:
+    from holdfast.imports.signatures import Signature
 
 _MEMBER = re.compile(r"archive/(?P<name>[^/\\\x00-\x1f]{1,200}\.(?:warc|warc\.gz|warc\.zst))")
 _ARCHIVES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
@@ -29,8 +32,6 @@ _LISTING, _SEAL = "datapackage.json", "datapackage-digest.json"
 _MAX_LISTING_BYTES = 64 * 1024 * 1024
 _MAX_MEMBERS = 100_000
 _MAX_DIRECTORY_BYTES = 64 * 1024 * 1024
-_MAX_RATIO = 200
-_RATIO_FROM_BYTES = 1024 * 1024
 _END = struct.Struct("<4sHHHHIIH")
 _END_64 = struct.Struct("<4sQHHIIQQQQ")
 _PIECE_BYTES = 1 << 20
@@ -124,9 +125,10 @@ class WaczPackage:
             return Fixity({}, (f"{_LISTING} makes no sense",))
         problems, signature = self._resources(stated), None
         if seal is not None:
-            wrong, signature = _judge_seal(seal, raw)
+            wrong, signature = _check_seal(seal, raw)
             problems += wrong
-        notes = [] if signature is None or signature.worth is Worth.INVALID else [signature.sentence()]
+        # A broken signature is among the problems, which a strict import refuses.
+        notes = [] if signature is None or signature.is_broken else [signature.sentence()]
         return Fixity(stated, tuple(problems), tuple(notes), signature)
 
     def _resources(self, stated: dict[str, str]) -> list[str]:
@@ -161,6 +163,8 @@ class WaczPackage:
     def _refuse_overlaps(self) -> None:
         end = 0
         for info in sorted(self._archive.infolist(), key=lambda one: one.header_offset):
+            # Members that share bytes are how a small file unpacks to petabytes; each of them passes the limit by
+            # itself.
             if info.header_offset < end and info.compress_size:
                 raise BadPackage(f"{self._path.name} has members that overlap, as no honest package has")
             end = max(end, info.header_offset + 30 + info.compress_size)
@@ -172,6 +176,7 @@ class WaczPackage:
             with self._archive.open(file.info) as member:
                 while piece := _read(member, min(_PIECE_BYTES, left + 1)):
                     left -= len(piece)
+                    # The size in the directory is a claim: zipfile would go on inflating past it.
                     if left < 0:
                         raise BadPackage(f"{file.name} is longer than the package says")
                     yield piece
@@ -186,7 +191,7 @@ class WaczPackage:
 @contextmanager
 def open_package(path: Path) -> Iterator[WaczPackage]:
     """Open a WACZ; BadPackage if it is none."""
-    _judge_directory(path)
+    _check_directory(path)
     try:
         with zipfile.ZipFile(path) as archive:
             yield WaczPackage(archive, path)
@@ -212,7 +217,7 @@ def _stated(listing: object) -> dict[str, str]:
     return found
 
 
-def _judge_seal(seal: bytes, listing: bytes) -> tuple[list[str], Signature | None]:
+def _check_seal(seal: bytes, listing: bytes) -> tuple[list[str], Signature | None]:
     """Return what is wrong with the digest of the list of resources, and what its signature is worth."""
     digest = f"sha256:{hashlib.sha256(listing).hexdigest()}"
     try:
@@ -225,13 +230,12 @@ def _judge_seal(seal: bytes, listing: bytes) -> tuple[list[str], Signature | Non
     problems = [] if stated == digest else [f"{_LISTING} does not have the digest that {_SEAL} says"]
     if signed is None:
         return problems, None
-    # Loaded for a package that is signed: what it is made of takes a tenth of a second.
-    verification = importlib.import_module("holdfast.imports.verification")
-    signature: Signature = verification.check_signed_data(signed)
+    # Loaded for a package that is signed: the library for certificates takes a tenth of a second.
+    signature: Signature = importlib.import_module("holdfast.imports.signatures").check_signed_data(signed)
     if signed.get("hash") != digest:
         # What was signed may well hold; it is not this package.
-        signature = signature._replace(worth=Worth.INVALID, why=f"it is one of another {_LISTING}")
-    if signature.worth is Worth.INVALID:
+        signature = signature.broken(f"it is one of another {_LISTING}")
+    if signature.is_broken:
         problems.append(signature.sentence())
     return problems, signature
 
@@ -248,15 +252,16 @@ def _objection(info: zipfile.ZipInfo) -> str:
         return "a link"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return f"compression {info.compress_type}"
-    if info.file_size > max(_RATIO_FROM_BYTES, _MAX_RATIO * info.compress_size):
+    if info.file_size > largest_honest(info.compress_size):
         return f"it would swell from {info.compress_size} to {info.file_size} bytes"
     return ""
 
 
-def _judge_directory(path: Path) -> None:
+def _check_directory(path: Path) -> None:
     """Refuse a list of members that would take too much memory, before it is read."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
+        # Where the end record can stand: 22 bytes and a comment of at most 65,535.
         file.seek(max(0, size - 65_557))
         tail = file.read()
         at = tail.rfind(b"PK\x05\x06")
@@ -269,14 +274,16 @@ def _judge_directory(path: Path) -> None:
             raw = file.read(_END_64.size)
             if len(raw) == _END_64.size and raw.startswith(b"PK\x06\x06"):
                 *_, count, directory_bytes, _ = _END_64.unpack(raw)
+    # zipfile makes an object of every member when a file is opened.
     if count > _MAX_MEMBERS or directory_bytes > _MAX_DIRECTORY_BYTES:
         raise BadPackage(f"{path.name} lists {count} members, more than the {_MAX_MEMBERS} that are read")
 
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".wacz")
 STATE_FILE = ".archive_state.json"
+# Folders of an archive_tool's output that hold what is not to be read: damaged files, and copies of others.
 ASIDE = ("warcs_quarantine", "warcs_compacted")
-"""Folders of an archive_tool's output that hold what is not to be read: damaged files, and copies of others."""
+# How names end that an archivist would look for among the files of a folder, and why they are not imported.
 PASSED_OVER = {
     ".open": "still being written, or left open by a crawl that died; seal it first",
     ".wet": "text taken out of captures, not captures",
@@ -286,7 +293,6 @@ PASSED_OVER = {
     ".har": "HAR, which is not read; convert it to WARC",
     ".har.gz": "HAR, which is not read; convert it to WARC",
 }
-"""How names end that an archivist would look for among the files of a folder, and why they are not imported."""
 _MAX_STATE_BYTES = 16 * 1024 * 1024
 
 
@@ -299,7 +305,7 @@ class FoundFiles:
     missing: list[Path] = field(default_factory=list)
     """Named, and not there."""
     unreadable: list[tuple[Path, str]] = field(default_factory=list)
-    """Folders that nobody could look into: what lies there is not known, which is not the same as nothing."""
+    """Folders that this user may not look into: what lies there is not known, which is not the same as nothing."""
 
 
 def spelled(path: Path) -> str:
@@ -330,6 +336,7 @@ def _take(path: Path, found: FoundFiles, seen: set[tuple[int, int]], *, named: b
     except OSError:
         found.passed_over.append((path, "dangling link"))
         return
+    # By inode: tools leave hard links of one file in several folders.
     identity = stat.st_dev, stat.st_ino
     if identity in seen:
         found.passed_over.append((path, "the same file under another name"))
@@ -340,32 +347,33 @@ def _take(path: Path, found: FoundFiles, seen: set[tuple[int, int]], *, named: b
         found.files.append(path)
 
 
-def _below(folder: Path, told: FoundFiles, *, follow_state: bool) -> Iterator[Path]:
+def _below(folder: Path, discovered: FoundFiles, *, follow_state: bool) -> Iterator[Path]:
     """Yield the archives of a folder by name, stable ones before those in temporary folders.
 
-    Links to folders are not followed: what lies below the folder is met anyway, and what lies elsewhere is told.
+    Links to folders are not followed: what lies below the folder is met anyway, and what lies elsewhere is reported.
     Folders that a tool's state file names as its temporary ones belong to it, wherever they are.
     """
 
     def refuse(exc: OSError) -> None:
-        told.unreadable.append((Path(str(exc.filename)), exc.strerror or str(exc)))
+        discovered.unreadable.append((Path(str(exc.filename)), exc.strerror or str(exc)))
 
     elsewhere = _tracked(folder)
     if not follow_state:
-        told.passed_over += [(path, f"{STATE_FILE} names it, outside of {folder}") for path in elsewhere]
+        discovered.passed_over += [(path, f"{STATE_FILE} names it, outside of {folder}") for path in elsewhere]
     found = []
     roots = [folder, *(elsewhere if follow_state else ())]
     for root in roots:
         for parent, folders, names in os.walk(root, onerror=refuse, followlinks=False):
             folders[:] = sorted(name for name in folders if name not in ASIDE)
-            led_away = ((Path(parent, name), _led_away(parent, name, root)) for name in folders)
-            told.passed_over += [(path, why) for path, why in led_away if why]
+            outside = ((Path(parent, name), _link_outside(parent, name, root)) for name in folders)
+            discovered.passed_over += [(path, why) for path, why in outside if why]
             found += [Path(parent, name) for name in names if name.lower().endswith(SUFFIXES)]
-            told.passed_over += [(Path(parent, name), why) for name in sorted(names) if (why := _reason(name))]
+            discovered.passed_over += [(Path(parent, name), why) for name in sorted(names) if (why := _reason(name))]
+    # Of two names of one file the first is taken: the one in a temporary folder may vanish.
     yield from sorted(set(found), key=lambda path: (any(part.startswith(".tmp") for part in path.parts), str(path)))
 
 
-def _led_away(parent: str, name: str, root: Path) -> str:
+def _link_outside(parent: str, name: str, root: Path) -> str:
     """Return why a folder is not looked into that is a link to one elsewhere; nothing for all others."""
     path = f"{parent}{os.sep}{name}"
     if not os.path.islink(path):  # noqa: PTH114 - pathlib raises where a path is too long to be looked at
@@ -388,6 +396,7 @@ def _tracked(folder: Path) -> list[Path]:
     """Return the temporary folders that an archive_tool keeps in its state; none if there is no state, or a bad one."""
     state = folder / STATE_FILE
     try:
+        # The state file comes with the folder, from anywhere.
         if state.stat().st_size > _MAX_STATE_BYTES:
             return []
         listed = json.loads(state.read_bytes()).get("temp_dirs_host_paths", [])

@@ -6,33 +6,29 @@ What is in place is whole and synced. A file that is no archive is refused befor
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
 from holdfast.errors import HoldfastError, Invalid
-from holdfast.warc.arc import is_arc, read_arc
-from holdfast.warc.member import MAGIC, crc32
+from holdfast.warc.conversion import convert_arc, is_arc, read_arc, rewrite_warc
+from holdfast.warc.member import MAGIC
 from holdfast.warc.member import ZSTD_MAGIC as ZSTD_MAGIC
-from holdfast.warc.outfile import SealedFile, disk_error, sync_directory
+from holdfast.warc.outfile import Digests, SealedFile, digests_of, disk_error, sync_directory
 from holdfast.warc.reader import DamagedWarc, read_records
-from holdfast.warc.rewrite import convert_arc, rewrite_warc
+from holdfast.warc.verify import Advance
 
 _PIECE_BYTES = 1 << 20
 _MAX_NOTED = 100
+# The ioctl of Linux that lets two files share their blocks until one of them changes.
 _FICLONE = 0x40049409
-"""The ioctl of Linux that lets two files share their blocks until one of them changes."""
 _STRANGE = re.compile(r"[^A-Za-z0-9._~+=@-]+")
 _SUFFIX = re.compile(r"\.(?:warc|arc)(?:\.gz|\.zst)?$", re.IGNORECASE)
-
-Pulse = Callable[[int], None]
-"""Told of every so many bytes or records; may raise to stop."""
 
 
 class NotAnArchive(Invalid):
@@ -78,7 +74,7 @@ class Damage(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Looked:
+class InspectedFile:
     """What a file is, and how well it is."""
 
     form: ImportForm
@@ -87,28 +83,20 @@ class Looked:
     damaged: int = 0
 
 
-class Digests(NamedTuple):
-    """Of a file's bytes."""
-
-    size: int
-    sha256: str
-    crc32: int
-
-
-def digest_of(path: Path, pulse: Pulse) -> Digests:
+def digest_of(path: Path, pulse: Advance) -> Digests:
     """Return size and digests of a file; Unavailable if it cannot be read."""
     return digest_all(_chunks(path), pulse)
 
 
-def digest_all(chunks: Iterable[bytes], pulse: Pulse) -> Digests:
-    """Return size and digests of a stream."""
-    sha256, crc, size = hashlib.sha256(), 0, 0
-    for piece in chunks:
-        sha256.update(piece)
-        crc = crc32(piece, crc)
-        size += len(piece)
-        pulse(len(piece))
-    return Digests(size, sha256.hexdigest(), crc)
+def digest_all(chunks: Iterable[bytes], pulse: Advance) -> Digests:
+    """Return size and digests of a stream, with a pulse for each piece."""
+
+    def counted() -> Iterator[bytes]:
+        for piece in chunks:
+            yield piece
+            pulse(len(piece))
+
+    return digests_of(counted())
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -120,83 +108,84 @@ def _chunks(path: Path) -> Iterator[bytes]:
         raise disk_error(exc, f"cannot read {path}: {exc.strerror}") from exc
 
 
-def look_at(path: Path, pulse: Pulse) -> Looked:
+def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
     """Read a file once from front to back; NotAnArchive says what it begins with, if it holds no whole record."""
-    looked = Looked(form=ImportForm.WARC)
+    inspected = InspectedFile(form=ImportForm.WARC)
 
     def damaged(damage: DamagedWarc) -> None:
-        looked.damaged += 1
-        if len(looked.damage) < _MAX_NOTED:
-            looked.damage.append(Damage(damage.offset, damage.kind, damage.detail))
+        inspected.damaged += 1
+        if len(inspected.damage) < _MAX_NOTED:
+            inspected.damage.append(Damage(damage.offset, damage.kind, damage.detail))
 
     if is_arc(path):
-        looked.form = ImportForm.ARC
-        looked.records = sum(1 for _ in read_arc(path, "", damaged, lambda: pulse(0)))
-        return looked
+        inspected.form = ImportForm.ARC
+        inspected.records = sum(1 for _ in read_arc(path, "", damaged, lambda: pulse(0)))
+        return inspected
     last = -1
     try:
         for record in read_records(path, damaged, lambda: pulse(0)):
-            looked.records += 1
+            inspected.records += 1
+            # Two records at one offset: a member that holds several, of which only the first could be sought.
             if record.offset == last:
-                looked.form = ImportForm.UNSEEKABLE
+                inspected.form = ImportForm.UNSEEKABLE
             last = record.offset
     except Invalid as bad:
-        looked.damage.append(Damage(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
-        looked.damaged += 1
-    if looked.records == 0:
-        raise NotAnArchive(_why_not(path, looked))
-    return looked
+        inspected.damage.append(Damage(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
+        inspected.damaged += 1
+    if inspected.records == 0:
+        # A file with one whole record is taken, however damaged the rest is; one without any is no archive.
+        raise NotAnArchive(_why_not(path, inspected))
+    return inspected
 
 
-def _why_not(path: Path, looked: Looked) -> str:
+def _why_not(path: Path, inspected: InspectedFile) -> str:
     with path.open("rb") as file:
         start = file.read(16)
     if not start:
         return f"{path.name} is empty"
-    broken = looked.damage[0] if looked.damage else None
+    broken = inspected.damage[0] if inspected.damage else None
     if broken is not None and start.startswith((MAGIC, ZSTD_MAGIC, b"WARC/")):
         return f"{path.name} holds no whole record: at {broken.offset}: {broken.kind}: {broken.detail}"
     return f"{path.name} is no WARC, ARC or WACZ file: it begins with {start!r}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(NamedTuple):
     """A file in its place."""
 
-    path: Path
-    digests: Digests
-    records: int
+    file: SealedFile
     how: str
     """copied, linked, unpacked, rewritten, converted, in place."""
 
 
-def place(path: Path, looked: Looked, digests: Digests, target: PlacementTarget, pulse: Pulse) -> Placed:
+def place(path: Path, inspected: InspectedFile, digests: Digests, target: PlacementTarget, pulse: Advance) -> Placed:
     """Put a file into a folder; a form that cannot be sought is written anew, one member a record."""
     folder, name = target.folder, clean_name(target.name, path)
     fresh = new_name(folder)
-    if looked.form is ImportForm.WARC:
+    if inspected.form is ImportForm.WARC:
         try:
             how = _keep(path, fresh, digests, target.keeping, pulse)
         except BaseException:
             fresh.unlink(missing_ok=True)
             raise
-        return Placed(path=_settle(fresh, name), digests=digests, records=looked.records, how=how)
+        return Placed(sealed_as(_settle(fresh, name), digests, inspected), how)
     name = f"{_SUFFIX.sub('', name)}.warc.gz"
 
     def passed_over(_damage: DamagedWarc) -> None:
         pulse(0)
 
-    if looked.form is ImportForm.ARC:
+    if inspected.form is ImportForm.ARC:
         sealed = convert_arc(
             path, folder, fresh.name, seed=digests.sha256, on_damage=passed_over, pulse=lambda: pulse(0)
         )
-        return _sealed(sealed, name, "converted")
-    return _sealed(rewrite_warc(path, folder, fresh.name, passed_over, lambda: pulse(0)), name, "rewritten")
+        how = "converted"
+    else:
+        sealed, how = rewrite_warc(path, folder, fresh.name, passed_over, lambda: pulse(0)), "rewritten"
+    return Placed(replace(sealed, path=_settle(sealed.path, name)), how)
 
 
-def _sealed(sealed: SealedFile, name: str, how: str) -> Placed:
-    digests = Digests(sealed.size, sealed.sha256, sealed.crc32)
-    return Placed(path=_settle(sealed.path, name), digests=digests, records=sealed.record_count, how=how)
+def sealed_as(path: Path, digests: Digests, inspected: InspectedFile) -> SealedFile:
+    """Return a file that is kept as it is, under this path, as a sealed one."""
+    return SealedFile(path=path, record_count=inspected.records, **digests._asdict())
 
 
 def new_name(folder: Path, name: str = "") -> Path:
@@ -209,14 +198,13 @@ def new_name(folder: Path, name: str = "") -> Path:
 
 
 def _settle(fresh: Path, name: str) -> Path:
-    """Give a whole file its name, or one like it; return its path. A file that has the name is never written over.
-
-    Several workers may fill one folder: a name that was free a moment ago may be another's now.
-    """
+    """Give a whole file its name, or one like it; return its path. A file that has the name is never written over."""
     try:
         while True:
             target = free_name(fresh.parent, name)
             try:
+                # Several workers may fill one folder, and a name that was free a moment ago may be another's now: a
+                # link fails where the name is taken, a rename would write over it.
                 os.link(fresh, target, follow_symlinks=False)
             except FileExistsError:
                 continue
@@ -231,9 +219,10 @@ def _settle(fresh: Path, name: str) -> Path:
         raise disk_error(exc, f"cannot write {fresh.with_name(name)}: {exc.strerror}") from exc
 
 
-def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Pulse) -> Digests:
+def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Advance) -> Digests:
     """Write a stream to a file that is not there yet, synced; nothing is left of one that is not whole."""
     try:
+        # `x`: the name was made by chance, but a file that is there is never written over.
         with fresh.open("xb") as out:
 
             def copied() -> Iterator[bytes]:
@@ -254,7 +243,7 @@ def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Pulse) -> Digests:
     return digests
 
 
-def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: Pulse) -> str:
+def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: Advance) -> str:
     """Put a file into its place as it is; return how. The place holds a file, never a link to one."""
     # A link of a link would point to where its owner may move or delete: the file itself is meant.
     real = path.resolve()
@@ -271,6 +260,7 @@ def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: P
         # Another disk, or a system that does not let us: the bytes then.
         pass
     if _clone(real, target):
+        # The clone is read back: the original may have changed between the first reading and this one.
         if digest_of(target, pulse) == digests:
             return "copied"
         target.unlink()
@@ -295,6 +285,8 @@ def _clone(path: Path, target: Path) -> bool:
 
 def clean_name(name: str, path: Path) -> str:
     """Return a file name that is safe anywhere and ends as its content asks."""
+    # The end of a long name is kept, for the suffix stands there; file systems take 255 bytes, and a name may get a
+    # number.
     plain = _STRANGE.sub("_", name).lstrip(".")[-150:] or "archive"
     if _SUFFIX.search(plain):
         return plain
@@ -304,7 +296,7 @@ def clean_name(name: str, path: Path) -> str:
 
 
 def free_name(folder: Path, name: str) -> Path:
-    """Return a path in the folder that nobody has, this name or one like it."""
+    """Return a path in the folder that no file has, this name or one like it."""
     match = _SUFFIX.search(name)
     stem, suffix = (name[: match.start()], match[0]) if match else (name, "")
     for number in range(1, 100_000):

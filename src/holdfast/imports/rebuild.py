@@ -1,14 +1,14 @@
 """The archive from its files alone: what manifests list and no row knows is registered under the id that it had.
 
 Ids of snapshots are made from those of files and the places of records, so that every one is again what it was. It
-changes nothing that is there: a row that says something else than a manifest is told, and stays.
+changes nothing that is there: a row that says something else than a manifest is reported, and stays.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from holdfast.sources.queries import is_code
 from holdfast.urls import parse_seed
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestDamaged, is_listed, read_manifest
-from holdfast.warc.queries import ListedFile, Sealing
+from holdfast.warc.outfile import SealedFile
 from holdfast.warc.reader import read_record_at
 from holdfast.warc.roots import recorded_roots
 
@@ -39,8 +39,8 @@ class Rebuild:
 
     known: int = 0
     """Files whose rows are there."""
-    lost: list[ListedFile] = field(default_factory=list)
-    """Files without a row."""
+    lost: dict[int, SealedFile] = field(default_factory=dict)
+    """Files without a row, by the id that they had; each as a row would name it."""
     problems: list[str] = field(default_factory=list)
     """What cannot be restored, and why."""
 
@@ -51,51 +51,51 @@ def plan_rebuild(raw_db: RawDatabase, home: Path) -> Rebuild:
     listed = _listed(home.resolve(), found.problems)
     while batch := list(islice(listed, _AT_ONCE)):
         with raw_db.read() as tx:
-            rows = files.stored_files(tx, [one.id for one in batch], [one.path for one in batch])
+            rows = files.stored_files(tx, [file_id for file_id, _ in batch], [str(one.path) for _, one in batch])
         by_id, by_path = dict(rows), {path: file_id for file_id, path in rows}
-        for one in batch:
-            if by_id.get(one.id) == one.path:
+        for file_id, sealed in batch:
+            path = str(sealed.path)
+            if by_id.get(file_id) == path:
                 found.known += 1
-            elif one.id in by_id:
-                found.problems.append(f"{one.path} was file {one.id}, which is {by_id[one.id]} now")
-            elif one.path in by_path:
-                found.problems.append(f"{one.path} was file {one.id} and is file {by_path[one.path]} now")
+            elif file_id in by_id:
+                found.problems.append(f"{path} was file {file_id}, which is {by_id[file_id]} now")
+            elif path in by_path:
+                found.problems.append(f"{path} was file {file_id} and is file {by_path[path]} now")
+            # Two folders can list one id after a copy of a part of the archive; the first that is met keeps it.
+            elif file_id in found.lost:
+                found.problems.append(f"{path} has the id {file_id} of another file that a manifest lists")
             else:
-                found.lost.append(one)
-    twice = {one.id for one in found.lost}
-    if len(twice) < len(found.lost):
-        seen: set[int] = set()
-        for one in found.lost:
-            if one.id in seen:
-                found.problems.append(f"{one.path} has the id {one.id} of another file that a manifest lists")
-            seen.add(one.id)
-        found.lost = list({one.id: one for one in reversed(found.lost)}.values())[::-1]
+                found.lost[file_id] = sealed
     return found
 
 
-def restore_files(database: Database, raw_db: RawDatabase, clock: Clock, home: Path, lost: Sequence[ListedFile]) -> int:
+def restore_files(
+    database: Database, raw_db: RawDatabase, clock: Clock, home: Path, lost: Mapping[int, SealedFile]
+) -> int:
     """Register files under their ids, one by one, so that it can be stopped anywhere; return how many there were."""
     folders: dict[Path, int] = {}
     top = home.resolve()
-    for one in lost:
-        folder = (top / one.path).parent
+    for file_id, sealed in lost.items():
+        folder = (top / sealed.path).parent
         if folder not in folders:
-            folders[folder] = _execution(database, clock, top, one)
+            folders[folder] = _execution(database, clock, top, file_id, sealed)
         with raw_db.write() as tx:
-            files.restore_file(tx, one, execution_id=folders[folder], now=to_micros(clock.now()))
+            files.restore_file(tx, file_id, sealed, execution_id=folders[folder], now=to_micros(clock.now()))
             if raw_db.dialect == "postgresql":
+                # In the same transaction: a crawl that begins now must not get an id that was just given back.
                 files.continue_ids(tx)
     return len(lost)
 
 
-def _execution(database: Database, clock: Clock, home: Path, one: ListedFile) -> int:
+def _execution(database: Database, clock: Clock, home: Path, file_id: int, sealed: SealedFile) -> int:
     """Return the execution of a file's folder: `warcs/SOURCE/EXECUTION`, perhaps with a tool's folder below that."""
-    path = home / one.path
+    path = home / sealed.path
     folder = path.parent
     below = folder.relative_to(home / "warcs").parts if folder.is_relative_to(home / "warcs") else ()
     owner = home.joinpath("warcs", *below[:2]) if len(below) > 2 else folder
-    info = _own_info(path, one.id)
+    info = _own_info(path, file_id)
     code = below[0] if len(below) > 1 else info.get("isPartOf", "").rpartition("-")[0]
+    # The name of a folder is input like any other; what is no code of ours gets a source of its own.
     facts = _facts(code if is_code(code) else _WITHOUT_SOURCE, info)
     if (owner / STATE_NAME).is_file():
         facts = replace(facts, backend="zimit")
@@ -106,8 +106,9 @@ def _own_info(path: Path, file_id: int) -> dict[str, str]:
     """Return the warcinfo fields of a file that our crawler wrote in this archive; none if it is another writer's."""
     try:
         head, block = read_record_at(path, 0, limit=_INFO_BYTES)
-    except HoldfastError:  # what is wrong with it is told when it is read
+    except HoldfastError:  # what is wrong with it is reported when the file is indexed
         return {}
+    # A copy of another archive's file carries that archive's warcinfo: name and id have to be those of this file.
     if head.type != "warcinfo" or head.get("WARC-Filename") != path.name:
         return {}
     lines = block.decode("utf-8", "replace").splitlines()
@@ -127,7 +128,7 @@ def _facts(code: str, info: Mapping[str, str]) -> FolderFacts:
     return FolderFacts(source=code, base_url=first.fetch, backend="native")
 
 
-def _listed(home: Path, problems: list[str]) -> Iterator[ListedFile]:
+def _listed(home: Path, problems: list[str]) -> Iterator[tuple[int, SealedFile]]:
     """Yield what the manifests below the data directory and the recorded folders list, as far as it is there."""
     # Captures are moved to a larger disk by linking `warcs` there; a walk follows no links but the one it begins at.
     moved = [home / "warcs"] if (home / "warcs").is_symlink() else []
@@ -138,18 +139,17 @@ def _listed(home: Path, problems: list[str]) -> Iterator[ListedFile]:
                 continue
             folder = Path(parent)
             try:
-                entries = read_manifest(folder)
+                listed = read_manifest(folder)
             except ManifestDamaged as bad:
                 problems += [str(bad)] if bad.is_ours else []
                 continue
             except HoldfastError as bad:
                 problems.append(str(bad))
                 continue
-            for entry in entries:
-                path = folder / entry.name
-                if not path.is_file() or path.stat().st_size != entry.size:
+            for file_id, sealed in listed.items():
+                path = sealed.path
+                # A file that is gone or of another size would get the ids of records that it no longer holds.
+                if not path.is_file() or path.stat().st_size != sealed.size:
                     problems.append(f"{path} is not there as its manifest says; see: holdfast verify {folder}")
                     continue
-                stored = str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
-                sealing = Sealing(entry.size, entry.sha256, entry.crc32, entry.record_count)
-                yield ListedFile(entry.file_id, stored, sealing)
+                yield file_id, replace(sealed, path=path.relative_to(home)) if path.is_relative_to(home) else sealed

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,16 +21,15 @@ from holdfast.parse.html import read_directives
 from holdfast.parse.page import AGENT
 from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
 from holdfast.urls.links import edges_of, leading_out
+from holdfast.warc.member import Pulse
 from holdfast.warc.payload import Dechunked, DecodeCaps, HttpHead, dechunk, decode, parse_head
 from holdfast.warc.reader import Record
 from holdfast.warc.record import BadHead, RecordHead, agrees, hasher_for, parse_date, snapshot_id
 
+# As much of a body as is parsed; no more than this is kept.
 MAX_KEPT_BYTES = 10 * 1024 * 1024
-"""As much of a body as is parsed; no more than this is kept."""
 _MAX_CODED_BYTES = 32 * 1024 * 1024
 _SNIFFED_BYTES = 512
-
-Pulse = Callable[[], None]
 
 
 class RecordBody(NamedTuple):
@@ -72,6 +71,7 @@ def read_body(
     problems = []
     if isinstance(payload, Dechunked) and payload.problem is not None:
         problems.append(payload.problem.value)
+    # Only longer: bodies that are too short are cut off, which is noted elsewhere, or were stored decoded.
     elif head is not None and not head.is_chunked and _is_longer(head, size):
         problems.append("beyond_content_length")
     if stated and checker is None:
@@ -99,6 +99,7 @@ def _decoded(head: HttpHead, body: RecordBody, *, is_whole: bool) -> RecordBody:
         return body._replace(start=b"", problems=(*body.problems, "too_large"))
     content, problems = decode(head, body.start, _CAPS)
     # A body that breaks off is kept as far as it went, and so is its hash; one that was cut by us is not.
+    # Where we stopped is our own limit: two bodies that agree up to there are not the same.
     cut = {"too_large", "ratio_exceeded"} & set(problems)
     return RecordBody(
         start=content[:MAX_KEPT_BYTES],
@@ -133,17 +134,17 @@ def identify(url: str, request_data: str = "") -> Identity:
 
 
 CAPTURED = ("response", "resource", "revisit")
+# What our crawl asks for on its own account, as `warc.exchange` writes it down.
 _OWN_PURPOSES = ("robots", "sitemap", "feed")
-"""What our crawl asks for on its own account, as `warc.exchange` writes it down."""
+# Years in which a capture may have been made. No clock is asked: one that is years behind would give captures other
+# dates, or take them out, when their file is read again.
 _CREDIBLE_YEARS = range(1990, 2100)
-"""Years in which a capture may have been made. No clock is asked: one that is years behind would give captures other
-dates, or take them out, when their file is read again."""
 _BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
 _PROLOG_BYTES = 2048
+# The root of a sitemap behind declarations and comments.
 _SITEMAP = re.compile(
     rb"(?:<\?[^>]{0,400}+>\s{0,64}+|<!--[^>]{0,400}+>\s{0,64}+){0,8}+<(?:[A-Za-z0-9]{1,16}:)?(?:urlset|sitemapindex)[\s>]"
 )
-"""The root of a sitemap behind declarations and comments."""
 _TYPE_CHARS, _ID_CHARS, _DIGEST_CHARS, _URL_CHARS = 255, 255, 255, 65_536
 # What a page may be called; everything else is hashed and not kept.
 _PAGE_TYPES = frozenset(
@@ -216,7 +217,7 @@ class IndexedCapture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ReadingContext:
     """What a capture takes from its file."""
 
     warc_file_id: int
@@ -229,17 +230,16 @@ def is_captured(head: RecordHead) -> bool:
 
 
 def is_for_crawlers(url: str, body: bytes) -> bool:
-    """Whether a capture is what only crawlers ask for: robots.txt, or a sitemap whatever its declared type.
-
-    It is kept and replayed like any other; it is no page that anybody would search, count or compare.
-    """
+    """Whether a capture is what only crawlers ask for: robots.txt, or a sitemap whatever its declared type."""
+    # It is kept and replayed like any other, but it is no page: it was found by search, counted among pages and listed
+    # as new among changes before.
     path = url.partition("://")[2].partition("#")[0].partition("?")[0].partition("/")[2]
     if path.lower() == "robots.txt":
         return True
     return body.lstrip(_BEFORE_XML)[:1] == b"<" and _SITEMAP.match(body.lstrip(_BEFORE_XML)[:_PROLOG_BYTES]) is not None
 
 
-def read_capture(record: Record, around: Surroundings, fallback: datetime | None) -> IndexedCapture | None:
+def read_capture(record: Record, context: ReadingContext, fallback: datetime | None) -> IndexedCapture | None:
     """Return what a record says, its block read to the end; None if it has no date and nothing tells one.
 
     `fallback` is the date of the file's warcinfo. DamagedWarc if the block is not whole.
@@ -251,7 +251,7 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
         "application/http"
     )
     capture = IndexedCapture(
-        id=snapshot_id(around.warc_file_id, record.ordinal),
+        id=snapshot_id(context.warc_file_id, record.ordinal),
         offset=record.offset,
         length=record.length,
         record_id=_clean(head.record_id, _ID_CHARS),
@@ -282,10 +282,11 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
         _take_revisit(capture, head)
         for _ in payload:
             pass
+        # A revisit has no body to look at: its address and its record's own field have to tell.
         own = not capture.is_content or is_for_crawlers(url, b"")
         capture.kind = DocumentKind.OTHER if own else kind_of(b"", capture.media_type)
     else:
-        body = read_body(http, payload, stated, keep=_may_be_page(capture.media_type), pulse=around.pulse)
+        body = read_body(http, payload, stated, keep=_may_be_page(capture.media_type), pulse=context.pulse)
         if stated and framed is not None and "digest_mismatch" in body.problems and agrees(stated, framed):
             # Made before the chunks were taken apart: not as the standard says, and yet the bytes are what they were.
             kept = [problem for problem in body.problems if problem != "digest_mismatch"]
@@ -350,15 +351,14 @@ def _take_revisit(capture: IndexedCapture, head: RecordHead) -> None:
 
 
 def _moment(head: RecordHead, http: HttpHead | None, fallback: datetime | None, problems: list[str]) -> datetime | None:
-    """Return when a capture was made: its date, or with a note what its server or its file says.
-
-    The same bytes always give the same answer, whatever the time is here.
-    """
+    """Return when a capture was made: its date, or with a note what its server or its file says."""
+    # The same bytes always give the same answer, whatever the time is here: files are read again, perhaps elsewhere.
 
     def credible(moment: datetime) -> bool:
         return moment.year in _CREDIBLE_YEARS
 
     stated = head.get("WARC-Date") or ""
+    # Some writers leave out the zone; the standard means UTC.
     for text in (stated, f"{stated}Z"):
         try:
             moment = parse_date(text)
@@ -401,6 +401,8 @@ def request_data(method: str, head: bytes, body: bytes) -> str:
     if method in ("GET", "HEAD"):
         return "" if method == "GET" else "__wb_method=HEAD"
     # The request line is no status line; the headers below it are read alike.
+    # As pywb and warcio make the key of such a request (`__wb_method`, `__wb_post_data`): their indexes and ours then
+    # agree.
     query = _query(parse_head(head), body) if body and method in ("POST", "PUT", "PATCH") else ""
     return f"__wb_method={method}&{query}" if query else f"__wb_method={method}"
 
@@ -436,8 +438,8 @@ def _multipart(declared: str, body: bytes) -> str:
         head, _, value = part.partition(b"\r\n\r\n")
         name = _PART_NAME.search(head.decode("utf-8", "replace"))
         if name:
-            said = value.removesuffix(b"\r\n").decode("utf-8", "replace")
-            fields.append(f"{name[1]}={said}")
+            sent = value.removesuffix(b"\r\n").decode("utf-8", "replace")
+            fields.append(f"{name[1]}={sent}")
     return "&".join(fields)
 
 
@@ -453,6 +455,7 @@ def _flat(content: Any) -> str:
 
 
 def _leaves(name: str, content: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    # A hostile body of thousands of brackets would otherwise recurse as deep as Python's stack allows.
     if depth == 0:
         raise ValueError("nested too deeply")
     if isinstance(content, dict):

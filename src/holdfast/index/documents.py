@@ -31,8 +31,8 @@ from holdfast.parse.page import looks_pathological
 SNIPPET_CHARS = 280
 _GOOD_CHARS = 40
 _LANGUAGE_CHARS = 500
+# Below this the model guesses by single letters: 'Home | Contact' comes out as Latin.
 _LANGUAGE_LETTERS = 24
-"""Below this the model guesses by single letters: 'Home | Contact' comes out as Latin."""
 _MAX_CHARS = 200_000
 _BLANK = 32
 _WEIGHTS = np.array([xxh3_64_intdigest(bytes([n])) | 1 for n in range(128)], np.uint64)
@@ -84,11 +84,11 @@ def make_snippet(text: str, description: str | None) -> str | None:
     It begins with the first line that is a sentence rather than furniture; without one, with the description.
     """
     lines = text[:20_000].split("\n")
-    first = next((n for n, line in enumerate(lines) if len(line) >= _GOOD_CHARS and _is_said(line)), None)
+    first = next((n for n, line in enumerate(lines) if len(line) >= _GOOD_CHARS and _is_content(line)), None)
     if first is None and description:
         chosen = description
     else:
-        chosen = _joined(filter(_is_said, lines[first or 0 :])) or _joined(iter(lines))
+        chosen = _joined(filter(_is_content, lines[first or 0 :])) or _joined(iter(lines))
     if len(chosen) <= SNIPPET_CHARS:
         return chosen or None
     cut = chosen[: SNIPPET_CHARS - 1]
@@ -96,7 +96,7 @@ def make_snippet(text: str, description: str | None) -> str | None:
     return (cut[:space] if space > SNIPPET_CHARS // 2 else cut).rstrip(" ,;:") + "…"
 
 
-def _is_said(line: str) -> bool:
+def _is_content(line: str) -> bool:
     """Whether a line is no furniture."""
     lowered = line[:1000].lower()
     return not any(word in lowered for word in _BOILERPLATE)
@@ -136,8 +136,8 @@ def says_archived(title: str | None, text: str) -> bool:
 
 
 def _word_hashes(text: str) -> npt.NDArray[np.uint64]:
-    """Return a hash of each word: its bytes, weighted by their places, summed up. All words at once, 60 us for 8 KB
-    where a look into a table of known words took 390."""
+    """Return a hash of each word: its bytes, weighted by their places, summed up."""
+    # All words at once: 60 us for 8 KB where a look into a table of known words took 390.
     data = np.frombuffer(text.strip().lower().encode("utf-8", "replace"), np.uint8)
     gaps = data <= _BLANK
     begins = ~gaps
@@ -156,6 +156,8 @@ def simhash(text: str) -> int | None:
 
     Over the pairs of neighbouring words; None of a text with fewer than two.
     """
+    # Stored with every document and read by no query yet: near duplicates (texts whose bits differ in a few places)
+    # will be found by it, and to make it later every body of an archive would have to be read again.
     hashes = _word_hashes(text[:_MAX_CHARS])
     if len(hashes) < 2:
         return None
@@ -181,7 +183,7 @@ class NewDocument(NamedTuple):
     text: bytes
 
 
-class _Said(NamedTuple):
+class _RememberedBody(NamedTuple):
     """What is remembered of a body for the next capture of it, under another address perhaps."""
 
     base: str | None
@@ -190,11 +192,11 @@ class _Said(NamedTuple):
 
 
 class Extractor:
-    """Reads documents. One for each file that is read; it holds what the last bodies said."""
+    """Reads documents. One for each file that is read; it holds base, links and wishes of the last bodies."""
 
     def __init__(self, raw_db: RawDatabase, child: ParseChild) -> None:
         self._raw_db, self._child = raw_db, child
-        self._said: OrderedDict[DocumentKey, _Said] = OrderedDict()
+        self._bodies: OrderedDict[DocumentKey, _RememberedBody] = OrderedDict()
         self._pack = zstandard.ZstdCompressor(level=3).compress
 
     def prepare(self, captures: Sequence[IndexedCapture]) -> list[NewDocument]:
@@ -204,8 +206,10 @@ class Extractor:
             capture.document_key = document_key(capture)
         with self._raw_db.read() as tx:
             known = writing_queries.known_documents(tx, [key[0] for key in _keys(pages)])
+            # What an older extraction made is read again when its body is met.
             known = {key: found for key, found in known.items() if found.version >= DOCUMENT_VERSION}
             linked = writing_queries.shown_together(tx, list(_linked(pages, known)))
+        # Within one batch a body may come any number of times; it is parsed for the first.
         made: dict[DocumentKey, NewDocument] = {}
         shown: set[tuple[int, DocumentKey]] = set()
         for capture in pages:
@@ -224,24 +228,27 @@ class Extractor:
             )
             if capture.is_ok and capture.kind is DocumentKind.HTML and not again:
                 shown.add((capture.identity.url_hash, key))
-                said = self._remembered(capture, key)
+                remembered = self._remembered(capture, key)
                 own = capture.identity.group_hash
-                capture.links = outlinks(capture.url, said.base, said.hrefs, own_hash=own)
+                capture.links = outlinks(capture.url, remembered.base, remembered.hrefs, own_hash=own)
+            # Let go of at once: a batch holds up to 16 MiB of bodies, and what follows needs none of them.
             capture.body = b""
         return list(made.values())
 
-    def _remembered(self, capture: IndexedCapture, key: DocumentKey) -> _Said:
-        if key not in self._said:
+    def _remembered(self, capture: IndexedCapture, key: DocumentKey) -> _RememberedBody:
+        if key not in self._bodies:
             self._remember(key, self._parse(capture))
-        return self._said[key]
+        return self._bodies[key]
 
     def _remember(self, key: DocumentKey, parsed: ParsedDocument) -> None:
-        self._said[key] = _Said(parsed.base, parsed.hrefs, parsed.noindex)
-        if len(self._said) > _REMEMBERED:
-            self._said.popitem(last=False)
+        self._bodies[key] = _RememberedBody(parsed.base, parsed.hrefs, parsed.noindex)
+        if len(self._bodies) > _REMEMBERED:
+            self._bodies.popitem(last=False)
 
     def _parse(self, capture: IndexedCapture) -> ParsedDocument:
         how = capture.kind.value, capture.media_type, capture.charset
+        # PDF readers and pathological HTML can run for minutes or take the process down: a child with a deadline is
+        # killed instead.
         needs_child = capture.kind is DocumentKind.PDF or (
             capture.kind is DocumentKind.HTML and looks_pathological(capture.body)
         )
@@ -279,6 +286,8 @@ def document_key(capture: IndexedCapture) -> DocumentKey:
     """Return what tells the document of a page from all others: body, charset, and what it is read as."""
     assert capture.body_hash is not None
     charset = "" if capture.kind is DocumentKind.PDF else decode(capture.body, capture.charset).charset
+    # The same bytes mean another text under another charset or type, so both are part of the key; how a server spells a
+    # type that is read alike is not.
     declared = capture.media_type or ""
     is_alike = ("html" in declared) if capture.kind is DocumentKind.HTML else declared.startswith("text/")
     if capture.kind is DocumentKind.TEXT and declared in ("text/html", "text/*"):

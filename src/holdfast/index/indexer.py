@@ -21,20 +21,19 @@ from holdfast.db.raw import RawDatabase, persist
 from holdfast.errors import HoldfastError, LeaseLost, NotFound, Unavailable
 from holdfast.failpoints import reach
 from holdfast.index import leases
-from holdfast.index import leases as runs
-from holdfast.index.capture import IndexedCapture, Surroundings
+from holdfast.index.capture import IndexedCapture, ReadingContext
 from holdfast.index.documents import Extractor, NewDocument
 from holdfast.index.leases import FileLease, FileToIndex, ReadProgress, claim, note_spans
 from holdfast.index.reading import FileReading, RepeatedIds
 from holdfast.index.reading import Interrupted as Interrupted
-from holdfast.index.writing import Batch, FilePlace, SeenKeys, resolve_late, resolve_some, somewhere, write_batch
+from holdfast.index.writing import Batch, SeenKeys, random_start, resolve_late, resolve_some, write_batch
 from holdfast.parse.child import ParseChild
 from holdfast.warc.queries import Span
 from holdfast.warc.record import ORDINALS
 from holdfast.warc.roots import locate
 
+# Raised with any change that gives a record another row: files that were read before may be read again.
 INDEX_VERSION = 3
-"""Raised with any change that gives a record another row: files that were read before may be read again."""
 _PDF_DEADLINE_S = 20.0
 _WAITS_S = (0.1, 0.3, 1.0, 3.0)
 _Answer = TypeVar("_Answer")
@@ -82,7 +81,7 @@ class Indexer:
         self._on_progress = on_progress
         self._child = ParseChild(deadline_s=_PDF_DEADLINE_S)
         self.stopping = False
-        """Set from a signal: the file in hand is given back after its batch."""
+        """Set from a signal handler: the file that is being read is given back after its batch."""
 
     def close(self) -> None:
         """End what was started."""
@@ -95,13 +94,13 @@ class Indexer:
                 beat_owner(tx, self._clock, self._owner_id)
 
     def index_file(self, warc_file_id: int, *, only_waiting: bool = False) -> Indexed | None:
-        """Read one sealed file, for the first time or again; None if somebody else is at it (or has been meanwhile).
+        """Read one sealed file, for the first time or again; None if another reader has it (or has read it meanwhile).
 
         NotFound if it is not sealed. A file that cannot be read is closed as failed, and says why in what comes back.
-        LeaseLost if another reader took over; Interrupted if it was told to stop.
+        LeaseLost if another reader took over; Interrupted if it was asked to stop.
         """
         with self._raw_db.read() as tx:
-            file = runs.file_to_index(tx, warc_file_id)
+            file = leases.file_to_index(tx, warc_file_id)
         if file is None:
             raise NotFound(f"there is no sealed WARC file {warc_file_id}; see them with: holdfast warc list")
         lease = claim(
@@ -116,14 +115,16 @@ class Indexer:
             return None
         run = _Run(self._raw_db, self._clock, file, lease)
         try:
-            run.read(locate(self._home, file.path), self._child, self._look, self._check)
+            run.read(locate(self._home, file.path), self._child, self._report, self._check)
         except (LeaseLost, Interrupted, KeyboardInterrupt, DatabaseAway):
+            # Given back at once where that can be; otherwise the lease runs out by itself.
             with suppress(Unavailable):
                 lease.give_back()
             raise
         except HoldfastError as exc:
             run.done.error = str(exc)
-        except Exception as exc:  # what nobody foresaw ends this file, not the others (HA-044)
+        except Exception as exc:
+            # An error that was not foreseen ends this file, not the others that wait.
             _log.exception("index.failed", action="index_file", file=file.path)
             run.done.error = f"unexpected {type(exc).__name__}: {exc}"[:1000].replace("\0", "")
         if run.done.records == 0 and run.done.error is None:
@@ -140,7 +141,7 @@ class Indexer:
         )
         return run.done
 
-    def _look(self, file: FileToIndex, progress: ReadProgress) -> None:
+    def _report(self, file: FileToIndex, progress: ReadProgress) -> None:
         if self._on_progress is not None:
             self._on_progress(file, progress)
         self._check()
@@ -174,16 +175,19 @@ class _Run:
             check()
             self._lease.pulse()
 
-        around = Surroundings(warc_file_id=self._file.id, pulse=pulse)
-        reading = FileReading(path, around, self._clock)
+        context = ReadingContext(warc_file_id=self._file.id, pulse=pulse)
+        reading = FileReading(path, context, self._clock)
         extractor = Extractor(self._raw_db, child)
         with closing(reading.batches()) as batches:
             for captures, is_last in batches:
-                documents = _patiently(partial(extractor.prepare, captures))
+                # Parsed before the transaction begins: it holds up all other writers, and parsing takes most of the
+                # time.
+                documents = _with_retries(partial(extractor.prepare, captures))
                 progress = self._write(reading, captures, documents, is_last=is_last)
                 look(self._file, progress)
-        self._tell_repeats(reading, progress)
+        self._warn_of_repeats(reading, progress)
         reach("index_resolving")
+        # Only now: files of one crawl are read in any order, and revisits in others may wait for originals of this one.
         resolve_late(self._raw_db, self._lease, self._seen, now=to_micros(self._clock.now()))
         reach("index_finishing")
 
@@ -208,16 +212,16 @@ class _Run:
         progress = ReadProgress(
             "finalize" if is_last else "read_warc", done.records, done.pages, position, self._file.size, done.warnings
         )
-        place = _place(self._file, reading.software)
+        file = _with_fidelity(self._file, reading.software)
 
         def write() -> int:
             with self._raw_db.write() as tx:
                 self._lease.note(tx, progress)
-                changed = write_batch(tx, place, batch, now=to_micros(self._clock.now()))
+                changed = write_batch(tx, file, batch, now=to_micros(self._clock.now()))
                 reach("index_batch")
             return changed
 
-        done.changed += _patiently(write)
+        done.changed += _with_retries(write)
         reach("index_committed")
         for capture in captures:
             self._repeats.add(capture)
@@ -227,7 +231,7 @@ class _Run:
         self._first_id = last_id + 1
         return progress
 
-    def _tell_repeats(self, reading: FileReading, progress: ReadProgress) -> None:
+    def _warn_of_repeats(self, reading: FileReading, progress: ReadProgress) -> None:
         """Note record ids that stand for different bodies, once all rows of the file are there to tell."""
         for record_id, offset in self._repeats.confirmed(self._raw_db, self._file.id):
             reading.warnings.add("record_id_reused", offset, f"different bodies have the id {record_id}")
@@ -241,7 +245,7 @@ class _Run:
             self.span = min(known[0], *moments), max(known[1], *moments)
 
 
-def _patiently(call: Callable[[], _Answer]) -> _Answer:
+def _with_retries(call: Callable[[], _Answer]) -> _Answer:
     """Return what the call returns, waiting for a database that is away for a moment; DatabaseAway if it stays so."""
     try:
         return persist(call, sleep=time.sleep, waits_s=_WAITS_S)
@@ -249,22 +253,17 @@ def _patiently(call: Callable[[], _Answer]) -> _Answer:
         raise DatabaseAway(str(exc)) from exc
 
 
-def _place(file: FileToIndex, software: str) -> FilePlace:
+def _with_fidelity(file: FileToIndex, software: str) -> FileToIndex:
+    """Return a file with what captured it and how faithfully, by its execution and by what its warcinfo says."""
     backend = file.backend or ("import" if file.job_kind == "import" else "native")
-    told = software.lower()
-    if backend == "zimit" and told.startswith("holdfast"):
+    writer = software.lower()
+    if backend == "zimit" and writer.startswith("holdfast"):
         backend = "http_warc"  # archive-tool went on with our own crawl after zimit had failed
-    if "browsertrix" in told or backend in ("browser", "zimit"):
+    if "browsertrix" in writer or backend in ("browser", "zimit"):
         fidelity = "high"
     else:
         fidelity = "fallback" if backend in ("http_warc", "playwright_warc") else "unknown"
-    return FilePlace(
-        warc_file_id=file.id,
-        execution_id=file.execution_id,
-        source_id=file.source_id,
-        backend=backend[:16],
-        fidelity=fidelity,
-    )
+    return file._replace(backend=backend[:16], fidelity=fidelity)
 
 
 def index_pending(indexer: Indexer, raw_db: RawDatabase, clock: Clock, *, source: str | None = None) -> list[Indexed]:
@@ -279,7 +278,7 @@ def each_pending(
     after = 0
     while True:
         with raw_db.read() as tx:
-            waiting = runs.pending_files(tx, after=after, now=to_micros(clock.now()), source=source)
+            waiting = leases.pending_files(tx, after=after, now=to_micros(clock.now()), source=source)
         if not waiting:
             return
         for warc_file_id in waiting:
@@ -298,9 +297,10 @@ def open_indexer(
 ) -> Iterator[Indexer]:
     """Register this process, free what dead indexers of this machine held, and yield what reads files."""
     folder = home.resolve() / "run"
-    free_the_dead(raw_db, clock, folder)
+    # Before this process registers: what a killed indexer of this machine held is free at once, not after its lease.
+    free_dead_indexers(raw_db, clock, folder)
     note_spans(raw_db)
-    resolve_some(raw_db, after=somewhere(raw_db), now=to_micros(clock.now()))
+    resolve_some(raw_db, after=random_start(raw_db), now=to_micros(clock.now()))
     owner = OwnerProcess(raw_db, clock, run=RunFile(folder), kind=KIND, execution_id=None)
     try:
         with closing(Indexer(raw_db, clock, home, owner_id=owner.id, on_progress=on_progress)) as indexer:
@@ -309,10 +309,11 @@ def open_indexer(
         owner.end()
 
 
-def free_the_dead(raw_db: RawDatabase, clock: Clock, folder: Path) -> int:
+def free_dead_indexers(raw_db: RawDatabase, clock: Clock, folder: Path) -> int:
     """End the leases of indexers of this machine that died; return how many there were."""
     count = 0
     for owner in dead_owners(raw_db, clock, folder=folder):
+        # Crawl processes and workers are cleaned up by their own recovery, which knows what they held.
         if owner.kind != KIND:
             continue
         with cleaning_up(raw_db, owner) as ours:

@@ -42,10 +42,12 @@ class ReadProgress(NamedTuple):
 
 
 def claim_row(tx: Transaction, wanted: FileClaim, *, now: int) -> int | None:
-    """Take a file: return the fencing token, or None if somebody alive is at it.
+    """Take a file: return the fencing token, or None if a living reader has it.
 
     A lease that is over, or whose owner has ended, is taken over.
     """
+    # One statement decides and takes: between a look and a write, two readers would both find the file free. The token
+    # grows with every taking, so that the reader before is refused at its next write.
     rows = tx.execute(
         "INSERT INTO index_runs(warc_file_id, owner_id, version, lease_expires_at, token, phase, warnings, started_at,"
         " progress_at) VALUES (?, ?, ?, ?, 1, 'starting', '{}', ?, ?)"
@@ -83,6 +85,7 @@ def extend(tx: Transaction, held: tuple[int, int], *, until: int, now: int) -> b
 def finish(tx: Transaction, held: tuple[int, int], *, error: str | None, now: int) -> int | None:
     """Give the file back: read to its end, or failed with a reason; return how many pages it has as stored, revisits
     of pages too, or None if it is another's now."""
+    # Counted from the rows: pages of revisits get known only when their originals are found, after the batches.
     first = held[0] * ORDINALS
     rows = tx.execute(
         "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = ?, error = ?, progress_at = ?,"
@@ -103,17 +106,15 @@ def give_back(tx: Transaction, held: tuple[int, int], *, now: int) -> bool:
     return bool(rows)
 
 
-def take_turn(tx: Transaction) -> None:
-    """Wait until no other indexer writes, and keep the others waiting until this transaction ends; PostgreSQL only.
-
-    SQLite has one writer anyway. Without this, two readers that store captures of one page on one day at the same
-    moment would not see each other's, and both would stay canonical. Parsing, which takes the time, goes on meanwhile.
-    """
+def lock_index_writes(tx: Transaction) -> None:
+    """Wait until no other indexer writes, and keep the others waiting until this transaction ends; PostgreSQL only."""
+    # SQLite has one writer anyway. Without this, two readers that store captures of one page on one day at the same
+    # moment would not see each other's, and both would stay canonical. Parsing, which takes the time, goes on beside.
     tx.execute("SELECT pg_advisory_xact_lock(?)", (_TURN,))
 
 
+# A number that no other advisory lock of ours has.
 _TURN = 0x686F6C64_66617374
-"""A number that nobody else locks."""
 
 
 class FileToIndex(NamedTuple):
@@ -125,7 +126,9 @@ class FileToIndex(NamedTuple):
     execution_id: int
     source_id: int
     job_kind: str
-    backend: str | None
+    backend: str
+    """What captured it; empty if its execution does not say."""
+    fidelity: str = "unknown"
 
 
 _FILE = (
@@ -142,7 +145,7 @@ def file_to_index(tx: Transaction, warc_file_id: int) -> FileToIndex | None:
 
 def _file(row: tuple[Any, ...]) -> FileToIndex:
     config = json.loads(row[6]) if isinstance(row[6], str) else row[6] or {}
-    return FileToIndex(row[0], row[1], row[2], row[3], row[4], row[5], config.get("backend"))
+    return FileToIndex(row[0], row[1], row[2], row[3], row[4], row[5], config.get("backend") or "")
 
 
 def pending_files(tx: Transaction, *, after: int, now: int, source: str | None = None) -> list[int]:
@@ -153,6 +156,7 @@ def pending_files(tx: Transaction, *, after: int, now: int, source: str | None =
         " LEFT JOIN owners o ON o.id = r.owner_id"
         " WHERE f.state = 'sealed' AND f.index_state IN ('pending','running') AND f.id > ?"
         " AND (CAST(? AS VARCHAR) IS NULL OR s.code = ?)"
+        # `running` files too: their reader may have died, and then only its lease tells.
         " AND (r.lease_expires_at IS NULL OR r.lease_expires_at < ? OR o.ended_at IS NOT NULL)"
         " ORDER BY f.id LIMIT 50",
         (after, source, source, now),
@@ -165,14 +169,6 @@ def is_waiting(tx: Transaction, warc_file_id: int) -> bool:
     return bool(
         tx.execute("SELECT 1 FROM warc_files WHERE id = ? AND index_state IN ('pending','running')", (warc_file_id,))
     )
-
-
-def sealed_files_of(tx: Transaction, execution_id: int) -> list[int]:
-    """Return the sealed files of an execution by id."""
-    rows = tx.execute(
-        "SELECT id FROM warc_files WHERE execution_id = ? AND state = 'sealed' ORDER BY id", (execution_id,)
-    )
-    return [int(row[0]) for row in rows]
 
 
 def span_of(tx: Transaction, warc_file_id: int) -> tuple[int, int] | None:
@@ -203,6 +199,7 @@ def latest_runs(session: Session, *, limit: int) -> list[tuple[IndexRun, WarcFil
     return [(row[0], row[1], row[2]) for row in rows]
 
 
+# A reader that is killed keeps its file from the others for so long, unless its run file shows earlier that it is gone.
 LEASE_S = 60.0
 _RENEW_S = 10.0
 
@@ -221,7 +218,7 @@ class FileLease:
 
     def note(self, tx: Transaction, progress: ReadProgress) -> None:
         """Renew in the caller's transaction and say how far it is; LeaseLost if a newer reader holds the file."""
-        self._take_turn(tx)
+        self._lock_writes(tx)
         now = self._clock.now()
         until = to_micros(now + timedelta(seconds=LEASE_S))
         held = renew(tx, self.held, progress, until=until, now=to_micros(now))
@@ -232,7 +229,7 @@ class FileLease:
 
     def hold(self, tx: Transaction) -> None:
         """Renew in the caller's transaction; LeaseLost if a newer reader holds the file."""
-        self._take_turn(tx)
+        self._lock_writes(tx)
         now = self._clock.now()
         until = to_micros(now + timedelta(seconds=LEASE_S))
         if not extend(tx, self.held, until=until, now=to_micros(now)):
@@ -246,9 +243,9 @@ class FileLease:
             beat_owner(tx, self._clock, self._owner_id)
             self._beat_at = self._renewed
 
-    def _take_turn(self, tx: Transaction) -> None:
+    def _lock_writes(self, tx: Transaction) -> None:
         if self._raw_db.dialect == "postgresql":
-            take_turn(tx)
+            lock_index_writes(tx)
 
     def pulse(self) -> None:
         """Renew by itself if that is due; called while a long record streams by."""
@@ -266,6 +263,8 @@ class FileLease:
             if pages is None:
                 raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
             files.set_index_state(tx, self.warc_file_id, "failed" if error else "indexed")
+            # Of a file that failed only a part is known; a span over that part would hide the rest from readers that
+            # ask by days.
             files.set_span(tx, self.warc_file_id, None if error else span)
         return pages
 
@@ -277,7 +276,7 @@ class FileLease:
 
 
 class _Done(Exception):
-    """Somebody has read the file since it was seen to wait."""
+    """Another reader has read the file since it was seen to wait."""
 
 
 def claim(
@@ -289,12 +288,13 @@ def claim(
     version: int,
     only_waiting: bool = False,
 ) -> FileLease | None:
-    """Take a file to read; None if somebody else is at it, or with `only_waiting` has read it already."""
+    """Take a file to read; None if another reader has it, or with `only_waiting` has read it already."""
     now = clock.now()
     until = to_micros(now + timedelta(seconds=LEASE_S))
     try:
         with raw_db.write() as tx:
-            if owner_id is not None:  # one that had nothing to read for long may have been taken for gone: it is back
+            # A reader that had nothing to read for long may have been taken for gone: it is back.
+            if owner_id is not None:
                 beat_owner(tx, clock, owner_id)
             token = claim_row(tx, FileClaim(warc_file_id, owner_id, version, until), now=to_micros(now))
             # Looked at behind the claim, which waits for a reader that is just ending; before it would be too early.
@@ -315,9 +315,9 @@ _AT_ONCE = 100
 def note_spans(raw_db: RawDatabase, *, most: int = _AT_ONCE) -> int:
     """Look into some old files and note their spans, or that they have none; return how many were noted.
 
-    What is left waits for the next call. Nobody depends on it: a file without a span is looked into by whoever needs a
-    time.
+    What is left waits for the next call.
     """
+    # A few at a time, since no reader depends on it: a file without a span is looked into where a time is asked for.
     with raw_db.read() as tx:
         waiting = files.files_without_span(tx, limit=most)
     noted = 0

@@ -1,15 +1,20 @@
-"""What the archive's readers ask of snapshots and documents. Every answer leaves out what was withdrawn."""
+"""What the archive's readers ask of snapshots: their documents and texts, index lines, WARC files and stored bytes.
+
+Answers over captures leave out what was withdrawn. The bytes of one snapshot are one seek to its record, and one more
+to the original of a revisit: nothing is held in memory but what the caller asks for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import zstandard
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -22,19 +27,14 @@ from holdfast.db.models import (
     WarcFile,
 )
 from holdfast.errors import NotFound
-from holdfast.urls.address import url_key
-from holdfast.warc.record import ORDINALS
+from holdfast.warc.payload import DecodeCaps, HttpHead, decode
+from holdfast.warc.reader import Record, open_record_at
+from holdfast.warc.record import ORDINALS, RecordHead
 from holdfast.warc.roots import locate
-from holdfast.withdrawals.visibility import visible
+from holdfast.withdrawals.visibility import any_snapshot, visible, visible_snapshot
 
+# No stored text is longer: the parser cuts at four million characters.
 MAX_TEXT_BYTES = 64 * 1024 * 1024
-"""No stored text is longer: the parser cuts at four million characters."""
-
-
-class SnapshotNotFound(NotFound):
-    """No such snapshot is here, or it was withdrawn; nobody is told which."""
-
-    code = "snapshot_not_found"
 
 
 def is_ok() -> ColumnElement[bool]:
@@ -45,32 +45,9 @@ def is_ok() -> ColumnElement[bool]:
     )
 
 
-@cache
-def _one_visible() -> Select[*tuple[Any, ...]]:
-    # Every replayed page asks this. To put the statement together takes four times as long as to run it.
-    return select(Snapshot).where(Snapshot.id == bindparam("number", type_=Snapshot.id.type), *visible())
-
-
-def snapshot(session: Session, snapshot_id: int) -> Snapshot:
-    """Return one snapshot; SnapshotNotFound if there is none or it is withdrawn."""
-    if -(1 << 63) <= snapshot_id < 1 << 63:
-        found: Snapshot | None = session.scalars(_one_visible(), {"number": snapshot_id}).one_or_none()
-        if found is not None:
-            return found
-    raise SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
-
-
 def document_of(session: Session, found: Snapshot) -> Document | None:
     """Return the document of a snapshot, None if it has none."""
     return None if found.document_id is None else session.get(Document, found.document_id)
-
-
-def documents(session: Session, ids: Iterable[int]) -> dict[int, Document]:
-    """Return these documents by id; what is not there is left out. Ask for a page of them, not for thousands."""
-    wanted = sorted(set(ids))
-    if not wanted:
-        return {}
-    return {row.id: row for row in session.scalars(select(Document).where(Document.id.in_(wanted)))}
 
 
 def text_of(session: Session, document_id: int) -> str | None:
@@ -82,31 +59,6 @@ def text_of(session: Session, document_id: int) -> str | None:
 def unpack_text(packed: bytes) -> str:
     """Return the text of a `document_texts` row."""
     return zstandard.ZstdDecompressor().decompress(packed, max_output_size=MAX_TEXT_BYTES).decode()
-
-
-def closest(session: Session, url: str, moment: datetime, *, ok_only: bool = False) -> Snapshot | None:
-    """Return the visible capture of this address nearest to a moment, the earlier one on a tie; None if there is none.
-
-    Addresses are matched by their key, as other archives do: scheme, `www` and case do not matter. Two index seeks.
-    """
-    wanted = [Snapshot.url_key == url_key(url), *visible(), *((is_ok(),) if ok_only else ())]
-    before = session.scalars(
-        select(Snapshot)
-        .where(*wanted, Snapshot.captured_at <= moment)
-        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
-        .limit(1)
-    ).one_or_none()
-    if before is not None and before.captured_at == moment:
-        return before
-    after = session.scalars(
-        select(Snapshot)
-        .where(*wanted, Snapshot.captured_at > moment)
-        .order_by(Snapshot.captured_at, Snapshot.id)
-        .limit(1)
-    ).one_or_none()
-    if before is None or after is None:
-        return before or after
-    return before if moment - before.captured_at <= after.captured_at - moment else after
 
 
 class CaptureRange(NamedTuple):
@@ -200,12 +152,156 @@ def execution_with_source(session: Session, execution_id: int) -> tuple[Executio
     return None if row is None else (row[0], row[1])
 
 
-def sealed_paths(session: Session, execution_id: int) -> list[str]:
-    """Return where the sealed files of an execution lie."""
-    return list(
-        session.scalars(
-            select(WarcFile.path)
-            .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
-            .order_by(WarcFile.id)
+class CdxRow(NamedTuple):
+    """One capture with what a line of an index (CDX, CDXJ) says of it."""
+
+    id: int
+    url_key: str
+    captured_at: datetime
+    url: str
+    record_type: str
+    media_type: str | None
+    status: int | None
+    digest: str | None
+    length: int
+    offset: int
+    method: str | None
+    redirect_to: str | None
+    warc_file_id: int
+    original_id: int | None
+
+
+# Those of CdxRow, in its order; the CDX server asks for them by key.
+CDX_COLUMNS: tuple[Any, ...] = (
+    Snapshot.id,
+    Snapshot.url_key,
+    Snapshot.captured_at,
+    Snapshot.url,
+    Snapshot.record_type,
+    Snapshot.media_type,
+    Snapshot.status,
+    Snapshot.payload_digest,
+    Snapshot.warc_length,
+    Snapshot.warc_offset,
+    Snapshot.method,
+    Snapshot.redirect_to,
+    Snapshot.warc_file_id,
+    Snapshot.original_id,
+)
+
+
+def cdx_rows(
+    session: Session, *, execution_id: int | None = None, source_id: int | None = None, after: int, limit: int
+) -> list[CdxRow]:
+    """Return the next captures of any type of an execution or a source, by id."""
+    query = select(*CDX_COLUMNS).where(Snapshot.id > after, *visible()).order_by(Snapshot.id).limit(limit)
+    if execution_id is not None:
+        query = query.where(Snapshot.execution_id == execution_id)
+    if source_id is not None:
+        query = query.where(Snapshot.source_id == source_id)
+    return [CdxRow._make(row) for row in session.execute(query)]
+
+
+def cdx_rows_of(session: Session, ids: Iterable[int]) -> dict[int, CdxRow]:
+    """Return these captures by id, less what was withdrawn; ask for some thousand at most.
+
+    For originals: what is withdrawn shows through none of its revisits.
+    """
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    rows = session.execute(select(*CDX_COLUMNS).where(Snapshot.id.in_(wanted), *visible()).order_by(Snapshot.id))
+    return {row[0]: CdxRow._make(row) for row in rows}
+
+
+_EMPTY = HttpHead(200, "OK", ())
+# What a 304 must not change of the answer that it confirms (RFC 9111, section 3.2: it describes the body).
+_OF_THE_BODY = frozenset(
+    {
+        "content-encoding",
+        "content-length",
+        "content-md5",
+        "content-range",
+        "content-type",
+        "digest",
+        "transfer-encoding",
+    }
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class StoredRecord:
+    """A capture as it is stored."""
+
+    head: HttpHead | None
+    """Status and headers; None for a resource. A 304 comes as the answer that it confirmed, with its own headers."""
+    record: RecordHead
+    """Of the snapshot itself, also where the body is another record's."""
+    payload: Iterator[bytes]
+    """The body without its chunks, content codings as stored; can be read once. Empty if a revisit's original is lost.
+    """
+    body_head: HttpHead | None
+    """The head that tells how the body is coded: the original's, for a revisit."""
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status; 200 for a resource; None where there is no status line."""
+        return 200 if self.head is None else self.head.status or None
+
+    @property
+    def media_type(self) -> str | None:
+        """The declared type without parameters, lower case."""
+        if self.head is not None and (declared := self.head.media_type or (self.body_head or _EMPTY).media_type):
+            return declared
+        if self.head is not None:
+            return None
+        return (self.record.get("Content-Type") or "").partition(";")[0].strip().lower() or None
+
+    def content(self, limit: int) -> bytes:
+        """Return the body with its content codings undone, at most `limit` bytes of it; bombs stop at their caps."""
+        return decode(self.body_head or _EMPTY, self.payload, DecodeCaps(max_output_bytes=limit)).data
+
+
+@contextmanager
+def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[StoredRecord]:
+    """Open what a snapshot shows. The session is needed only until this is open.
+
+    NotFound if the file is gone or the original of a revisit was withdrawn, DamagedWarc if no record stands there.
+    """
+    with ExitStack() as stack:
+        record = stack.enter_context(
+            open_record_at(path_of(session, home, snapshot.warc_file_id), snapshot.warc_offset)
         )
-    )
+        if snapshot.record_type != "revisit":
+            head, payload = _opened(record)
+            yield StoredRecord(head=head, record=record.head, payload=payload, body_head=head)
+            return
+        own = record.http()[0] if record.head.content_length else None
+        original = None if snapshot.original_id is None else any_snapshot(session, snapshot.original_id)
+        if original is None:
+            yield StoredRecord(head=own, record=record.head, payload=iter(()), body_head=own)
+            return
+        visible_snapshot(session, original.id)  # what is withdrawn shows through none of its revisits either
+        place = path_of(session, home, original.warc_file_id), original.warc_offset
+        body_head, payload = _opened(stack.enter_context(open_record_at(*place)))
+        head = _confirmed(own, body_head)
+        yield StoredRecord(head=head, record=record.head, payload=payload, body_head=body_head)
+
+
+def _opened(record: Record) -> tuple[HttpHead | None, Iterator[bytes]]:
+    declared = (record.head.get("Content-Type") or "").lower()
+    if record.head.type == "resource" or (declared and not declared.startswith("application/http")):
+        return None, record.block()
+    return record.http()
+
+
+def _confirmed(own: HttpHead | None, body_head: HttpHead | None) -> HttpHead | None:
+    """Return the head to show: a revisit's own, or for a 304 (or none) the original's, freshened by it (RFC 9111)."""
+    if own is None or body_head is None:
+        return own or body_head
+    if own.status != 304:
+        return own
+    fresh = [(name, value) for name, value in own.headers if name.lower() not in _OF_THE_BODY]
+    renewed = {name.lower() for name, _ in fresh}
+    kept = [(name, value) for name, value in body_head.headers if name.lower() not in renewed]
+    return HttpHead(body_head.status, body_head.reason, (*kept, *fresh))

@@ -19,7 +19,7 @@ from holdfast.index import writing_queries
 from holdfast.index.capture import (
     MAX_DATA_BYTES,
     IndexedCapture,
-    Surroundings,
+    ReadingContext,
     identify,
     is_captured,
     method_of,
@@ -34,24 +34,24 @@ from holdfast.warc.record import ORDINALS, BadHead, RecordType, bare_id
 
 BATCH_CAPTURES = 250
 BATCH_BYTES = 16 * 1024 * 1024
+# A batch is handed over when it has so many captures, so many bytes to parse, or took so long.
 BATCH_S = 2.0
-"""A batch is handed over when it has so many captures, so many bytes to parse, or took so long."""
 _WAITING = 1000
 _KINDS = frozenset(one.value for one in RecordType)
+# Addresses that a reader may look for; `dns:`, `urn:` and the like are a crawler's own notes.
 _EXPECTED_SCHEMES = frozenset({"ftp", "ftps", "sftp", "file", "gopher"})
-"""Addresses that a reader may look for; `dns:`, `urn:` and the like are a crawler's own notes."""
+# Problems of a capture that its importer sees; the others are what many writers do, and stand in its row.
 _TOLD_PROBLEMS = {
     "digest_mismatch": "the payload does not have the digest that the record states",
     "address_bytes": "the address holds bytes that are not UTF-8; they are percent-encoded",
     "beyond_content_length": "the body has more bytes than its Content-Length says",
 }
-"""Problems of a capture that its importer is told of; the others are what many writers do, and stand in its row."""
 _INFO_BYTES = 64 * 1024
 _log = log.get(room="index")
 
 
 class Interrupted(HoldfastError):
-    """The reading was told to stop; what was read so far stands, and the same command goes on."""
+    """The reading was asked to stop; what was read so far stands, and the same command goes on."""
 
     code = "interrupted"
 
@@ -83,8 +83,8 @@ class Warnings:
 class FileReading:
     """One pass over one file."""
 
-    def __init__(self, path: Path, around: Surroundings, clock: Clock) -> None:
-        self._path, self._around, self._clock = path, around, clock
+    def __init__(self, path: Path, context: ReadingContext, clock: Clock) -> None:
+        self._path, self._context, self._clock = path, context, clock
         self._latest = to_micros(clock.now() + timedelta(days=1))
         self.warnings = Warnings()
         self.kinds: Counter[str] = Counter()
@@ -110,7 +110,7 @@ class FileReading:
         """
         began = self._clock.monotonic()
         try:
-            for record in read_records(self._path, self._damaged, self._around.pulse):
+            for record in read_records(self._path, self._damaged, self._context.pulse):
                 if record.ordinal >= ORDINALS:
                     self.warnings.add("too_many_records", record.offset, f"only {ORDINALS} fit into one file")
                     break
@@ -122,6 +122,7 @@ class FileReading:
                     yield self._taken(), False
                     began = self._clock.monotonic()
                 self._take(record)
+        # The file as a whole cannot be walked any further; what was read of it stands.
         except (BadBytes, BadHead) as bad:
             self.warnings.add(getattr(bad, "kind", "record_header"), self.position, str(bad))
         yield self._taken(), True
@@ -153,20 +154,24 @@ class FileReading:
             self.warnings.add("record_header", record.offset, str(bad))
         except (Conflict, Interrupted, Unavailable):
             raise  # another reader took over, the reading is to end, or the disk does not answer
-        except Exception as error:  # one record that nobody foresaw costs itself and no other (HA-044)
+        except Exception as error:
+            # Files of others hold what no test foresaw: one record that fails costs itself and no other.
             _log.warning("index.record", action="read_record", offset=record.offset, error=repr(error)[:300])
             self.warnings.add("unreadable", record.offset, f"it cannot be read ({type(error).__name__}; see the log)")
         self._last = record
 
     def _take_capture(self, record: Record) -> None:
+        # Several records in one member have one offset: none of them could be sought for replay.
         if self._last is not None and self._last.offset == record.offset:
             self.warnings.add("not_seekable", record.offset, "several records in one member; import it to rewrite them")
             return
-        capture = read_capture(record, self._around, self._info_date)
+        capture = read_capture(record, self._context, self._info_date)
         record.check()
         if capture is None:
             self.warnings.add("bad_date", record.offset, f"WARC-Date is {record.head.get('WARC-Date')!r}; left out")
             return
+        # Writers tie a request to its capture in three ways: the capture names it, it names the capture, or both have
+        # one address and date and stand side by side.
         sent = next((self._waiting.pop(one) for one in capture.concurrent_to if one in self._waiting), None)
         if sent is None and capture.record_id is not None:
             sent = self._waiting.pop(f">{capture.record_id}", None)
@@ -199,6 +204,7 @@ class FileReading:
         for piece in record.block():
             raw.append(piece)
             size += len(piece)
+            # Nearly all are GET: their blocks are not read.
             if size > MAX_DATA_BYTES or method_of(raw[0]) == "GET":
                 break
         block = b"".join(raw)
@@ -212,12 +218,14 @@ class FileReading:
             if capture.record_id in of or record.head.record_id in capture.concurrent_to:
                 _give(capture, sent)
                 return
+        # Our own writer puts the request behind its capture, without a field on the capture.
         last = self._captures[-1] if self._captures else None
         if not of and last is not None and last.method is None and self._follows(last, record):
             _give(last, sent)
             return
         for name in (record.head.record_id, *(f">{one}" for one in of)):
             self._waiting[name] = sent
+        # Requests of which the capture never comes would be held for ever.
         while len(self._waiting) > _WAITING:
             self._waiting.popitem(last=False)
         self._last_sent = (record.head.url, _date(record), sent)
@@ -267,7 +275,7 @@ class RepeatedIds:
         one = capture.record_id
         if one is None or len(self._suspects) >= _MOST:
             return
-        # Two looks: of a hundred thousand ids one alone suspects every hundredth, both together hardly any.
+        # Two filters: of a hundred thousand ids one alone suspects every hundredth, both together hardly any.
         keys = one, f"{one} again"
         if all(key in seen for key, seen in zip(keys, self._seen, strict=True)):
             self._suspects.add(one)

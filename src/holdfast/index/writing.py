@@ -1,4 +1,4 @@
-"""One batch becomes rows in one transaction: documents, groups, snapshots, links, duplicates, and word to the search.
+"""One batch becomes rows in one transaction: documents, groups, snapshots, links, duplicates, and the search outbox.
 
 What is stored already and has not changed is not written again, so a second reading of a file is cheap and silent.
 """
@@ -17,7 +17,7 @@ from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, identify
 from holdfast.index.documents import NewDocument
-from holdfast.index.leases import FileLease, take_turn
+from holdfast.index.leases import FileLease, FileToIndex, lock_index_writes
 from holdfast.index.writing_queries import OriginalCandidate, Revisit, Unresolved
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.urls import hash64
@@ -28,7 +28,7 @@ _SECOND = 1_000_000
 
 
 def revisit_of(capture: IndexedCapture) -> Revisit:
-    """Return what a revisit in hand says of its original."""
+    """Return what a revisit that is not stored yet says of its original."""
     key = url_key(capture.refers_to_url) if capture.refers_to_url else capture.identity.url_key
     return Revisit(
         capture.id, key, capture.refers_to_at, capture.captured_at, capture.payload_digest, capture.is_not_modified
@@ -36,7 +36,7 @@ def revisit_of(capture: IndexedCapture) -> Revisit:
 
 
 def find_original(
-    tx: Transaction, revisit: Revisit, at_hand: Sequence[OriginalCandidate] = ()
+    tx: Transaction, revisit: Revisit, unstored: Sequence[OriginalCandidate] = ()
 ) -> OriginalCandidate | None:
     """Return the original of a revisit, None if it is not here yet.
 
@@ -44,18 +44,20 @@ def find_original(
     good capture before it. `at_hand` are captures under the same key that are not stored yet.
     """
     if revisit.at is not None:
+        # Many writers cut WARC-Refers-To-Date to whole seconds.
         start = revisit.at - revisit.at % _SECOND
-        found = [one for one in at_hand if start <= one.captured_at < start + _SECOND]
+        found = [one for one in unstored if start <= one.captured_at < start + _SECOND]
         found += writing_queries.originals_at(tx, revisit, span=_SECOND)
         if found:
             at = revisit.at
             # Of several in one second: the very moment, then the same digest.
             return min(found, key=lambda one: (one.captured_at != at, one.digest != revisit.digest, one.id))
-    before = [one for one in at_hand if one.captured_at <= revisit.captured_at]
+    before = [one for one in unstored if one.captured_at <= revisit.captured_at]
     if revisit.digest is not None:
         alike = [one for one in before if one.digest == revisit.digest] + writing_queries.originals_alike(tx, revisit)
         if alike:
             return max(alike, key=lambda one: (one.captured_at, one.id))
+    # A 304 has no body, so most writers state no digest: what the server confirmed is the newest answer before it.
     if revisit.is_not_modified and revisit.digest is None:
         good = [one for one in before if one.status is not None and 200 <= one.status < 300]
         good += writing_queries.originals_before(tx, revisit)
@@ -65,7 +67,7 @@ def find_original(
 
 
 def candidate_of(capture: IndexedCapture) -> OriginalCandidate:
-    """Return a capture in hand as a possible original."""
+    """Return a capture that is not stored yet as a possible original."""
     return OriginalCandidate(
         capture.id,
         capture.captured_at,
@@ -79,24 +81,13 @@ def candidate_of(capture: IndexedCapture) -> OriginalCandidate:
     )
 
 
+# Microseconds of a UTC day.
 DAY = 86_400_000_000
-"""Microseconds of a UTC day."""
 _NEAR = 2_000
 _GROUP, _URL_HASH, _CAPTURED_AT, _STATUS, _BODY_HASH = (
     writing_queries.SNAPSHOT_COLUMNS.index(name)
     for name in ("group_id", "url_hash", "captured_at", "status", "body_hash")
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePlace:
-    """What all snapshots of one file share."""
-
-    warc_file_id: int
-    execution_id: int
-    source_id: int
-    backend: str
-    fidelity: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,18 +100,20 @@ class Batch:
     last_id: int
 
 
-def write_batch(tx: Transaction, place: FilePlace, batch: Batch, *, now: int) -> int:
+def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -> int:
     """Write a batch; return how many snapshots were new or changed. May be repeated without harm."""
     outbox = _put_documents(tx, batch, now=now)
     _find_originals(tx, batch.captures)
-    _put_groups(tx, place, batch.captures, now=now)
+    _put_groups(tx, file.source_id, batch.captures, now=now)
+    # Held against what is stored: a second reading of a file then writes nothing, and search has nothing to take in.
     before = writing_queries.rows_between(tx, batch.first_id, batch.last_id)
-    after = {capture.id: _row(capture, place) for capture in batch.captures}
+    after = {capture.id: _row(capture, file) for capture in batch.captures}
     changed = [row for snapshot_id, row in after.items() if before.get(snapshot_id) != row]
     gone = [snapshot_id for snapshot_id in before if snapshot_id not in after]
     writing_queries.put_snapshots(tx, changed)
     if gone:
         writing_queries.drop_snapshots(tx, gone)
+    # Behind the snapshots: links refer to their rows.
     _put_links(tx, batch.captures)
     touched = [*changed, *(before[row[0]] for row in changed if row[0] in before), *(before[one] for one in gone)]
     ids = {row[0] for row in touched}
@@ -170,32 +163,34 @@ def _find_originals(tx: Transaction, captures: Sequence[IndexedCapture]) -> None
     revisits = [capture for capture in captures if capture.record_type == "revisit"]
     if not revisits:
         return
-    at_hand: dict[str, list[OriginalCandidate]] = {}
+    unstored: dict[str, list[OriginalCandidate]] = {}
     for capture in captures:
         if capture.record_type != "revisit":
-            at_hand.setdefault(capture.identity.url_key, []).append(candidate_of(capture))
+            unstored.setdefault(capture.identity.url_key, []).append(candidate_of(capture))
     for capture in revisits:
         revisit = revisit_of(capture)
-        original = find_original(tx, revisit, at_hand.get(revisit.url_key, ()))
+        original = find_original(tx, revisit, unstored.get(revisit.url_key, ()))
         if original is not None:
             capture.original_id, capture.document_id = original.id, original.document_id
             capture.body_hash, capture.is_page = original.body_hash, original.is_page and capture.is_content
             capture.media_type = capture.media_type or original.media_type
+            # A 304 repeats few headers: what the original asked of search engines holds for it too.
             capture.noindex = capture.noindex or original.noindex
 
 
-def _put_groups(tx: Transaction, place: FilePlace, captures: Sequence[IndexedCapture], *, now: int) -> None:
+def _put_groups(tx: Transaction, source_id: int, captures: Sequence[IndexedCapture], *, now: int) -> None:
     pages = [capture for capture in captures if capture.is_page]
     groups = {capture.identity.group_hash: capture.identity.group for capture in pages}
-    ids = writing_queries.group_ids(tx, place.source_id, groups)
+    ids = writing_queries.group_ids(tx, source_id, groups)
     missing = {url_hash: url for url_hash, url in groups.items() if url_hash not in ids}
     if missing:
-        ids |= writing_queries.put_groups(tx, place.source_id, missing, moment=now)
+        ids |= writing_queries.put_groups(tx, source_id, missing, moment=now)
     for capture in pages:
         capture.group_id = ids[capture.identity.group_hash]
 
 
 def _put_links(tx: Transaction, captures: Sequence[IndexedCapture]) -> None:
+    # None leaves stored links alone: they stand with the first capture of an address and document.
     linking = [capture for capture in captures if capture.links is not None]
     if linking:
         rows = [
@@ -210,6 +205,7 @@ def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) 
     """Return by how much each group that has to be looked at grew or shrank."""
     shifts: Counter[int] = Counter()
     for snapshot_id, row in after.items():
+        # Only what a group's row is made of: title or type of a capture change nothing there.
         old = before.get(snapshot_id)
         if old is not None and all(old[at] == row[at] for at in (_GROUP, _CAPTURED_AT, _STATUS)):
             continue
@@ -223,13 +219,13 @@ def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) 
     return dict(shifts)
 
 
-def _row(capture: IndexedCapture, place: FilePlace) -> Row:
+def _row(capture: IndexedCapture, file: FileToIndex) -> Row:
     identity = capture.identity
     return (
         capture.id,
-        place.warc_file_id,
-        place.execution_id,
-        place.source_id,
+        file.id,
+        file.execution_id,
+        file.source_id,
         capture.offset,
         capture.length,
         capture.record_id,
@@ -253,32 +249,32 @@ def _row(capture: IndexedCapture, place: FilePlace) -> Row:
         capture.redirect_to,
         capture.truncated,
         ",".join(dict.fromkeys(capture.problems)) or None,
-        place.backend,
-        place.fidelity,
+        file.backend,
+        file.fidelity,
         identity.page_key,
     )
 
 
-Seen = Callable[[int], None]
+OnRows = Callable[[int], None]
 """Hears how many rows were looked at so far."""
 
 
 @contextmanager
-def turn(raw_db: RawDatabase) -> Iterator[Transaction]:
+def index_transaction(raw_db: RawDatabase) -> Iterator[Transaction]:
     """Open a short transaction in which no indexer writes."""
     with raw_db.write() as tx:
         if raw_db.dialect == "postgresql":
-            take_turn(tx)
+            lock_index_writes(tx)
         yield tx
 
 
 _AT_ONCE = 500
+# Ids of a file whose addresses are looked at in one go.
 _SLICE = 500
-"""Ids of a file whose addresses are looked at in one go."""
+# Waiting revisits that are looked at for each file because they were read last.
 _NEWEST = 5_000
-"""Waiting revisits that are looked at for each file because they were read last."""
+# Waiting revisits that one slice of a file looks at; what is over waits for `resolve_some`.
 _MOST = 5_000
-"""Waiting revisits that one slice of a file looks at; what is over waits for `resolve_some`."""
 _LAST_ID = (1 << 63) - 1
 _BITS = 23
 
@@ -302,9 +298,9 @@ class SeenKeys:
 def resolve_late(raw_db: RawDatabase, lease: FileLease, seen: SeenKeys, *, now: int) -> int:
     """Give revisits their originals where this file brought them, and try its own once more; return how many got one.
 
-    Its own, because another reader may have stored their originals meanwhile. The work grows with the file, not with
-    how many revisits wait in the archive: many wait for ever, for an original that is not here.
+    The work grows with the file, not with how many revisits wait: many wait for ever, for an original that is not here.
     """
+    # The file's own first, though its batches have looked: another reader may have stored their originals meanwhile.
     first, last = lease.warc_file_id * ORDINALS, (lease.warc_file_id + 1) * ORDINALS - 1
     count = 0
     for waiting in chain(
@@ -329,12 +325,13 @@ def resolve_some(raw_db: RawDatabase, *, after: int, now: int) -> int:
         pairs = _found(tx, waiting)
     if not pairs:
         return 0
-    with turn(raw_db) as tx:
+    with index_transaction(raw_db) as tx:
         return _put(tx, pairs, now=now)
 
 
-def somewhere(raw_db: RawDatabase) -> int:
-    """Return an id by chance: who goes on behind it each time comes by everywhere in the end, and keeps no note."""
+def random_start(raw_db: RawDatabase) -> int:
+    """Return an id by chance, to go on behind it."""
+    # By chance, so that every place is come by in the end without a note of where the last start ended.
     with raw_db.read() as tx:
         return secrets.randbelow(writing_queries.last_snapshot_id(tx) + 1) - 1
 
@@ -361,6 +358,8 @@ def _newest(raw_db: RawDatabase, seen: SeenKeys, first: int, last: int) -> Itera
 def _at_addresses(raw_db: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
     """Yield those at the addresses that a file captured, whenever they were read; nothing if none waits elsewhere."""
     with raw_db.read() as tx:
+        # Most archives have none that waits elsewhere; one look on either side spares the walk over the file's
+        # addresses.
         before = writing_queries.unresolved(tx, after=-1, until=first - 1, limit=1)
         behind = writing_queries.unresolved(tx, after=last, until=_LAST_ID, limit=1)
         end = writing_queries.last_capture_id(tx, first, last) if before or behind else -1
@@ -394,6 +393,7 @@ def _put(tx: Transaction, found: Sequence[tuple[Unresolved, OriginalCandidate]],
 
     What is counted goes by the rows as they are now: another indexer may have found the same originals meanwhile.
     """
+    # Found in a read transaction before this one: another indexer may have written the same since.
     waiting = writing_queries.still_unresolved(tx, [one.id for one, _ in found])
     pairs = [(waiting[one.id], original) for one, original in found if one.id in waiting]
     if not pairs:

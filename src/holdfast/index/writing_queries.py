@@ -59,8 +59,8 @@ DOCUMENT_COLUMNS = (
     "version",
     "created_at",
 )
+# Rows of one list in a statement; SQLite takes 32,766 values.
 _AT_ONCE = 400
-"""Rows of one list in a statement; SQLite takes 32,766 values."""
 
 DocumentKey = tuple[bytes, str, str]
 """SHA-256 of the body, charset, media type."""
@@ -94,6 +94,7 @@ def put_documents(tx: Transaction, rows: Sequence[Row]) -> None:
     tx.many(
         f"INSERT INTO documents({', '.join(DOCUMENT_COLUMNS)}) VALUES ({_marks(DOCUMENT_COLUMNS)})"  # noqa: S608
         f" ON CONFLICT (body_hash, charset, media_type) DO UPDATE SET {changes}"
+        # An older program may run beside a newer one: it must not put its extraction over the newer.
         " WHERE documents.version < excluded.version",
         rows,
     )
@@ -124,20 +125,13 @@ def shown_together(tx: Transaction, pairs: Sequence[tuple[int, int]]) -> set[tup
 
 def put_groups(tx: Transaction, source_id: int, groups: dict[int, str], *, moment: int) -> dict[int, int]:
     """Make the groups that are new, without snapshots; return the ids of all of them by their hash."""
-    ids: dict[int, int] = {}
     hashes = sorted(groups)
     tx.many(
         "INSERT INTO page_groups(source_id, url, url_hash, first_captured_at, last_captured_at, snapshot_count,"
         " latest_id) VALUES (?, ?, ?, ?, ?, 0, 0) ON CONFLICT (source_id, url_hash) DO NOTHING",
         [(source_id, groups[url_hash], url_hash, moment, moment) for url_hash in hashes],
     )
-    for part in _parts(hashes):
-        rows = tx.execute(
-            f"SELECT url_hash, id FROM page_groups WHERE source_id = ? AND url_hash IN ({_marks(part)})",  # noqa: S608
-            [source_id, *part],
-        )
-        ids.update((row[0], row[1]) for row in rows)
-    return ids
+    return group_ids(tx, source_id, hashes)
 
 
 def group_ids(tx: Transaction, source_id: int, hashes: Iterable[int]) -> dict[int, int]:
@@ -152,27 +146,37 @@ def group_ids(tx: Transaction, source_id: int, hashes: Iterable[int]) -> dict[in
     return ids
 
 
-_REFRESH_GROUP = (
-    "UPDATE page_groups SET snapshot_count = snapshot_count + ?,"
-    " first_captured_at = COALESCE((SELECT s.captured_at FROM snapshots s WHERE s.group_id = page_groups.id"
-    "  ORDER BY s.captured_at, s.id LIMIT 1), first_captured_at),"
-    " last_captured_at = COALESCE((SELECT s.captured_at FROM snapshots s WHERE s.group_id = page_groups.id"
-    "  ORDER BY s.captured_at DESC, s.id DESC LIMIT 1), last_captured_at),"
-    " latest_id = COALESCE((SELECT s.id FROM snapshots s WHERE s.group_id = page_groups.id"
-    "  ORDER BY s.captured_at DESC, s.id DESC LIMIT 1), latest_id),"
-    " latest_ok_id = (SELECT s.id FROM snapshots s WHERE s.group_id = page_groups.id"
-    "  AND (s.status BETWEEN 200 AND 299 OR (s.status = 304 AND s.record_type = 'revisit'))"
-    "  ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
-    " WHERE id = ?"
+_OF_GROUP = "FROM snapshots s WHERE s.group_id = page_groups.id"
+_LATEST = "ORDER BY s.captured_at DESC, s.id DESC LIMIT 1"
+GROUP_COUNT = f"(SELECT count(*) {_OF_GROUP})"
+# What a group says of its captures, by column; each is one seek in the index of groups and moments. A 304 counts as a
+# good capture, for it stands for the answer that it confirmed.
+GROUP_FIGURES = {
+    "first_captured_at": f"(SELECT s.captured_at {_OF_GROUP} ORDER BY s.captured_at, s.id LIMIT 1)",
+    "last_captured_at": f"(SELECT s.captured_at {_OF_GROUP} {_LATEST})",
+    "latest_id": f"(SELECT s.id {_OF_GROUP} {_LATEST})",
+    "latest_ok_id": (
+        f"(SELECT s.id {_OF_GROUP} AND (s.status BETWEEN 200 AND 299"
+        f" OR (s.status = 304 AND s.record_type = 'revisit')) {_LATEST})"
+    ),
+}
+# Counted by the difference: of a page with a hundred thousand captures each batch would count all of them. The other
+# columns take no NULL, and a group without captures is deleted behind this.
+_REFRESHED = ", ".join(
+    f"{name} = {figure}" if name == "latest_ok_id" else f"{name} = COALESCE({figure}, {name})"
+    for name, figure in GROUP_FIGURES.items()
 )
+_REFRESH_GROUP = f"UPDATE page_groups SET snapshot_count = snapshot_count + ?, {_REFRESHED} WHERE id = ?"  # noqa: S608
 
 
 def refresh_groups(tx: Transaction, shifts: dict[int, int]) -> None:
     """Count the snapshots that came (or went) and find the first and the latest anew; a group without any goes."""
+    # In one order for all readers, as everywhere: two that touch the same groups wait instead of locking each other.
     tx.many(_REFRESH_GROUP, [(shifts[group], group) for group in sorted(shifts)])
     gone = [(group,) for group, shift in sorted(shifts.items()) if shift < 0]
     if gone:
         tx.many(
+            # Asked for again: another transaction may have put a capture into the group since.
             "DELETE FROM page_groups WHERE id = ? AND NOT EXISTS ("
             "SELECT 1 FROM snapshots WHERE snapshots.group_id = page_groups.id)",
             gone,
@@ -212,6 +216,7 @@ def put_snapshots(tx: Transaction, rows: Sequence[Row]) -> None:
     tx.many(
         f"INSERT INTO snapshots({', '.join(SNAPSHOT_COLUMNS)}) VALUES ({_marks(SNAPSHOT_COLUMNS)})"  # noqa: S608
         f" ON CONFLICT (id) DO UPDATE SET {changes},"
+        # Only another body or moment makes another comparison; a repaired type or title does not.
         " compared = snapshots.compared AND snapshots.body_hash IS NOT DISTINCT FROM excluded.body_hash"
         " AND snapshots.captured_at = excluded.captured_at",
         rows,
@@ -323,7 +328,7 @@ def originals_alike(tx: Transaction, revisit: Revisit) -> list[OriginalCandidate
 
 
 def originals_before(tx: Transaction, revisit: Revisit) -> list[OriginalCandidate]:
-    """Return the newest good capture before the revisit: what a 304 without further word confirms."""
+    """Return the newest good capture before the revisit: what a 304 that names no original confirms."""
     return _candidates(
         tx,
         "s.captured_at <= ? AND s.status BETWEEN 200 AND 299 ORDER BY s.captured_at DESC, s.id DESC LIMIT 1",
@@ -402,7 +407,7 @@ def waiting_for(tx: Transaction, first_id: int, last_id: int, *, earlier: int, l
     One seek for each capture: of what is kept, only what was captured later at the same address is looked at.
     """
     rows = tx.execute(
-        # The second word of the list keeps both planners from the index of all revisits without an original.
+        # The empty text in the list keeps both planners from the partial index of all revisits without an original.
         f"SELECT DISTINCT {_UNRESOLVED} FROM snapshots o CROSS JOIN snapshots r"  # noqa: S608 - names of columns
         " WHERE o.id BETWEEN ? AND ? AND o.record_type <> 'revisit' AND r.url_key = o.url_key"
         " AND r.captured_at >= o.captured_at - ? AND r.record_type IN ('revisit', '') AND r.original_id IS NULL"
@@ -427,6 +432,7 @@ def put_originals(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
     """Give revisits their originals: (original, document, body hash, type, is_page, noindex, group, id)."""
     tx.many(
         "UPDATE snapshots SET original_id = ?, document_id = ?, body_hash = ?, media_type = COALESCE(media_type, ?),"
+        # `1 = 0` is false in both dialects; SQLite has no boolean and PostgreSQL takes no number for one.
         " is_page = ?, noindex = ?, group_id = ?, compared = (1 = 0) WHERE id = ? AND original_id IS NULL",
         rows,
     )

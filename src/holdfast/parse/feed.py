@@ -14,10 +14,10 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from holdfast.gzip_streams import GZIP_MAGIC
 from holdfast.parse.addresses import SPACE, written_link
 from holdfast.parse.charset import ParseProblem, decode_text
 from holdfast.parse.xml import (
-    GZIP,
     Element,
     Repair,
     XmlBroken,
@@ -268,7 +268,7 @@ def parse_feed(body: bytes, *, charset: str | None = None) -> FeedParse:
     found = _parse(body, as_is)
     if ParseProblem.XML_REFERENCE in found.problems:
         found = _better(found, _parse(body, escape_ampersands))
-    if ParseProblem.XML_BROKEN in found.problems and len(body) <= _MAX_MENDED_BYTES and not body.startswith(GZIP):
+    if ParseProblem.XML_BROKEN in found.problems and len(body) <= _MAX_MENDED_BYTES and not body.startswith(GZIP_MAGIC):
         # What is declared as UTF-8 and is not: read as a browser would, and told to the parser anew.
         text, _ = decode_text(body, charset)
         found = _better(found, _parse(_undeclared(text).encode("utf-8", "replace"), escape_ampersands))

@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 
 from lxml import etree
 
+from holdfast.gzip_streams import GZIP, GZIP_MAGIC, Budget, DeflateStream, EndOfInput, reader_of
 from holdfast.parse.charset import ParseProblem, decode_text, looks_like_html
 
 # A declaration must come before the root; 64 KiB is far more than any real prolog.
@@ -155,9 +156,8 @@ class _Target:
 
 MAX_BYTES = 50 * 1024 * 1024
 """Read of one document, after inflating: the sitemap protocol's limit."""
-GZIP = b"\x1f\x8b"
 _CHUNK_BYTES = 64 * 1024
-_SLICE_BYTES = 16 * 1024
+_BUDGET = Budget(feed_bytes=16 * 1024, output_bytes=_CHUNK_BYTES)
 _MAX_MEMBERS = 10_000
 """Members of one gzip file that are read: 50 MiB in the blocks of 64 KiB that bgzip writes are 800."""
 _HTTP = ("http://", "https://")
@@ -189,7 +189,7 @@ def open_document(body: bytes, note: Note) -> OpenedDocument | None:
     """Return a sitemap's or a feed's bytes, inflated; None, with a note, for what is refused unread."""
     chunks = _chunks_of(body, note)
     head = _trimmed(next(chunks, b""))
-    if head.startswith(GZIP):
+    if head.startswith(GZIP_MAGIC):
         note(ParseProblem.GZIP_NESTED)
     elif looks_like_html(head):
         note(ParseProblem.HTML_INSTEAD)
@@ -202,7 +202,7 @@ def open_document(body: bytes, note: Note) -> OpenedDocument | None:
 
 def _chunks_of(body: bytes, note: Note) -> Iterator[bytes]:
     """Yield a body in pieces of bounded size, at most 50 MiB in all; a gzip file is inflated on the way."""
-    return _inflated(body, note) if body.startswith(GZIP) else _pieces(body, note)
+    return _inflated(body, note) if body.startswith(GZIP_MAGIC) else _pieces(body, note)
 
 
 def _trimmed(head: bytes) -> bytes:
@@ -235,30 +235,21 @@ def _pieces(body: bytes, note: Note) -> Iterator[bytes]:
 
 
 def _inflated(body: bytes, note: Note) -> Iterator[bytes]:
-    """Yield the content of a gzip file, member after member; pieces, members and bytes are bounded.
-
-    The body is fed in slices: what zlib hands back as not yet used is a copy, and copying the rest of the body for each
-    member or piece would make the time grow with the square of its size.
-    """
+    """Yield the content of a gzip file, member after member; pieces, members and bytes are bounded."""
     left, at = MAX_BYTES, 0
     for _ in range(_MAX_MEMBERS):
-        if left <= 0 or not body.startswith(GZIP, at):
+        if left <= 0 or not body.startswith(GZIP_MAGIC, at):
             break
-        member = zlib.decompressobj(31)
-        while not member.eof and left > 0:
-            fed = body[at : at + _SLICE_BYTES]
-            try:
-                piece = member.decompress(fed, _CHUNK_BYTES)
-            except zlib.error:
-                note(ParseProblem.GZIP_BROKEN)
-                return
-            taken = len(fed) - len(member.unconsumed_tail) - len(member.unused_data)
-            at += taken
-            if not piece and not taken and not member.eof:
-                note(ParseProblem.GZIP_BROKEN)
-                return
-            left -= len(piece)
-            if piece:
+        member = DeflateStream(reader_of(body), at, GZIP, _BUDGET)
+        try:
+            for piece in member:
+                left -= len(piece)
                 yield piece
-    if left <= 0 or body.startswith(GZIP, at):
+                if left <= 0:
+                    break
+        except (zlib.error, EndOfInput):
+            note(ParseProblem.GZIP_BROKEN)
+            return
+        at = member.end or at
+    if left <= 0 or body.startswith(GZIP_MAGIC, at):
         note(ParseProblem.BODY_CUT)

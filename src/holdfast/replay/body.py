@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
-from holdfast.index.records import StoredRecord
+from holdfast.index.queries import StoredRecord
 from holdfast.parse.charset import BodyForm, decode, decode_text, looks_like_html, sniff
 from holdfast.parse.page import looks_pathological
 from holdfast.parse.text import tree_of

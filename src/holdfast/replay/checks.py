@@ -17,9 +17,8 @@ from sqlalchemy.orm import Session
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot, WarcFile
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.index.queries import SnapshotNotFound, path_of
-from holdfast.index.records import open_stored
-from holdfast.withdrawals.visibility import visible
+from holdfast.index.queries import open_stored, path_of
+from holdfast.withdrawals.visibility import SnapshotNotFound, visible
 
 
 def executions_after(session: Session, *, after: int, limit: int) -> list[int]:

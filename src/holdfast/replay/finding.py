@@ -18,11 +18,7 @@ from holdfast.db.models import PageGroup, Snapshot
 from holdfast.errors import NotFound, UrlRefused
 from holdfast.index.capture import identify
 from holdfast.index.queries import CaptureRange, is_ok
-from holdfast.replay.address import (
-    earliest,
-    is_storable,
-    latest,
-)
+from holdfast.replay.address import earliest, is_storable, latest
 from holdfast.search.query import group_hashes
 from holdfast.urls import parse, surt
 from holdfast.withdrawals.visibility import visible

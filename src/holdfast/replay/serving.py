@@ -16,8 +16,7 @@ from holdfast.clock import Clock, digits14
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
-from holdfast.index.queries import document_of, snapshot
-from holdfast.index.records import StoredRecord, open_stored
+from holdfast.index.queries import StoredRecord, document_of, open_stored
 from holdfast.replay.address import Modifier, WantedAddress, day_in_words, raw_path, replay_path
 from holdfast.replay.body import Additions, HeldBody, ReplayBody, Rules, body_of, stated_length
 from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours
@@ -39,6 +38,7 @@ from holdfast.replay.memento import memento_headers
 from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
 from holdfast.replay.pages import ShownCapture, framed, html_document, page, raw_bar, replay_bar, shim_for
 from holdfast.warc.reader import DamagedWarc
+from holdfast.withdrawals.visibility import visible_snapshot
 
 Headers = list[tuple[str, str]]
 
@@ -219,7 +219,7 @@ class Replay:
         """Return the first of these captures that can be read; `allow_lost` takes a revisit without its original."""
         lost: CaptureLost | None = None
         for snapshot_id in ids:
-            found = snapshot(session, snapshot_id)
+            found = visible_snapshot(session, snapshot_id)
             try:
                 stored = stack.enter_context(open_stored(session, self.home, found))
                 if is_lost(found.record_type, found.original_id, found.status) and not allow_lost:

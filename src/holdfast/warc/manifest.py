@@ -13,9 +13,9 @@ import json
 import os
 import threading
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, field
+from dataclasses import field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -29,32 +29,9 @@ JOURNAL = "manifest.journal"
 _LOCK = ".manifest.lock"
 _TYPE = "holdfast-warc-manifest"
 _VERSION = 1
+# Below so many lines the journal is never united with the list: each union writes the whole list anew.
 _FEW_LINES = 64
 _TRIES = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestEntry:
-    """One sealed file."""
-
-    file_id: int
-    name: str
-    size: int
-    sha256: str
-    crc32: int
-    record_count: int
-
-    @classmethod
-    def of(cls, file_id: int, sealed: SealedFile) -> Self:
-        """Return the entry of a file that was just sealed."""
-        return cls(
-            file_id=file_id,
-            name=sealed.path.name,
-            size=sealed.size,
-            sha256=sealed.sha256,
-            crc32=sealed.crc32,
-            record_count=sealed.record_count,
-        )
 
 
 class ManifestDamaged(Invalid):
@@ -75,18 +52,18 @@ class _Listed:
     """Which `manifest.json` it is: inode, when it was written, size. None if there is none."""
     journal_bytes: int = 0
     lines: int = 0
-    entries: dict[int, ManifestEntry] = field(default_factory=dict)
+    files: dict[int, SealedFile] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
 
-    def put(self, entry: ManifestEntry) -> None:
-        self.drop(entry.file_id)
-        self.entries[entry.file_id] = entry
-        self.names[entry.name] = entry.file_id
+    def put(self, file_id: int, sealed: SealedFile) -> None:
+        self.drop(file_id)
+        self.files[file_id] = sealed
+        self.names[sealed.path.name] = file_id
 
     def drop(self, file_id: int) -> None:
-        known = self.entries.pop(file_id, None)
-        if known is not None and self.names.get(known.name) == file_id:
-            del self.names[known.name]
+        known = self.files.pop(file_id, None)
+        if known is not None and self.names.get(known.path.name) == file_id:
+            del self.names[known.path.name]
 
 
 _known: LRUCache[Path, _Listed] = LRUCache(maxsize=16)
@@ -94,19 +71,20 @@ _known: LRUCache[Path, _Listed] = LRUCache(maxsize=16)
 _guard = threading.Lock()
 
 
-def add_to_manifest(directory: Path, entry: ManifestEntry) -> None:
-    """Note a sealed file; the same again changes nothing, and a repaired file's entry replaces the old one.
+def add_to_manifest(file_id: int, sealed: SealedFile) -> None:
+    """List a sealed file in its folder's manifest; the same again changes nothing, a repaired file replaces the old.
 
     Conflict if another file id has this name; NoSpace or Unavailable if the disk says so.
     """
+    directory, name = sealed.path.parent, sealed.path.name
     with _changing(directory) as listed:
-        other = listed.names.get(entry.name, entry.file_id)
-        if other != entry.file_id:
-            raise Conflict(f"{entry.name} is in the manifest as file {other}, not {entry.file_id}")
+        other = listed.names.get(name, file_id)
+        if other != file_id:
+            raise Conflict(f"{name} is in the manifest as file {other}, not {file_id}")
         # Without a list, a process died between the first line of the journal and the list: it is written now.
-        if listed.entries.get(entry.file_id) != entry or listed.base is None:
-            listed.put(entry)
-            _append(directory, listed, {"add": asdict(entry)})
+        if listed.files.get(file_id) != sealed or listed.base is None:
+            listed.put(file_id, sealed)
+            _append(directory, listed, {"add": _fields(file_id, sealed)})
 
 
 def is_listed(names: Collection[str]) -> bool:
@@ -119,19 +97,18 @@ def remove_from_manifest(directory: Path, file_id: int) -> None:
     if not is_listed([one.name for one in directory.iterdir()] if directory.is_dir() else ()):
         return
     with _changing(directory) as listed:
-        if file_id in listed.entries:
+        if file_id in listed.files:
             listed.drop(file_id)
             _append(directory, listed, {"remove": file_id})
 
 
-def read_manifest(directory: Path) -> tuple[ManifestEntry, ...]:
-    """Return the sealed files that a directory's manifest lists, by id; none if there is no manifest.
+def read_manifest(directory: Path) -> dict[int, SealedFile]:
+    """Return the sealed files that a directory's manifest lists, in the order of their ids; none if there is none.
 
-    ManifestDamaged if there is one that makes no sense, or one that somebody else put there.
+    ManifestDamaged if there is one that makes no sense, or one of another program.
     """
     with _guard:
-        entries = _current(directory).entries
-        return tuple(entries[file_id] for file_id in sorted(entries))
+        return dict(sorted(_current(directory).files.items()))
 
 
 @contextlib.contextmanager
@@ -142,6 +119,7 @@ def _changing(directory: Path) -> Iterator[_Listed]:
             with _locked(directory):
                 yield _current(directory)
         except OSError as exc:
+            # What is held may say more than the disk does now: the next look reads all of it anew.
             _known.pop(directory, None)
             raise disk_error(exc, f"cannot write {directory / MANIFEST}: {exc.strerror}") from exc
         except BaseException:
@@ -151,13 +129,14 @@ def _changing(directory: Path) -> Iterator[_Listed]:
 
 def _current(directory: Path) -> _Listed:
     """Return what the manifest says now: what is known of it with the lines that came since, or all of it anew."""
+    # Readers take no lock: another process may unite list and journal between the two reads.
     for _ in range(_TRIES):
         base = _identity(directory / MANIFEST)
         listed = _known.get(directory)
         if listed is None or listed.base != base:
             listed = _Listed(base=base)
-            for entry in _base(directory / MANIFEST):
-                listed.put(entry)
+            for file_id, sealed in _base(directory / MANIFEST):
+                listed.put(file_id, sealed)
         try:
             lines = _journal(directory / JOURNAL, listed.journal_bytes)
         except FileNotFoundError:
@@ -181,7 +160,7 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _base(path: Path) -> list[ManifestEntry]:
+def _base(path: Path) -> list[tuple[int, SealedFile]]:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -192,16 +171,17 @@ def _base(path: Path) -> list[ManifestEntry]:
         content = json.loads(raw)
         if content["type"] != _TYPE:
             raise ValueError("its type is another")
-        return [_entry(item) for item in content["files"]]
+        return [_listed_file(path.parent, item) for item in content["files"]]
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise ManifestDamaged(path, repr(exc)[:100], is_ours=_TYPE.encode() in raw) from exc
 
 
 def _journal(path: Path, start: int) -> bytes:
-    """Return the whole lines behind `start`: the last one may be half written, and then was never promised."""
+    """Return the whole lines behind `start`."""
     try:
         with path.open("rb") as file:
             file.seek(start)
+            # A line without its end was being written when its process died, and was never promised.
             return b"".join(file.read().rpartition(b"\n")[:2])
     except FileNotFoundError:
         raise
@@ -214,7 +194,7 @@ def _apply(path: Path, listed: _Listed, lines: bytes) -> None:
         try:
             change = json.loads(line)
             if "add" in change:
-                listed.put(_entry(change["add"]))
+                listed.put(*_listed_file(path.parent, change["add"]))
             else:
                 listed.drop(int(change["remove"]))
         except (ValueError, KeyError, TypeError, RecursionError) as exc:
@@ -227,8 +207,8 @@ def _apply(path: Path, listed: _Listed, lines: bytes) -> None:
 def _append(directory: Path, listed: _Listed, change: dict[str, Any]) -> None:
     """Write a change that `listed` has taken already, and unite list and lines when there are as many as half of it."""
     _write_line(directory, listed, change)
-    if listed.base is None or listed.lines > max(_FEW_LINES, len(listed.entries) // 2):
-        _write(directory, [listed.entries[file_id] for file_id in sorted(listed.entries)])
+    if listed.base is None or listed.lines > max(_FEW_LINES, len(listed.files) // 2):
+        _write(directory, [_fields(file_id, sealed) for file_id, sealed in sorted(listed.files.items())])
         reach("manifest.united")
         # The lines say nothing new now, the last one included: left behind by a crash, they are read again in their
         # order, and end where the list is.
@@ -243,7 +223,7 @@ def _write_line(directory: Path, listed: _Listed, change: dict[str, Any]) -> Non
     is_new = not path.exists()
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        # Half a line of a process that died is written over: no process was told that it is there.
+        # Half a line of a process that died is written over: its caller never learnt that it was listed.
         os.ftruncate(fd, listed.journal_bytes)
         os.lseek(fd, listed.journal_bytes, os.SEEK_SET)
         written = 0
@@ -258,22 +238,36 @@ def _write_line(directory: Path, listed: _Listed, change: dict[str, Any]) -> Non
     listed.lines += 1
 
 
-def _entry(item: Any) -> ManifestEntry:
-    entry = ManifestEntry(
-        file_id=int(item["file_id"]),
-        name=str(item["name"]),
+def _fields(file_id: int, sealed: SealedFile) -> dict[str, Any]:
+    """Return what the manifest says of a file: its name, not its path, so that a folder can be moved as a whole."""
+    return {
+        "file_id": file_id,
+        "name": sealed.path.name,
+        "size": sealed.size,
+        "sha256": sealed.sha256,
+        "crc32": sealed.crc32,
+        "record_count": sealed.record_count,
+    }
+
+
+def _listed_file(directory: Path, item: Any) -> tuple[int, SealedFile]:
+    name = str(item["name"])
+    # A manifest may come from elsewhere: a name that leads out of its folder would be opened and registered.
+    if "/" in name or name in ("", ".", ".."):
+        raise ValueError(f"{name[:80]!r} is no file name")
+    sealed = SealedFile(
+        path=directory / name,
         size=int(item["size"]),
         sha256=str(item["sha256"]),
         crc32=int(item["crc32"]),
         record_count=int(item["record_count"]),
     )
-    if "/" in entry.name or entry.name in ("", ".", ".."):
-        raise ValueError(f"{entry.name[:80]!r} is no file name")
-    return entry
+    return int(item["file_id"]), sealed
 
 
-def _write(directory: Path, entries: list[ManifestEntry]) -> None:
-    content = {"type": _TYPE, "version": _VERSION, "files": [asdict(entry) for entry in entries]}
+def _write(directory: Path, files: list[dict[str, Any]]) -> None:
+    content = {"type": _TYPE, "version": _VERSION, "files": files}
+    # Whole or not at all: written beside, synced, and then given the name.
     fresh = directory / f".{MANIFEST}.new"
     with fresh.open("w") as file:
         json.dump(content, file, indent=1)

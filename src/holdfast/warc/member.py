@@ -1,9 +1,7 @@
 """One gzip member per record: packing, and inflating in bounded steps with every checksum looked at.
 
-Our members say in the header's comment field how long they are and what CRC-32 their compressed bytes have. Gzip's own
-checksum covers only what comes out: one flipped bit in a thousand changes nothing there (measured on isal members:
-a match that points to other, equal bytes), and no walk could skip a member without inflating it. Any gzip reader passes
-over a comment (RFC 1952, section 2.3); FEXTRA would be as right, but a WARC reader in use once hung on it.
+Our members say in the header's comment field how long they are and what CRC-32 their compressed bytes have, so that
+every flipped bit is seen without a manifest, and a walk can skip a member without inflating it.
 """
 
 from __future__ import annotations
@@ -20,9 +18,11 @@ from deflate import deflate_compress
 from isal import isal_zlib
 
 from holdfast.errors import Invalid, NotFound, Unavailable
-from holdfast.warc.codings import ZSTD_MAX_WINDOW
+from holdfast.gzip_streams import GZIP, RAW, Budget
+from holdfast.warc.payload import ZSTD_MAX_WINDOW
 
 _WINDOW_BYTES = 256 * 1024
+_READ_BYTES = 64 * 1024
 
 
 class ByteSource:
@@ -38,10 +38,17 @@ class ByteSource:
         """Return up to `count` bytes from `offset`: fewer at the end of the file, none beyond it."""
         begin = offset - self._start
         if begin < 0 or begin + count > len(self._window):
+            # A large read would throw the window away for bytes that are not asked for again.
             if count > _WINDOW_BYTES:
                 return self._read(offset, count)
             self._window, self._start, begin = self._read(offset, _WINDOW_BYTES), offset, 0
         return self._window[begin : begin + count]
+
+    def pieces(self, offset: int) -> Iterator[bytes]:
+        """Yield everything from here to the end of the file."""
+        while piece := self.at(offset, _READ_BYTES):
+            offset += len(piece)
+            yield piece
 
     def find(self, needle: bytes, start: int) -> int | None:
         """Return where `needle` next stands at or after `start`, or None."""
@@ -54,10 +61,12 @@ class ByteSource:
             found = self._window.find(needle, at - self._start)
             if found >= 0:
                 return self._start + found
+            # The windows overlap by the needle less one byte: it may stand across the seam.
             at = self._start + len(self._window) - len(needle) + 1
         return None
 
     def _read(self, offset: int, count: int) -> bytes:
+        # The size when opened is the end: a crawl may append to an open file while it is read here.
         count = min(count, self.size - offset)
         if count <= 0:
             return b""
@@ -83,6 +92,9 @@ def open_source(path: Path) -> Iterator[ByteSource]:
 
 
 MAGIC = b"\x1f\x8b\x08"
+# Gzip's own checksum covers only what comes out: one flipped bit in a thousand changes nothing there (measured on isal
+# members: a match that points to other, equal bytes). Any gzip reader passes over a comment (RFC 1952, section 2.3);
+# FEXTRA would be as right, but a WARC reader in use once hung on it.
 OWN_PREFIX = b"\x1f\x8b\x08\x10\x00\x00\x00\x00\x00\xff"
 OWN_HEADER_BYTES = 29
 _TRAILER = struct.Struct("<II")
@@ -92,10 +104,8 @@ _LARGE_BYTES = 80_000
 # Records too large to hold need a stream, which libdeflate has not; isal 2 is the cheapest that has.
 _STREAM_LEVEL = 2
 _MASK = 0xFFFFFFFF
-_PIECE_BYTES = 32 * 1024
-_INFLATED_BYTES = 256 * 1024
-# Enough for the heads: who wants no more than those does not pay for the rest.
-_FIRST_BYTES = 4096
+# The first 4 KiB are enough for the heads: a reader that wants no more than those does not pay for the rest.
+_BUDGET = Budget(first_bytes=4096)
 _MAX_HEADER_BYTES = 64 * 1024
 _FHCRC, _FEXTRA, _FNAME, _FCOMMENT, _RESERVED = 2, 4, 8, 16, 0xE0
 
@@ -103,7 +113,7 @@ crc32 = isal_zlib.crc32
 
 
 class BadBytes(Invalid):
-    """The bytes at this place are not what they should be; `kind` is a stable word for it."""
+    """The bytes at this place are not what they should be; `kind` is a stable name for the damage."""
 
     code = "bad_bytes"
 
@@ -126,6 +136,8 @@ def own_length(header: bytes) -> int | None:
         checksum = int(header[20:28], 16)
     except ValueError:
         return None
+    # Python's int() takes more than a header of ours holds (blanks, signs, underscores): only our exact spelling
+    # counts.
     return length if header[:OWN_HEADER_BYTES] == own_header(length, checksum) else None
 
 
@@ -186,6 +198,7 @@ def whole_own_length(source: ByteSource, offset: int) -> int | None:
         length = int(header[10:20], 16)
     except ValueError:
         return None
+    # Before the checksum is made: a damaged or hostile length would have it read to the end of the file.
     if not OWN_HEADER_BYTES + _TRAILER.size <= length <= source.size - offset:
         return None
     return length if header == true_header(source, offset, length) else None
@@ -209,20 +222,25 @@ class GzipMember:
         stated = None if self._own_form else own_length(self._source.at(self.offset, OWN_HEADER_BYTES))
         is_own = self._own_form or stated is not None
         start = self.offset + (OWN_HEADER_BYTES if is_own else self._header_length())
-        inflate = zlib.decompressobj(-15)
+        # As `gzip_streams.DeflateStream` does it, and written out: through it a record took 15 us more (of 255 us).
+        inflate = zlib.decompressobj(RAW)
+        # No more than the member has is read for it: small ones would cost their neighbours' bytes each.
+        feed_bytes = _BUDGET.feed_bytes if stated is None else min(stated, _BUDGET.feed_bytes)
         crc, at = 0, start
         while not inflate.eof:
-            left = inflate.unconsumed_tail
-            if not left:
-                left = self._source.at(at, _PIECE_BYTES if stated is None else min(stated, _PIECE_BYTES))
-                at += len(left)
-                if not left:
+            feed = inflate.unconsumed_tail
+            if not feed:
+                feed = self._source.at(at, feed_bytes)
+                at += len(feed)
+                if not feed:
                     raise BadBytes("truncated", "the file ends inside a gzip member")
             try:
-                piece = inflate.decompress(left, _INFLATED_BYTES if self.inflated else _FIRST_BYTES)
+                piece = inflate.decompress(feed, _BUDGET.output_bytes if self.inflated else _BUDGET.first_bytes)
             except zlib.error as exc:
                 raise BadBytes("gzip_data", "the compressed bytes cannot be inflated") from exc
             if piece:
+                # The stream is read raw, so the checksums of the gzip trailer are looked at here, with isal's faster
+                # CRC.
                 crc = crc32(piece, crc)
                 self.inflated += len(piece)
                 yield piece
@@ -240,6 +258,8 @@ class GzipMember:
         if len(fixed) < 10:
             raise BadBytes("truncated", "the file ends inside a gzip header")
         flags = fixed[3]
+        # RFC 1952, section 2.3.1.2: a reader must give up where a reserved flag is set, for the header may be longer
+        # then.
         if flags & _RESERVED:
             raise BadBytes("gzip_header", f"reserved flags are set ({flags:#04x})")
         length = 10
@@ -247,6 +267,7 @@ class GzipMember:
             length += 2 + int.from_bytes(self._source.at(self.offset + 10, 2), "little")
         for flag in (_FNAME, _FCOMMENT):
             if flags & flag:
+                # Bounded: a name without an end would be looked for through the whole file.
                 text = self._source.at(self.offset + length, _MAX_HEADER_BYTES)
                 if b"\0" not in text:
                     raise BadBytes("gzip_header", "a name or comment has no end")
@@ -291,6 +312,7 @@ def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
     if len(head) < 8 or struct.unpack_from("<I", head)[0] != _DICTIONARY:
         return None
     size = struct.unpack_from("<I", head, 4)[0]
+    # The dictionary itself may be compressed, and its stated size is not to be believed.
     raw = source.at(8, min(size, _MAX_DICTIONARY_BYTES))
     try:
         if raw.startswith(ZSTD_MAGIC):
@@ -344,6 +366,7 @@ class ZstdFrame:
 
 _GLIMPSE_BYTES = 256
 _GLIMPSE_SOURCE_BYTES = 1024
+# A CRC over eight bytes costs about what inflating one does.
 _SUMMED_FOR_ONE = 8
 
 Pulse = Callable[[], None]
@@ -363,13 +386,14 @@ def _pulsed(pieces: Iterator[bytes], pulse: Pulse) -> Iterator[bytes]:
 
 def glimpse(source: ByteSource, offset: int) -> bytes:
     """Return the first bytes inside the member that begins here, or none if nothing can be inflated."""
+    # One call and no stream: a search that meets thousands of such places must not read further at any of them.
     raw = source.at(offset, _GLIMPSE_SOURCE_BYTES)
     if not raw.startswith(MAGIC):
         return b""
     try:
         if own_length(raw) is not None:
-            return zlib.decompressobj(-15).decompress(raw[OWN_HEADER_BYTES:], _GLIMPSE_BYTES)
-        return zlib.decompressobj(31).decompress(raw, _GLIMPSE_BYTES)
+            return zlib.decompressobj(RAW).decompress(raw[OWN_HEADER_BYTES:], _GLIMPSE_BYTES)
+        return zlib.decompressobj(GZIP).decompress(raw, _GLIMPSE_BYTES)
     except zlib.error:
         return b""
 
@@ -379,6 +403,8 @@ class Resync:
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
+        # Damage by chance leaves a few false members in a file; a file that is built of them would be inflated once for
+        # each. Sixteen times its size is more than any honest file has cost.
         self._tries = 100_000
         self._spare_bytes = 16 * source.size + (64 << 20)
 
@@ -399,6 +425,7 @@ class Resync:
 
         A member of ours is known by its header alone, so that damage after damage is still counted record by record.
         """
+        # Behind the first byte of what is damaged, not behind what it claims to be: its length may be what is wrong.
         at = self._source.find(MAGIC, offset + 1)
         while at is not None and self._tries > 0 and self._spare_bytes > 0:
             is_own = own_length(self._source.at(at, OWN_HEADER_BYTES)) is not None
@@ -411,6 +438,7 @@ class Resync:
 
 def explain_rest(source: ByteSource, offset: int, bad: BadBytes) -> BadBytes:
     """Return what to call damage that reaches to the end of the file: a cut, a tail of zeros, or what it was."""
+    # Zeros at the end are what some file systems leave of a file that was growing when the power went.
     if bad.kind == "truncated":
         return bad
     at = offset

@@ -11,7 +11,9 @@ import fcntl
 import hashlib
 import io
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.errors import READ_ONLY, Conflict, NoSpace, Unavailable
 from holdfast.failpoints import reach
@@ -25,14 +27,33 @@ _PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedFile:
-    """A whole file that will not change any more."""
+    """A whole file that will not change any more: its line in the manifest and its row are made from this."""
 
     path: Path
+    """Where it lies; as its row names it (below the data directory: relative to it) where rows are read or written."""
     size: int
     sha256: str
     """Hex."""
     crc32: int
     record_count: int
+
+
+class Digests(NamedTuple):
+    """Size and digests of some bytes; the field names are those of SealedFile."""
+
+    size: int
+    sha256: str
+    crc32: int
+
+
+def digests_of(pieces: Iterable[bytes]) -> Digests:
+    """Return size and digests of a stream."""
+    sha256, crc, size = hashlib.sha256(), 0, 0
+    for piece in pieces:
+        sha256.update(piece)
+        crc = crc32(piece, crc)
+        size += len(piece)
+    return Digests(size, sha256.hexdigest(), crc)
 
 
 class OutFile:
@@ -83,11 +104,13 @@ class OutFile:
     def commit(self, header: bytes, length: int) -> None:
         """Put the final header over the first of the pieces, which are `length` bytes together, and let them count."""
         start, end = self.size, self.size + length
+        # On copies: if reading back fails, the digests still fit the file without these pieces.
         sha256, crc = self._sha256.copy(), self._crc
         try:
             self._raw.seek(start)
             self._write(header)
             self._raw.seek(end)
+            # Read back, because the header at the front is known only now and the digests run from front to back.
             for at in range(start, end, _PIECE_BYTES):
                 piece = os.pread(self._raw.fileno(), min(_PIECE_BYTES, end - at), at)
                 sha256.update(piece)
@@ -104,13 +127,15 @@ class OutFile:
     def sync(self) -> None:
         """Return when everything appended before is on disk.
 
-        If the disk refuses, nobody knows what it kept: the file takes nothing more, and is to be abandoned.
+        If the disk refuses, the file takes nothing more, and is to be abandoned.
         """
         if self._lost is not None:
             raise self._lost
         try:
             os.fdatasync(self._raw.fileno())
         except OSError as exc:
+            # After a failed sync the kernel may drop the pages and call the next sync a success: what the disk kept is
+            # not known, so no later append may count on it.
             self._lost = disk_error(exc, f"cannot sync {self.path.name}: {exc.strerror}; begin another file")
             raise self._lost from exc
 
@@ -119,8 +144,10 @@ class OutFile:
         self._ready()
         target = self.sealed_path
         try:
+            # The bytes first, then the name: after a power loss a sealed name must never stand for half a file.
             os.fsync(self._raw.fileno())
             reach("seal_synced")
+            # rename() would silently take the place of a file that is there.
             if target.exists():
                 raise Conflict(f"{target} exists already; a sealed file is never overwritten")
             self.path.rename(target)
@@ -133,7 +160,7 @@ class OutFile:
         )
 
     def close(self) -> None:
-        """Let go of the file as it is; whoever adopts it will repair and seal it."""
+        """Let go of the file as it is; the process that adopts it repairs and seals it."""
         self._raw.close()
 
     def discard(self) -> None:
@@ -144,6 +171,7 @@ class OutFile:
     def _ready(self) -> None:
         if self._lost is not None:
             raise self._lost
+        # A failed roll-back is tried again here: room may have been made since.
         if self._torn:
             try:
                 self._cut_back()
@@ -174,9 +202,10 @@ class OutFile:
 def create(directory: Path, name: str, first: bytes) -> OutFile:
     """Return a new file that already holds its first bytes and its owner's lock when its name appears.
 
-    Conflict if the name is taken; NoSpace or Unavailable if the disk refuses. The directory is never made: where one
-    has vanished, its storage has, and what is written to the disk below is lost to the archive.
+    Conflict if the name is taken; NoSpace or Unavailable if the disk refuses.
     """
+    # The directory is never made: where one has vanished, its storage has (a lost mount), and what is written to the
+    # disk below is lost to the archive.
     sealed = directory / f"{name}.warc.gz"
     path = directory / f"{name}.warc.gz{OPEN_SUFFIX}"
     fresh = directory / f".{name}.new"
@@ -187,6 +216,8 @@ def create(directory: Path, name: str, first: bytes) -> OutFile:
     except OSError as exc:
         raise disk_error(exc, f"cannot create {path}: {exc.strerror}") from exc
     try:
+        # Locked before it gets its name: a recovery that finds the name must find the lock, or it would adopt a file
+        # that is just being made.
         fcntl.flock(raw.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         out = OutFile(raw, path)
         out.append(first)

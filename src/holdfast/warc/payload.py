@@ -1,33 +1,67 @@
-"""From the bytes of an HTTP message to its content: head, transfer coding, content codings. Used wherever bytes are
-inflated (crawl, index, replay, import), on input that nobody vouches for: it never raises, never grows past its caps.
+"""From the bytes of an HTTP message to its content: head, transfer coding, content codings.
+
+Used wherever a message is opened (crawl, index, replay, import), on input of unknown servers and writers: it never
+raises, never grows past its caps. Bombs stop at the limit, and what breaks off is kept as far as it went.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import field
+from enum import StrEnum
 from io import BytesIO
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import brotli
+import zstandard
+from isal import isal_zlib
+
+from holdfast.gzip_streams import (
+    GZIP,
+    GZIP_MAGIC,
+    MAX_RATIO,
+    RATIO_FROM_BYTES,
+    RAW,
+    ZLIB,
+    Budget,
+    DeflateStream,
+    EndOfInput,
+    largest_honest,
+    reader_of,
+)
 from holdfast.types import Body
 from holdfast.values import dataclass
-from holdfast.warc.codings import PayloadProblem, undo
 
+
+class PayloadProblem(StrEnum):
+    """What was wrong with the framing or the codings of a message."""
+
+    BAD_FRAMING = "bad_framing"
+    CUT_SHORT = "cut_short"
+    TRAILING_BYTES = "trailing_bytes"
+    BAD_ENCODING = "bad_encoding"
+    UNKNOWN_ENCODING = "unknown_encoding"
+    TOO_MANY_ENCODINGS = "too_many_encodings"
+    TOO_LARGE = "too_large"
+    RATIO_EXCEEDED = "ratio_exceeded"
+
+
+# A chunk's size line with its extensions, or a trailer line; servers that mean well stay far below.
 _MAX_LINE_BYTES = 16 * 1024
-"""A chunk's size line with its extensions, or a trailer line; servers that mean well stay far below."""
 _MAX_CHUNK_BYTES = 1 << 40
 _MAX_TRAILER_BYTES = 64 * 1024
 _PLAIN_SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,8})\r\n")
 _SIZE = re.compile(rb"[0-9a-fA-F]{1,16}")
+# One whole chunk of up to 15 bytes: a scan with it costs a third of parsing each size line.
 _TINY = re.compile(b"|".join(b"[%x%X]\\r\\n(.{%d})\\r\\n" % (n, n, n) for n in range(1, 16)), re.DOTALL)
-"""One whole chunk of up to 15 bytes: a scan with it costs a third of parsing each size line."""
+# Chunks in one piece at most: a step of the iterator stays below a millisecond, whatever stands in the buffer.
 _STEP_CHUNKS = 256
-"""Chunks in one piece at most: a step of the iterator stays below a millisecond, whatever stands in the buffer."""
+# Chunks up to this size are looked at as a run of equal ones, a column at a time instead of one after the other: 100 MB
+# in chunks of one byte take half a second that way instead of half a minute.
 _ALIKE_BYTES = 64
-"""Chunks up to this size are looked at as a run of equal ones, a column at a time instead of one after the other:
-100 MB in chunks of one byte take half a second that way instead of half a minute."""
 _ALIKE_PIECE_BYTES = 1024 * 1024
 
 
@@ -52,7 +86,8 @@ class Dechunked:
         return next(self._pieces)
 
     def _more(self) -> bool:
-        """Put more bytes behind what is left of the buffer, enough at once that a source of crumbs costs no more."""
+        """Put more bytes behind what is left of the buffer."""
+        # Enough at once: a source that gives a few bytes at a time would have the rest of the buffer copied for each.
         taken, size = [self._buffer[self._at :]], 0
         for chunk in self._source:
             taken.append(chunk)
@@ -96,6 +131,8 @@ class Dechunked:
         size = self._size()
         if size is None:
             self.problem = PayloadProblem.BAD_FRAMING
+            # Many tools store bodies without their framing and keep the header: a body whose first line is no size was
+            # never chunked.
             yield self._buffer
             yield from self._source
             return
@@ -189,6 +226,7 @@ class Dechunked:
             if read > _MAX_TRAILER_BYTES:
                 self.problem = PayloadProblem.BAD_FRAMING
                 return
+        # Servers leave out the last empty line so often that it is not called a problem.
         if self.problem is PayloadProblem.CUT_SHORT and not read and self._at == len(self._buffer):
             self.problem = None
 
@@ -199,8 +237,8 @@ def dechunk(chunks: Iterable[bytes]) -> Dechunked:
 
 
 _MAX_HEADERS = 10_000
+# Lines of a head that are looked at, folded ones included.
 _MAX_LINES = 20_000
-"""Lines of a head that are looked at, folded ones included."""
 
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
 _STATUS_LINE = re.compile(r"HTTP/[0-9.]{1,8}[ \t]+([0-9]{3})(?:[ \t]+(.*))?")
@@ -273,11 +311,9 @@ def parse_head(head: bytes) -> HttpHead:
 
 
 def _unfolded(text: str) -> Iterator[str]:
-    """Yield the lines of a head, each with those that continue it (RFC 9112, section 5.2) behind one blank each.
-
-    Line by line: a pattern that looks for blanks in front of a line break tries every blank of a run anew, and a head
-    of a few kilobytes then takes minutes.
-    """
+    """Yield the lines of a head, each with those that continue it (RFC 9112, section 5.2) behind one blank each."""
+    # Line by line: a pattern that looks for blanks in front of a line break tries every blank of a run anew, and a head
+    # of a few kilobytes then takes minutes.
     lines = text.split("\n", _MAX_LINES)[:_MAX_LINES]
     if "\n " not in text and "\n\t" not in text:
         yield from (line.removesuffix("\r") for line in lines)
@@ -298,15 +334,185 @@ def payload_chunks(head: HttpHead, body: Body | Iterable[bytes]) -> Iterator[byt
     return dechunk(chunks) if head.is_chunked else iter(chunks)
 
 
+_ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error, brotli.error, zstandard.ZstdError)
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# RFC 9659: what a content coding may ask a client to keep.
+ZSTD_MAX_WINDOW = 8 * 1024 * 1024
+_MAX_MEMBERS = 1000
+# Raw deflate and brotli have no magic number: plain text read as one of them often yields a few bytes before it fails.
+# Shorter beginnings than this are taken for such an accident.
+_CREDIBLE_BYTES = 256
+
+
+# zstd has no bound on what a call puts out; 256 bytes in are at most 8 MiB out (blocks of 128 KiB in 4 bytes).
+_ZSTD_FEED_BYTES = 256
+_FAST = Budget(feed_bytes=64 * 1024, output_bytes=256 * 1024, inflater=isal_zlib.decompressobj)
+
+
+def _careful(size: int) -> Budget:
+    """Return the budget for damaged input: byte by byte for a page, and never more than 65,536 calls."""
+    # A call that fails loses what it had put out already, so little is asked of each.
+    return Budget(feed_bytes=max(1, size >> 16), output_bytes=512)
+
+
+class _Stopped(Exception):
+    """The input ended or went on differently than the coding says; what came before stands."""
+
+    def __init__(self, problem: PayloadProblem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+def undo(coding: str, data: bytes, limit: int, excess: PayloadProblem) -> tuple[bytes, PayloadProblem | None]:
+    """Return the data without this coding and what was wrong, if anything.
+
+    More than `limit` bytes are cut there, with `excess` as the problem. What is not of this coding at all, or of one
+    that we do not know, comes back as it is.
+    """
+    readers = _readers(coding, data)
+    if not readers:
+        return data, PayloadProblem.UNKNOWN_ENCODING
+    for reader in readers:
+        # Fast first; a call that fails loses all that it had put out, so what is damaged is read once more in small
+        # steps, up to the place where it breaks.
+        for budget in (_FAST, _careful(len(data))):
+            out = _Output(limit)
+            problem = PayloadProblem.BAD_ENCODING
+            try:
+                for piece in reader(data, budget):
+                    if not out.take(piece):
+                        return out.data(), excess
+                return out.data(), None
+            except _Stopped as stopped:
+                problem = stopped.problem
+                break
+            except EndOfInput:
+                problem = PayloadProblem.CUT_SHORT
+                break
+            except _ERRORS:
+                continue
+        if out.size >= _CREDIBLE_BYTES or (problem is not PayloadProblem.BAD_ENCODING and reader in _WITH_MAGIC):
+            return out.data(), problem
+    return data, PayloadProblem.BAD_ENCODING
+
+
+class _Output:
+    """What came out so far. One growing buffer, because a list and its join would hold everything twice."""
+
+    __slots__ = ("_buffer", "_limit", "size")
+
+    def __init__(self, limit: int) -> None:
+        self._buffer = BytesIO()
+        self._limit = limit
+        self.size = 0
+
+    def take(self, piece: bytes) -> bool:
+        """Keep a piece; return False once the limit is passed."""
+        self.size += self._buffer.write(piece)
+        return self.size <= self._limit
+
+    def data(self) -> bytes:
+        self._buffer.truncate(self._limit)
+        return self._buffer.getvalue()
+
+
+_Reader = Callable[[bytes, Budget], Iterator[bytes]]
+
+
+def _readers(coding: str, data: bytes) -> tuple[_Reader, ...]:
+    """Return the ways to read a coding, likeliest first: servers mean two different things by deflate."""
+    if coding in ("gzip", "x-gzip"):
+        return (_gzip,)
+    if coding == "deflate":
+        # RFC 9110, section 8.4.1.2 means a zlib stream by `deflate`; many servers send a bare one. The header's check
+        # bits (RFC 1950, section 2.2) tell.
+        looks_wrapped = len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+        return (_zlib, _raw_deflate) if looks_wrapped else (_raw_deflate,)
+    if coding == "br":
+        return (_brotli,)
+    return (_zstd,) if coding == "zstd" else ()
+
+
+def _inflate(data: bytes, at: int, wbits: int, budget: Budget) -> Generator[bytes, None, int]:
+    """Yield what one deflate stream holds; return where it ended."""
+    stream = DeflateStream(reader_of(data), at, wbits, budget)
+    yield from stream
+    assert stream.end is not None
+    return stream.end
+
+
+def _gzip(data: bytes, budget: Budget) -> Iterator[bytes]:
+    if not data.startswith(GZIP_MAGIC):
+        raise zlib.error("no gzip header")
+    at = yield from _inflate(data, 0, GZIP, budget)
+    for _ in range(_MAX_MEMBERS):
+        if not data.startswith(GZIP_MAGIC, at):
+            break
+        at = yield from _inflate(data, at, GZIP, budget)
+    _expect_end(data, at)
+
+
+def _zlib(data: bytes, budget: Budget) -> Iterator[bytes]:
+    at = yield from _inflate(data, 0, ZLIB, budget)
+    _expect_end(data, at)
+
+
+def _raw_deflate(data: bytes, budget: Budget) -> Iterator[bytes]:
+    # isal takes some bytes behind the end of a raw stream for its own, so that what follows would go unseen.
+    at = yield from _inflate(data, 0, RAW, budget._replace(inflater=zlib.decompressobj))
+    _expect_end(data, at)
+
+
+def _brotli(data: bytes, budget: Budget) -> Iterator[bytes]:
+    stream = brotli.Decompressor()
+    at = 0
+    while not stream.is_finished():
+        feed = data[at : at + budget.feed_bytes]
+        if not feed:
+            raise _Stopped(PayloadProblem.CUT_SHORT)
+        at += len(feed)
+        yield stream.process(feed, output_buffer_limit=budget.output_bytes)
+        while not stream.can_accept_more_data():
+            yield stream.process(b"", output_buffer_limit=budget.output_bytes)
+    _expect_end(data, at)
+
+
+def _zstd(data: bytes, budget: Budget) -> Iterator[bytes]:
+    feed_bytes = min(budget.feed_bytes, _ZSTD_FEED_BYTES)
+    tool = zstandard.ZstdDecompressor(max_window_size=ZSTD_MAX_WINDOW)
+    stream = tool.decompressobj()
+    at = frames = 0
+    while not stream.eof:
+        feed = data[at : at + feed_bytes]
+        if not feed:
+            raise _Stopped(PayloadProblem.CUT_SHORT)
+        at += len(feed)
+        yield stream.decompress(feed)
+        if stream.eof:
+            at -= len(stream.unused_data)
+            frames += 1
+            if frames < _MAX_MEMBERS and data.startswith(_ZSTD_MAGIC, at):
+                stream = tool.decompressobj()
+    _expect_end(data, at)
+
+
+def _expect_end(data: bytes, at: int) -> None:
+    """Note what follows the last stream, except for padding with zeros."""
+    # Some servers pad the last block with zeros.
+    if data[at:].strip(b"\0"):
+        raise _Stopped(PayloadProblem.TRAILING_BYTES)
+
+
+_WITH_MAGIC: tuple[_Reader, ...] = (_gzip, _zlib, _zstd)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeCaps:
     """How far a content coding is undone."""
 
     max_output_bytes: int = 50 * 1024 * 1024
-    max_ratio: int = 200
-    """Output per byte of input; what repeats itself honestly stays below it."""
-    ratio_from_bytes: int = 1024 * 1024
-    """Below this size no ratio is asked for: short bodies of one repeated word are innocent."""
+    max_ratio: int = MAX_RATIO
+    ratio_from_bytes: int = RATIO_FROM_BYTES
     max_layers: int = 2
 
 
@@ -336,7 +542,7 @@ def decode(head: HttpHead, payload: bytes | Iterable[bytes], caps: DecodeCaps = 
     if len(codings) > caps.max_layers:
         return DecodedBody(data, (*problems, PayloadProblem.TOO_MANY_ENCODINGS))
     limit, excess = caps.max_output_bytes, PayloadProblem.TOO_LARGE
-    by_ratio = max(caps.ratio_from_bytes, caps.max_ratio * len(data))
+    by_ratio = largest_honest(len(data), max_ratio=caps.max_ratio, ratio_from_bytes=caps.ratio_from_bytes)
     if by_ratio < limit:
         limit, excess = by_ratio, PayloadProblem.RATIO_EXCEEDED
     for coding in reversed(codings):

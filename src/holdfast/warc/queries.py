@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.db.raw import Transaction
+from holdfast.db.raw import Row, Transaction
+from holdfast.warc.outfile import SealedFile
 
 
-class UnsealedFile(NamedTuple):
-    """A file that some process began and has not sealed."""
+class FileRow(NamedTuple):
+    """What is known of one file of an execution."""
 
     id: int
     execution_id: int
     path: str
+    """Relative to the data directory if the file lies below it."""
+    state: str
+    size: int | None
+    """None, like the count, until the file is sealed."""
+    record_count: int | None
+    repaired: bool
 
 
-class Sealing(NamedTuple):
-    """What is known of a file once it is sealed."""
+_FILE = "SELECT f.id, f.execution_id, f.path, f.state, f.size, f.record_count, f.repaired FROM warc_files f"
 
-    size: int
-    sha256: str
-    crc32: int
-    records: int | None
-    """None for an imported file that nobody has read yet."""
-    repaired: bool = False
+
+def _rows(rows: Sequence[Row]) -> list[FileRow]:
+    return [FileRow._make((*row[:-1], bool(row[-1]))) for row in rows]
 
 
 def insert_file(tx: Transaction, *, execution_id: int, owner_id: int, path: str, now: int) -> int:
@@ -37,13 +41,19 @@ def insert_file(tx: Transaction, *, execution_id: int, owner_id: int, path: str,
     return int(rows[0][0])
 
 
-def seal_file(tx: Transaction, file_id: int, sealing: Sealing, *, now: int) -> None:
+def seal_file(tx: Transaction, file_id: int, sealed: SealedFile, *, now: int, repaired: bool = False) -> None:
     """Say that a file is whole and will never change."""
     tx.execute(
         "UPDATE warc_files SET state = 'sealed', size = ?, sha256 = ?, crc32 = ?, record_count = ?, repaired = ?,"
+        # Only an open one: a recovery and a process that was thought dead may both come here.
         " sealed_at = ? WHERE id = ? AND state = 'open'",
-        (*sealing, now, file_id),
+        (*_sealed_columns(sealed), repaired, now, file_id),
     )
+
+
+def _sealed_columns(sealed: SealedFile) -> tuple[int, str, int, int]:
+    """Return size, sha256, crc32, record_count: the columns that every sealed file has, in this order."""
+    return sealed.size, sealed.sha256, sealed.crc32, sealed.record_count
 
 
 def discard_file(tx: Transaction, file_id: int) -> None:
@@ -51,21 +61,15 @@ def discard_file(tx: Transaction, file_id: int) -> None:
     tx.execute("UPDATE warc_files SET state = 'discarded' WHERE id = ?", (file_id,))
 
 
-def open_files(tx: Transaction, *, owner_id: int) -> list[UnsealedFile]:
+def open_files(tx: Transaction, *, owner_id: int) -> list[FileRow]:
     """Return the files that an owner began and did not seal."""
-    rows = tx.execute(
-        "SELECT id, execution_id, path FROM warc_files WHERE owner_id = ? AND state = 'open' ORDER BY id", (owner_id,)
-    )
-    return [UnsealedFile(*row) for row in rows]
+    return _rows(tx.execute(f"{_FILE} WHERE f.owner_id = ? AND f.state = 'open' ORDER BY f.id", (owner_id,)))
 
 
-def stray_files(tx: Transaction) -> list[UnsealedFile]:
+def stray_files(tx: Transaction) -> list[FileRow]:
     """Return the files that were begun and not sealed by owners whose rows are closed; there should be none."""
-    rows = tx.execute(
-        "SELECT f.id, f.execution_id, f.path FROM warc_files f JOIN owners o ON o.id = f.owner_id"
-        " WHERE f.state = 'open' AND o.ended_at IS NOT NULL ORDER BY f.id"
-    )
-    return [UnsealedFile(*row) for row in rows]
+    where = "JOIN owners o ON o.id = f.owner_id WHERE f.state = 'open' AND o.ended_at IS NOT NULL ORDER BY f.id"
+    return _rows(tx.execute(f"{_FILE} {where}"))
 
 
 def path_of(tx: Transaction, file_id: int) -> str | None:
@@ -74,25 +78,10 @@ def path_of(tx: Transaction, file_id: int) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
-class FileRow(NamedTuple):
-    """What is known of one file of an execution."""
-
-    id: int
-    path: str
-    state: str
-    size: int | None
-    record_count: int | None
-    repaired: bool
-
-
 def files_of(tx: Transaction, *, execution_id: int) -> list[FileRow]:
     """Return an execution's files, oldest first."""
-    rows = tx.execute(
-        "SELECT id, path, state, size, record_count, repaired FROM warc_files"
-        " WHERE execution_id = ? AND state <> 'discarded' ORDER BY id",
-        (execution_id,),
-    )
-    return [FileRow(row[0], row[1], row[2], row[3], row[4], bool(row[5])) for row in rows]
+    where = "WHERE f.execution_id = ? AND f.state <> 'discarded' ORDER BY f.id"
+    return _rows(tx.execute(f"{_FILE} {where}", (execution_id,)))
 
 
 def pointed_offsets(tx: Transaction, file_id: int) -> set[int]:
@@ -101,54 +90,29 @@ def pointed_offsets(tx: Transaction, file_id: int) -> set[int]:
     return {int(row[0]) for row in rows}
 
 
-class ImportedFileRow(NamedTuple):
-    """A whole file that came from elsewhere, and is sealed from the start."""
+class Origin(NamedTuple):
+    """Where a file came from: its path or its place in a package, and the digest that it had there."""
 
-    execution_id: int
     path: str
-    sealing: Sealing
-    origin: str
-    origin_sha256: str
+    sha256: str
 
 
-def insert_imported(tx: Transaction, file: ImportedFileRow, *, now: int) -> int:
-    """Register a file that is in its place already; return its id."""
-    size, sha256, crc32, records, repaired = file.sealing
+def insert_imported(tx: Transaction, sealed: SealedFile, origin: Origin, *, execution_id: int, now: int) -> int:
+    """Register a file of another writer that is in its place already, sealed from the start; return its id."""
     rows = tx.execute(
         "INSERT INTO warc_files(execution_id, path, state, size, sha256, crc32, record_count, repaired, created_at,"
         " sealed_at, origin, origin_sha256) VALUES (?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-        (
-            file.execution_id,
-            file.path,
-            size,
-            sha256,
-            crc32,
-            records,
-            repaired,
-            now,
-            now,
-            file.origin,
-            file.origin_sha256,
-        ),
+        (execution_id, str(sealed.path), *_sealed_columns(sealed), False, now, now, *origin),
     )
     return int(rows[0][0])
 
 
-class ListedFile(NamedTuple):
-    """A file that a manifest lists under its id."""
-
-    id: int
-    path: str
-    """As a row names it."""
-    sealing: Sealing
-
-
-def restore_file(tx: Transaction, file: ListedFile, *, execution_id: int, now: int) -> None:
+def restore_file(tx: Transaction, file_id: int, sealed: SealedFile, *, execution_id: int, now: int) -> None:
     """Register a sealed file under the id that it had; nothing happens if a row has this id or path already."""
     tx.execute(
         "INSERT INTO warc_files(id, execution_id, path, state, size, sha256, crc32, record_count, repaired, created_at,"
         " sealed_at) VALUES (?, ?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (file.id, execution_id, file.path, *file.sealing, now, now),
+        (file_id, execution_id, str(sealed.path), *_sealed_columns(sealed), False, now, now),
     )
 
 
@@ -170,6 +134,7 @@ def stored_files(tx: Transaction, ids: Sequence[int], paths: Sequence[str]) -> l
 def read_all_again(tx: Transaction, *, source: str | None) -> int:
     """Let the index read every sealed file anew, of one source or of all; return how many there are."""
     rows = tx.execute(
+        # A file that is being read stays as it is: its reader would write `indexed` over the mark anyway.
         "UPDATE warc_files SET index_state = 'pending' WHERE state = 'sealed' AND index_state <> 'running'"
         " AND (CAST(? AS VARCHAR) IS NULL OR execution_id IN (SELECT e.id FROM executions e"
         " JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id WHERE s.code = ?)) RETURNING id",
@@ -181,6 +146,8 @@ def read_all_again(tx: Transaction, *, source: str | None) -> int:
 def known_file(tx: Transaction, *, path: str, sha256: str) -> int | None:
     """Return the sealed file that lies at this path or holds these bytes, imported or our own."""
     rows = tx.execute(
+        # By the digest of the original and by that of the copy: one that was rewritten has other bytes than its
+        # original.
         "SELECT id FROM warc_files WHERE state = 'sealed' AND (path = ? OR origin_sha256 = ? OR sha256 = ?)"
         " ORDER BY id LIMIT 1",
         (path, sha256, sha256),
@@ -188,13 +155,11 @@ def known_file(tx: Transaction, *, path: str, sha256: str) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
-def sealed_file(tx: Transaction, file_id: int) -> tuple[str, Sealing, str | None]:
-    """Return path, digests and origin of a sealed file."""
-    rows = tx.execute(
-        "SELECT path, size, sha256, crc32, record_count, repaired, origin FROM warc_files WHERE id = ?", (file_id,)
-    )
-    path, size, sha256, crc32, records, repaired, origin = rows[0]
-    return path, Sealing(size, sha256, crc32, records, bool(repaired)), origin
+def sealed_file(tx: Transaction, file_id: int) -> tuple[SealedFile, str | None]:
+    """Return a sealed file as its row names it, and its origin if it was imported."""
+    rows = tx.execute("SELECT path, size, sha256, crc32, record_count, origin FROM warc_files WHERE id = ?", (file_id,))
+    path, size, sha256, crc, records, origin = rows[0]
+    return SealedFile(path=Path(path), size=size, sha256=sha256, crc32=crc, record_count=records or 0), origin
 
 
 def set_index_state(tx: Transaction, file_id: int, state: str) -> None:
@@ -207,16 +172,14 @@ Span = tuple[int, int]
 
 
 def set_span(tx: Transaction, file_id: int, span: Span | None) -> None:
-    """Say from when to when the captures of an indexed file are; None if nobody knows."""
+    """Say from when to when the captures of an indexed file are; None if that is not known."""
     first, last = span or (None, None)
     tx.execute("UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ?", (first, last, file_id))
 
 
 def fill_span(tx: Transaction, file_id: int, span: Span | None) -> int:
-    """Say so of a file that was indexed before spans were noted; return 0 if somebody reads it again meanwhile.
-
-    A file without captures (None) is marked by an end without a beginning, so that nobody asks for it again.
-    """
+    """Say so of a file that was indexed before spans were noted; return 0 if an indexer reads it again meanwhile."""
+    # A file without captures gets an end without a beginning: with two NULLs it would be looked into at every start.
     rows = tx.execute(
         "UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ? AND index_state = 'indexed' AND last_at IS NULL"
         " RETURNING 1",
@@ -226,7 +189,7 @@ def fill_span(tx: Transaction, file_id: int, span: Span | None) -> int:
 
 
 def files_without_span(tx: Transaction, *, limit: int) -> list[int]:
-    """Return indexed files, by id, of which nobody noted from when their captures are: those of older versions."""
+    """Return indexed files, by id, of which it was not noted from when their captures are: those of older versions."""
     rows = tx.execute(
         "SELECT f.id FROM warc_files f JOIN index_runs r ON r.warc_file_id = f.id"
         " WHERE f.index_state = 'indexed' AND f.last_at IS NULL AND r.records > 0 ORDER BY f.id LIMIT ?",

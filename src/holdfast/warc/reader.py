@@ -1,4 +1,4 @@
-"""Reading WARC files of anybody: records in a row, or one record by its offset, with bounded memory.
+"""Reading WARC files of any writer: records in a row, or one record by its offset, with bounded memory.
 
 Gzip, zstd and plain files; damage is reported and passed over. It refuses what it would have to guess.
 """
@@ -33,6 +33,7 @@ from holdfast.warc.payload import HttpHead, payload_chunks
 from holdfast.warc.payload import parse_head as parse_http_head
 from holdfast.warc.record import MAX_HEAD_BYTES, MAX_HTTP_HEAD_BYTES, BadHead, RecordHead, parse_head
 
+# Some writers end the lines of a head with CR CR LF, and some with LF alone.
 _EMPTY_LINE = re.compile(rb"\n\r{0,2}\n")
 _BREAKS = re.compile(rb"[\r\n]*")
 
@@ -146,7 +147,7 @@ class DamagedWarc(Invalid):
 
 
 OnDamage = Callable[[DamagedWarc], None]
-"""Told of every damaged place; the reader then goes on behind it."""
+"""Called with every damaged place; the reader then goes on behind it."""
 
 
 class Record:
@@ -164,7 +165,7 @@ class Record:
         self.ordinal = ordinal
         """Its number in the file, counted from 0; -1 if it was read by its offset."""
         self.is_alone = is_alone
-        """Whether it is all that its member holds, and nobody has looked at the member's checksums yet."""
+        """Whether it is all that its member holds, and the member's checksums were not looked at yet."""
         self._feed = feed
         self._left = head.content_length
 
@@ -176,11 +177,13 @@ class Record:
                 yield piece
         except BadBytes as bad:
             raise DamagedWarc(self.offset, bad.kind, bad.detail) from bad
+        # A gzip member can be whole and still hold less than the head of its record says.
         if self._left > 0:
             raise DamagedWarc(self.offset, "content_length", f"the block ends {self._left} bytes too early")
 
     def read(self, limit: int = _MAX_WHOLE_BYTES) -> bytes:
         """Return what is left of the block; Invalid if that is more than `limit` bytes."""
+        # Refused by what the head states, before a byte of it is held.
         if self._left > limit:
             raise Invalid(f"the record at {self.offset} has {self._left} bytes, more than the {limit} that fit here")
         return b"".join(self.block())
@@ -188,7 +191,7 @@ class Record:
     def http(self, on_framed: Callable[[bytes], None] | None = None) -> tuple[HttpHead, Iterator[bytes]]:
         """Return the HTTP head of a request, response or revisit, and its body with the transfer encoding removed.
 
-        `on_framed` is told of a chunked body's bytes as they are stored, framing included, while the body is read.
+        `on_framed` gets a chunked body's bytes as they are stored, framing included, while the body is read.
         """
         inner = RecordStream(self.block())
         try:
@@ -197,7 +200,7 @@ class Record:
             raise DamagedWarc(self.offset, "http_head", bad.detail) from bad
         rest = inner.rest()
         if on_framed is not None and head.is_chunked:
-            rest = _told(rest, on_framed)
+            rest = _overheard(rest, on_framed)
         return head, payload_chunks(head, rest)
 
     def drain(self) -> None:
@@ -206,10 +209,8 @@ class Record:
             pass
 
     def check(self) -> None:
-        """Pass over what is left, to the end of the member and its checksums; DamagedWarc if they are wrong.
-
-        A flipped bit in a head is seen by nothing else.
-        """
+        """Pass over what is left, to the end of the member and its checksums; DamagedWarc if they are wrong."""
+        # A flipped bit in a head is seen by nothing but the checksum of the whole member: digests cover the block.
         self.drain()
         if self.is_alone:
             try:
@@ -229,6 +230,8 @@ def read_records(path: Path, on_damage: OnDamage | None = None, pulse: Pulse | N
         walk = _Walk(source, on_damage, pulse)
         if source.size == 0:
             walk.damaged(0, BadBytes("empty_file", "there is nothing in it"))
+        # By its bytes, not by its name: plain WARC is met under .warc.gz. Where they say nothing (the front is
+        # damaged), the name decides, so that the members behind the damage are still found.
         elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5).upper() != b"WARC/"):
             yield from walk.members()
         elif is_zstd(source):
@@ -250,7 +253,7 @@ def open_record_at(path: Path, offset: int) -> Iterator[Record]:
             elif is_zstd(source, offset):
                 feed, length = RecordStream(ZstdFrame(source, offset, load_dictionary(source)).pieces()), 0
             else:
-                feed, length = RecordStream(_pieces(source, offset)), 0
+                feed, length = RecordStream(source.pieces(offset)), 0
             head = parse_head(feed.head(MAX_HEAD_BYTES))
             yield Record(head, feed, offset=offset, length=length, ordinal=-1)
         except BadHead as exc:
@@ -300,6 +303,8 @@ class _Walk:
         while at < self._source.size:
             if self._pulse is not None:
                 self._pulse()
+            # Members of others do not say how long they are: a large one is inflated once by the twin, to find its end,
+            # and once more for its reader, instead of being held.
             member, twin = GzipMember(self._source, at), GzipMember(self._source, at)
             try:
                 length = self._stated_length(at, resync)
@@ -316,11 +321,9 @@ class _Walk:
             at = end
 
     def _stated_length(self, at: int, resync: Resync) -> int | None:
-        """Return the length that a member of ours states, None for others'; BadBytes if that is what was damaged.
-
-        A wrong one would lead into the middle of a member: one record would be counted as two, and all ids behind it
-        would be others.
-        """
+        """Return the length that a member of ours states, None for others'; BadBytes if that is what was damaged."""
+        # A wrong one would lead into the middle of a member: one record would be counted as two, and all ids behind it
+        # would be others.
         length = own_length(self._source.at(at, OWN_HEADER_BYTES))
         if length is None or at + length >= self._source.size or self._source.at(at + length, len(MAGIC)) == MAGIC:
             return length
@@ -349,7 +352,7 @@ class _Walk:
         """Walk records that are not compressed."""
         at = 0
         while at < self._source.size:
-            feed = RecordStream(pulsed(_pieces(self._source, at), self._pulse))
+            feed = RecordStream(pulsed(self._source.pieces(at), self._pulse))
             try:
                 head = parse_head(feed.head(MAX_HEAD_BYTES))
                 end = at + feed.position + head.content_length
@@ -357,6 +360,8 @@ class _Walk:
                     raise BadBytes("truncated", "the file ends inside a record")
             except (BadHead, BadBytes) as bad:
                 self.damaged(at, bad if isinstance(bad, BadBytes) else BadBytes("record_header", str(bad)))
+                # A plain file has no other mark to go on at; a body that holds this line is taken for a record, and
+                # noted as damage.
                 found = self._source.find(b"\nWARC/1.", at + 1)
                 at = self._source.size if found is None else found + 1
                 continue
@@ -367,6 +372,7 @@ class _Walk:
 
     def _after_breaks(self, at: int) -> int:
         """Return where the line breaks that begin here end; mostly there are four bytes of them."""
+        # Mostly four bytes; but a writer of no good will can put a gigabyte of them between two records.
         count = 16
         while breaks := self._source.at(at, count):
             rest = breaks.lstrip(b"\r\n")
@@ -389,6 +395,7 @@ class _Walk:
         if frame.end is None:
             for _ in pulsed(twin.pieces(), self._pulse):
                 pass
+        # Held up to a MiB: nearly every record, and then nothing is inflated twice.
         whole = frame if frame.end is not None else twin
         assert whole.end is not None
         return RecordStream(chain(held, pieces)), whole.end, whole.inflated
@@ -403,6 +410,7 @@ class _Walk:
                 head = parse_head(raw)
                 alone = inflated is None
                 record = Record(head, feed, offset=at, length=end - at, ordinal=self._ordinal, is_alone=alone)
+                # Known only where the whole member was looked at: a record that reaches beyond it has the wrong length.
                 if inflated is not None and feed.position + head.content_length > inflated:
                     raise BadBytes("content_length", f"{head.content_length} is more than there is")
             except (BadHead, BadBytes) as bad:
@@ -416,17 +424,11 @@ class _Walk:
                 record.drain()
                 feed.skip_breaks()
             except (DamagedWarc, BadBytes):
-                # Whoever read the block was told; whoever did not, did not want to know.
+                # A caller that read the block has had this error; for one that did not, the record is not damaged.
                 return
 
 
-def _told(pieces: Iterator[bytes], listener: Callable[[bytes], None]) -> Iterator[bytes]:
+def _overheard(pieces: Iterator[bytes], listener: Callable[[bytes], None]) -> Iterator[bytes]:
     for piece in pieces:
         listener(piece)
-        yield piece
-
-
-def _pieces(source: ByteSource, offset: int) -> Iterator[bytes]:
-    while piece := source.at(offset, _PIECE_BYTES):
-        offset += len(piece)
         yield piece

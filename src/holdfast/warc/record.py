@@ -18,13 +18,13 @@ from typing import Protocol
 
 from holdfast.errors import Invalid
 
+# No honest head is larger; one that is gets refused before it costs memory.
 MAX_HEAD_BYTES = 64 * 1024
-"""No honest head is larger; one that is gets refused before it costs memory."""
+# Of an HTTP head inside a record: twice what the client lets a server send.
 MAX_HTTP_HEAD_BYTES = 512 * 1024
-"""Of an HTTP head inside a record: twice what the client lets a server send."""
 
+# The media type of the record that a repair puts where a damaged one stood.
 LOST_TYPE = "application/x-holdfast-lost-record"
-"""The media type of the record that a repair puts where a damaged one stood."""
 
 
 class RecordType(StrEnum):
@@ -41,7 +41,7 @@ class RecordType(StrEnum):
 
 
 class Profile(StrEnum):
-    """Why a revisit has no body: the bytes were the same, or the server said so (304)."""
+    """Why a revisit has no body: the bytes were the same, or the server answered 304."""
 
     IDENTICAL_PAYLOAD = "identical-payload-digest"
     SERVER_NOT_MODIFIED = "server-not-modified"
@@ -99,10 +99,8 @@ class RecordHead:
         return self.address("WARC-Target-URI")
 
     def address(self, name: str) -> str:
-        """Return the address in a field, empty if it has none. Bytes that are not UTF-8 are percent-encoded.
-
-        As a browser would send them: replaced, two addresses that differ in such a byte would become one.
-        """
+        """Return the address in a field, empty if it has none. Bytes that are not UTF-8 are percent-encoded."""
+        # As a browser would send them: replaced by U+FFFD, two addresses that differ in such a byte would become one.
         return percent_encoded(self._first.get(name.lower(), "").strip().strip("<>"))
 
     @property
@@ -115,6 +113,7 @@ class RecordHead:
     def content_length(self) -> int:
         """The length of the block; BadHead if it is missing, written twice, or anything but digits."""
         values = self.every("Content-Length")
+        # Two lengths let two readers see different records in one file; neither is chosen.
         if len(values) != 1:
             raise BadHead("no Content-Length" if not values else f"{len(values)} fields named Content-Length")
         if not _DIGITS.fullmatch(values[0]):
@@ -129,8 +128,9 @@ class RecordHead:
 
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _VERSION = re.compile(rb"WARC/\d{1,2}\.\d{1,3}", re.IGNORECASE)
+# Bytes that were no UTF-8, as `surrogateescape` spells them.
+# Kept as surrogates while a head is held, so that a rewritten record has the very bytes of its original.
 _REPLACED = re.compile("[\udc80-\udcff]")
-"""Bytes that were no UTF-8, as `surrogateescape` spells them."""
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d))?)?)?")
 
 
@@ -138,6 +138,7 @@ def format_head(fields: Iterable[tuple[str, str]]) -> bytes:
     """Return a WARC 1.1 head with its closing empty line; Invalid if a value would begin a line of its own."""
     lines = [f"{name}: {value}" for name, value in fields]
     text = "\r\n".join(("WARC/1.1", *lines, "", ""))
+    # A server chooses its addresses and media types: with a line break in one it could write WARC fields of its own.
     if text.count("\n") != len(lines) + 2 or text.count("\r") != len(lines) + 2 or "\0" in text:
         raise Invalid("a line break or NUL inside a WARC field: escape the address before it is archived")
     return text.encode()
@@ -176,7 +177,8 @@ def percent_encoded(text: str) -> str:
 
 
 def _unfolded(field: tuple[str, str], folded: list[str]) -> tuple[str, str]:
-    """Return a field with the lines that continue it: joined once, for a head may hold tens of thousands of them."""
+    """Return a field with the lines that continue it."""
+    # Joined once: a head may hold tens of thousands of folded lines, and adding each to a text takes quadratic time.
     name, value = field
     return name, " ".join((value, *folded)).strip()
 
@@ -193,7 +195,8 @@ def urn(bare: str) -> str:
 
 @lru_cache(maxsize=16)  # both records of an exchange have the date of its request
 def format_date(moment: datetime) -> str:
-    """Return a moment as WARC-Date: UTC, always six digits of a second, so that a rebuild finds the same instant."""
+    """Return a moment as WARC-Date: UTC, always six digits of a second."""
+    # All six: a rebuild from the files must find the very instant that the row had.
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC)
     return moment.isoformat(timespec="microseconds")[:26] + "Z"
@@ -212,6 +215,7 @@ def parse_date(text: str) -> datetime:
             int(day or 1),
             int(hour or 0),
             int(minute or 0),
+            # A leap second, which datetime does not know.
             59 if second == "60" else int(second or 0),
             int((fraction or "").ljust(6, "0")[:6]),
             tzinfo=UTC,
@@ -224,8 +228,8 @@ def parse_date(text: str) -> datetime:
     return moment
 
 
+# How many records one file may hold: a snapshot's id is its file's id times this, plus the record's ordinal.
 ORDINALS = 1 << 22
-"""How many records one file may hold: a snapshot's id is its file's id times this, plus the record's ordinal."""
 
 RecordIds = Callable[[], str]
 """Gives a new bare UUID at every call. Tests pass one that counts."""
@@ -290,6 +294,7 @@ def agrees(label: str, hasher: Hasher) -> bool:
     """Return whether a labelled digest says what the hasher saw; hex, base32 and base64 are all in use."""
     value = label.partition(":")[2].strip()
     seen = hasher.digest()
+    # The standard shows base32 for SHA-1; newer writers use hex, and some base64, under the same label.
     if len(value) == 2 * len(seen) and _HEX.fullmatch(value):
         return bytes.fromhex(value) == seen
     return seen in (_decoded(base64.b32decode, value.upper()), _decoded(base64.b64decode, value.translate(_URL_SAFE)))

@@ -39,7 +39,7 @@ from holdfast.warc.member import (
     true_header,
     whole_own_length,
 )
-from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile, disk_error, sync_directory
+from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile, digests_of, disk_error, sync_directory
 from holdfast.warc.reader import RecordStream
 from holdfast.warc.record import (
     LOST_TYPE,
@@ -69,10 +69,8 @@ def lost_record(length: int, note: str, at: datetime) -> bytes | None:
 
 
 def lost_pieces(length: int, note: str, at: datetime) -> Iterator[bytes] | None:
-    """Return the same record in pieces of at most 64 KiB: a damaged region may be as large as its file.
-
-    The bytes are stored, not compressed, for only so can their length be chosen.
-    """
+    """Return the same record in pieces of at most 64 KiB: a damaged region may be as large as its file."""
+    # Stored, not deflated: only so can the length of the member be chosen to the byte.
     blocks = -(-(length - OWN_HEADER_BYTES - _TRAILER_BYTES) // (_STORED_BYTES + _STORED_HEADER_BYTES))
     data_bytes = length - OWN_HEADER_BYTES - _TRAILER_BYTES - blocks * _STORED_HEADER_BYTES
     # Leading zeros keep the head's length apart from the number in it (Content-Length is 1*DIGIT).
@@ -194,6 +192,7 @@ def scan(source: ByteSource) -> Scan:
     damaged: list[Region] = []
     mended: list[Mend] = []
     resync = Resync(source)
+    # Anywhere near the front: the first member may be what is damaged.
     is_own = OWN_PREFIX in source.at(0, _OWN_WITHIN_BYTES)
     at = 0
     while at < source.size:
@@ -222,6 +221,7 @@ def _recovered(source: ByteSource, offset: int, resync: Resync, is_own: bool) ->
 
     BadBytes if no whole record comes out of it, either way.
     """
+    # Read as ours whatever its header says: where only the header is damaged, the content is whole and worth keeping.
     if is_own:
         with contextlib.suppress(BadBytes):
             return _inflated(source, offset, resync, own_form=True), True
@@ -236,6 +236,7 @@ def _inflated(source: ByteSource, offset: int, resync: Resync, *, own_form: bool
         block = sum(map(len, feed.take(stated)))
         if block < stated:
             raise BadBytes("content_length", f"the block has {block} bytes, Content-Length says {stated}")
+        # What stands behind the block tells whether Content-Length was right: line breaks, another record, or nothing.
         if feed.peek(5) not in _ENDS and b"WARC/" not in feed.peek(9).upper():
             raise BadBytes("record_end", "the block is longer than Content-Length says")
         feed.drain()
@@ -316,6 +317,7 @@ def repair(path: Path, *, out: Path | None = None, clock: Clock | None = None) -
         try:
             if out is not None:
                 return _report(path, found, moved=_rewrite(source, found, out, _now(clock)))
+            # The original stays: what a repair takes for damage may be worth more to a person with better tools.
             bad = _free_name(path, ".bad")
             if not found.kept:
                 path.rename(bad)
@@ -338,7 +340,6 @@ def adopt(path: Path, *, clock: Clock | None = None) -> Adoption | None:
 
     None if there is no whole record to keep: no file at all, or one that was moved to `.bad`. If it got its sealed name
     before its owner died, its digests are made anew. FileInUse, and nothing is touched, if its owner lives.
-    Of a torn end, only the end is kept (`.tail.bad`): a copy of a gigabyte for a few bytes would double what it takes.
     """
     sealed = path.with_name(path.name.removesuffix(OPEN_SUFFIX))
     path = sealed.with_name(sealed.name + OPEN_SUFFIX)
@@ -349,6 +350,7 @@ def adopt(path: Path, *, clock: Clock | None = None) -> Adoption | None:
     except OSError as exc:
         raise disk_error(exc, f"cannot open {path}: {exc.strerror}") from exc
     try:
+        # Locked, but under another name by now: another recovery was faster.
         if not _lock(fd, path):
             return _take_over(sealed) if sealed.exists() else None
         return _adopt(fd, path, sealed, clock)
@@ -374,11 +376,14 @@ def _adopt(fd: int, path: Path, sealed: Path, clock: Clock | None) -> Adoption |
         bad = _free_name(sealed, ".bad")
         fresh = path.with_name(f".{sealed.name}.repair")
         moved = _rewrite(source, found, fresh, _now(clock))
+        # The repaired file gets its name before the original loses its own: killed in between, both are there, and the
+        # next adoption finds that above.
         fresh.rename(sealed)
         path.rename(bad)
     else:
         if found.tail < source.size:
             bad = _free_name(sealed, ".tail.bad")
+            # Of a torn end only the end is kept: a copy of a gigabyte for a few bytes would double what it takes.
             _write(bad, source, found.tail, source.size)
             os.ftruncate(fd, found.tail)
         os.fsync(fd)
@@ -408,6 +413,7 @@ def _adopted(source: ByteSource, path: Path, found: Scan, report: RepairReport) 
 def _lock(fd: int, path: Path) -> bool:
     """Take the file's lock; return whether the file still has this name."""
     try:
+        # Never waits: a lock that is held means that the owner lives, however long it has been silent.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as exc:
         raise FileInUse(f"{path} is being written by a live process") from exc
@@ -492,12 +498,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _sealed(source: ByteSource, path: Path, record_count: int) -> SealedFile:
-    sha256, crc = hashlib.sha256(), 0
-    for at in range(0, source.size, _PIECE_BYTES):
-        piece = source.at(at, _PIECE_BYTES)
-        sha256.update(piece)
-        crc = crc32(piece, crc)
-    return SealedFile(path=path, size=source.size, sha256=sha256.hexdigest(), crc32=crc, record_count=record_count)
+    return SealedFile(path=path, record_count=record_count, **digests_of(source.pieces(0))._asdict())
 
 
 def _report(path: Path, found: Scan, *, bad: Path | None = None, moved: bool = False) -> RepairReport:

@@ -1,4 +1,4 @@
-"""Where WARC files may lie: below the data directory, or below a folder that somebody recorded there.
+"""Where WARC files may lie: below the data directory, or below a folder that an operator recorded there.
 
 A row of the database says where a file is, and a database may be restored from elsewhere or tampered with: a row that
 names any other place is refused before it is opened. The folders stand in a file beside the database, not in it.
@@ -37,6 +37,7 @@ class StrayFile(NotFound):
 def locate(home: Path, stored: str) -> Path:
     """Return where the file lies that a row names so; StrayFile if no file of ours may lie there. It need not exist."""
     path, top = Path(stored), home.resolve()
+    # A row could otherwise have replay serve any file that this user can read.
     if ".." in path.parts or "\0" in stored or not _NAME.search(path.name):
         raise StrayFile(stored)
     # Links are followed first: below the data directory or a recorded folder may stand one that leads elsewhere. The
@@ -76,6 +77,7 @@ def recorded_roots(home: Path) -> tuple[Path, ...]:
     except OSError:
         return ()
     try:
+        # Asked for every replayed page: the list is read again only when the file is another.
         return _read(path, found.st_mtime_ns, found.st_size)
     except OSError:
         return ()

@@ -1,11 +1,10 @@
-"""Verification: every byte of a WARC file is looked at, and everything that is wrong is said, with its offset.
+"""Verification: every byte of a WARC file is looked at, and everything that is wrong is listed, with its offset.
 
 Streaming, with flat memory. It trusts nothing that it reads, and raises only if the file cannot be opened.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.warc.manifest import ManifestEntry
 from holdfast.warc.member import (
     MAGIC,
     OWN_PREFIX,
@@ -29,6 +27,7 @@ from holdfast.warc.member import (
     own_length,
     skip_frames,
 )
+from holdfast.warc.outfile import SealedFile, digests_of
 from holdfast.warc.payload import parse_head as parse_http_head
 from holdfast.warc.payload import payload_chunks
 from holdfast.warc.reader import RecordStream
@@ -93,8 +92,8 @@ class FileFindings:
 class Inspection:
     """Looks at the records of one file, in order."""
 
-    def __init__(self, ledger: FileFindings, *, plain: bool = False) -> None:
-        self._ledger = ledger
+    def __init__(self, findings: FileFindings, *, plain: bool = False) -> None:
+        self._findings = findings
         self._plain = plain
         """True if nothing but the records themselves tells where they end."""
         self._before: RecordHead | None = None
@@ -108,9 +107,9 @@ class Inspection:
             head = parse_head(feed.head(MAX_HEAD_BYTES))
             size = head.content_length
         except BadHead as exc:
-            self._ledger.problem(offset, "record_header", str(exc))
+            self._findings.problem(offset, "record_header", str(exc))
             return False
-        first, self._ledger.records = self._ledger.records == 0, self._ledger.records + 1
+        first, self._findings.records = self._findings.records == 0, self._findings.records + 1
         self._block(offset, head, RecordStream(feed.take(size)), size, first)
         self._fields(offset, head)
         self._order(offset, head, first)
@@ -123,17 +122,19 @@ class Inspection:
         hasher = hasher_for(stated) if stated else None
         watched = RecordStream(_watch(block.take(size), hasher))
         if first and head.type == "warcinfo":
-            self._ledger.own = self._ledger.own or b"software: holdfast" in watched.peek(512).lower()
+            # A file of ours that was rewritten or repaired has members of another form, and still owes all that our
+            # writer puts in.
+            self._findings.own = self._findings.own or b"software: holdfast" in watched.peek(512).lower()
         self._payload(offset, head, watched, size)
         watched.drain()
         if watched.position < size:
             raise BadBytes("content_length", f"the block has {watched.position} bytes, Content-Length says {size}")
         if stated and hasher is None:
-            self._ledger.note(offset, "digest_unknown", f"{stated[:40]!r} cannot be checked")
+            self._findings.note(offset, "digest_unknown", f"{stated[:40]!r} cannot be checked")
         elif stated and hasher is not None and not agrees(stated, hasher):
-            self._ledger.problem(offset, "block_digest", f"the block does not have the digest {stated[:100]}")
-        elif not stated and self._ledger.own and head.get("Content-Type") != LOST_TYPE:
-            self._ledger.problem(offset, "digest_missing", "no WARC-Block-Digest")
+            self._findings.problem(offset, "block_digest", f"the block does not have the digest {stated[:100]}")
+        elif not stated and self._findings.own and head.get("Content-Type") != LOST_TYPE:
+            self._findings.problem(offset, "digest_missing", "no WARC-Block-Digest")
 
     def _payload(self, offset: int, head: RecordHead, block: RecordStream, size: int) -> None:
         stated = head.get("WARC-Payload-Digest")
@@ -141,7 +142,7 @@ class Inspection:
             return  # what it is the digest of stands elsewhere
         decoded, raw = hasher_for(stated), hasher_for(stated)
         if decoded is None or raw is None:
-            self._ledger.note(offset, "digest_unknown", f"{stated[:40]!r} cannot be checked")
+            self._findings.note(offset, "digest_unknown", f"{stated[:40]!r} cannot be checked")
             return
         if "application/http" in (head.get("Content-Type") or "").lower():
             self._http(offset, block, size, decoded, raw)
@@ -150,12 +151,13 @@ class Inspection:
                 decoded.update(piece)
         if agrees(stated, decoded):
             return
-        if not self._ledger.own and agrees(stated, raw):
-            self._ledger.note(offset, "payload_digest", "it was made before the transfer encoding was removed")
-        elif not self._ledger.own and head.get("WARC-Truncated"):
-            self._ledger.note(offset, "payload_digest", "it is that of more bytes than were kept")
+        # warcio and fastwarc make the digest before the chunks are taken apart; the standard asks for it after.
+        if not self._findings.own and agrees(stated, raw):
+            self._findings.note(offset, "payload_digest", "it was made before the transfer encoding was removed")
+        elif not self._findings.own and head.get("WARC-Truncated"):
+            self._findings.note(offset, "payload_digest", "it is that of more bytes than were kept")
         else:
-            self._ledger.problem(offset, "payload_digest", f"the payload does not have the digest {stated[:100]}")
+            self._findings.problem(offset, "payload_digest", f"the payload does not have the digest {stated[:100]}")
 
     def _http(self, offset: int, block: RecordStream, size: int, decoded: Hasher, raw: Hasher) -> None:
         try:
@@ -165,38 +167,40 @@ class Inspection:
         except BadBytes as bad:
             if bad.kind != "record_header":
                 raise
-            self._ledger.note(offset, "http_head", "the block does not begin with an HTTP head")
+            self._findings.note(offset, "http_head", "the block does not begin with an HTTP head")
 
     def _fields(self, offset: int, head: RecordHead) -> None:
-        ledger = self._ledger
+        findings = self._findings
         for name in _MANDATORY:
             if not head.get(name):
-                ledger.problem(offset, "field_missing", f"no {name}")
+                findings.problem(offset, "field_missing", f"no {name}")
         if head.type == "revisit" and not head.get("WARC-Profile"):
-            ledger.problem(offset, "field_missing", "no WARC-Profile in a revisit")
+            findings.problem(offset, "field_missing", "no WARC-Profile in a revisit")
         for name, count in Counter(name.lower() for name, _ in head.fields).items():
             if count > 1 and name not in _MANY:
-                ledger.fault(offset, "field_repeated", f"{percent_encoded(name)} is there {count} times")
+                findings.fault(offset, "field_repeated", f"{percent_encoded(name)} is there {count} times")
         if head.get("WARC-Date"):
             try:
                 _ = head.date
             except BadHead as exc:
-                ledger.problem(offset, "field_value", str(exc))
+                findings.problem(offset, "field_value", str(exc))
 
     def _order(self, offset: int, head: RecordHead, first: bool) -> None:
-        ledger = self._ledger
+        findings = self._findings
         is_lost = (head.get("Content-Type") or "") == LOST_TYPE
         if first and head.type != "warcinfo" and not is_lost:
-            ledger.fault(offset, "warcinfo_missing", f"the file begins with a record of type {head.type[:40]!r}")
+            findings.fault(offset, "warcinfo_missing", f"the file begins with a record of type {head.type[:40]!r}")
         if is_lost:
-            ledger.note(offset, "lost_record", "a repair found a damaged record here")
+            findings.note(offset, "lost_record", "a repair found a damaged record here")
         before = self._before
+        # A lost record may stand where the capture of this request stood.
         if head.type != "request" or before is None or before.type == "metadata":
             return
         partner = bare_id(head.get("WARC-Concurrent-To") or "")
         same_event = partner == before.record_id and head.get("WARC-Date") == before.get("WARC-Date")
-        if ledger.own and not (same_event and before.type in _CAPTURES):
-            ledger.problem(offset, "pair_broken", "a request does not belong to the capture before it")
+        # Our writer puts a request directly behind its capture; other writers put it in front, or nowhere near.
+        if findings.own and not (same_event and before.type in _CAPTURES):
+            findings.problem(offset, "pair_broken", "a request does not belong to the capture before it")
 
     def _end(self, offset: int, feed: RecordStream) -> bool:
         """Look for the two empty lines after a block."""
@@ -208,14 +212,14 @@ class Inspection:
         after = feed.peek(5).upper()
         detail = f"after the block stands {near[:8]!r}, not two empty lines"
         if after not in (b"", b"WARC/"):
-            self._ledger.problem(offset, "record_end", detail)
+            self._findings.problem(offset, "record_end", detail)
             return False
         if self._plain and not after and b"\r\n\r\n".startswith(breaks):
-            self._ledger.problem(offset, "truncated", "the file ends before the two empty lines after the block")
+            self._findings.problem(offset, "truncated", "the file ends before the two empty lines after the block")
         elif _SLOPPY.fullmatch(breaks) or (not breaks and not self._plain):
-            self._ledger.fault(offset, "record_end", detail)
+            self._findings.fault(offset, "record_end", detail)
         else:
-            self._ledger.problem(offset, "record_end", detail)
+            self._findings.problem(offset, "record_end", detail)
         return True
 
 
@@ -224,9 +228,6 @@ def _watch(pieces: Iterator[bytes], hasher: Hasher | None) -> Iterator[bytes]:
         if hasher is not None:
             hasher.update(piece)
         yield piece
-
-
-_PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,24 +250,24 @@ class VerifyReport:
 
 
 Advance = Callable[[int], None]
-"""Told how many more bytes of the file have been looked at."""
+"""Called with how many more bytes have been looked at; may raise to stop."""
 
 
-def _nobody(_count: int) -> None:
+def _unheard(_count: int) -> None:
     return None
 
 
-def verify_file(path: Path, expected: ManifestEntry | None = None, advance: Advance = _nobody) -> VerifyReport:
+def verify_file(path: Path, expected: SealedFile | None = None, advance: Advance = _unheard) -> VerifyReport:
     """Return what is wrong with a `.warc.gz`, `.warc` or `.warc.zst` file, and against its manifest entry if given.
 
     A cut exactly between two records leaves a valid file: only the manifest can tell. NotFound or Unavailable if the
     file cannot be opened or read.
     """
-    ledger = FileFindings()
+    findings = FileFindings()
     with open_source(path) as source:
-        verifier = _Verifier(source, ledger, advance)
+        verifier = _Verifier(source, findings, advance)
         if source.size == 0:
-            ledger.problem(0, "empty_file", "there is nothing in it")
+            findings.problem(0, "empty_file", "there is nothing in it")
         elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5).upper() != b"WARC/"):
             verifier.members()
         elif is_zstd(source):
@@ -274,30 +275,30 @@ def verify_file(path: Path, expected: ManifestEntry | None = None, advance: Adva
         else:
             verifier.plain()
         if expected is not None:
-            _compare(source, expected, ledger)
+            _compare(source, expected, findings)
         return VerifyReport(
             path=path,
-            records=ledger.records,
+            records=findings.records,
             bytes=source.size,
-            problems=tuple(ledger.problems),
-            notes=tuple(ledger.notes),
-            problem_count=ledger.problem_count,
+            problems=tuple(findings.problems),
+            notes=tuple(findings.notes),
+            problem_count=findings.problem_count,
         )
 
 
 class _Verifier:
     """Walks one file."""
 
-    def __init__(self, source: ByteSource, ledger: FileFindings, advance: Advance) -> None:
+    def __init__(self, source: ByteSource, findings: FileFindings, advance: Advance) -> None:
         self._source = source
-        self._ledger = ledger
+        self._findings = findings
         self._advance = advance
-        self._inspection = Inspection(ledger)
+        self._inspection = Inspection(findings)
 
     def members(self) -> None:
         """Walk gzip members; damage is listed, and the walk goes on at the next one that can be found."""
-        source, ledger = self._source, self._ledger
-        ledger.own = source.at(0, len(OWN_PREFIX)) == OWN_PREFIX
+        source, findings = self._source, self._findings
+        findings.own = source.at(0, len(OWN_PREFIX)) == OWN_PREFIX
         resync = Resync(source)
         at = 0
         while at < source.size:
@@ -309,13 +310,14 @@ class _Verifier:
                 found = resync.after(at)
                 if found is None:
                     bad = explain_rest(source, at, bad)
-                ledger.problem(at, bad.kind, bad.detail)
+                findings.problem(at, bad.kind, bad.detail)
                 end = source.size if found is None else found
                 self._advance(end - at)
                 at = end
                 continue
-            if ledger.own and own_length(source.at(at, 29)) is None:
-                ledger.problem(at, "gzip_header", "the member's header is not the one that was written")
+            # Inflated without an error, yet a byte of the header is another: no checksum covers the header itself.
+            if findings.own and own_length(source.at(at, 29)) is None:
+                findings.problem(at, "gzip_header", "the member's header is not the one that was written")
             assert member.end is not None
             self._advance(member.end - at)
             at = member.end
@@ -333,20 +335,21 @@ class _Verifier:
                 self._advance(frame.end - at)
                 at = skip_frames(self._source, frame.end)
         except BadBytes as bad:
-            self._ledger.problem(at, bad.kind, bad.detail)
+            self._findings.problem(at, bad.kind, bad.detail)
 
     def plain(self) -> None:
         """Walk records that are not compressed; after damage, go on at the next line that begins one."""
-        source, inspection = self._source, Inspection(self._ledger, plain=True)
+        source, inspection = self._source, Inspection(self._findings, plain=True)
         resync = Resync(source)
         at = 0
         while at < source.size:
-            feed = RecordStream(_pieces(source, at))
+            feed = RecordStream(source.pieces(at))
             try:
                 whole = inspection.record(at, feed)
             except BadBytes as bad:
+                # In a plain file a block that is too short can only mean that the file ends.
                 kind = "truncated" if bad.kind == "content_length" else bad.kind
-                self._ledger.problem(at, kind, bad.detail)
+                self._findings.problem(at, kind, bad.detail)
                 whole = False
             if whole:
                 self._advance(feed.position)
@@ -355,7 +358,7 @@ class _Verifier:
             # Each head can state a length that reaches to the end of the file, and be followed by another such head.
             resync.spend(feed.position)
             if resync.is_spent:
-                self._ledger.problem(at, "garbage", "the rest costs more to read than that of an honest file")
+                self._findings.problem(at, "garbage", "the rest costs more to read than that of an honest file")
                 return
             found = source.find(b"\nWARC/1.", at + 1)
             end = source.size if found is None else found + 1
@@ -371,25 +374,16 @@ class _Verifier:
             follows = self._inspection.record(offset, feed)
         left = feed.drain()
         if many:
-            self._ledger.problem(offset, "not_per_record", "one member holds several records: none can be addressed")
+            self._findings.problem(offset, "not_per_record", "one member holds several records: none can be addressed")
         elif follows and left:
-            self._ledger.problem(offset, "record_end", f"{left} bytes follow the record inside its member")
+            self._findings.problem(offset, "record_end", f"{left} bytes follow the record inside its member")
 
 
-def _compare(source: ByteSource, expected: ManifestEntry, ledger: FileFindings) -> None:
+def _compare(source: ByteSource, expected: SealedFile, findings: FileFindings) -> None:
     if source.size != expected.size:
-        ledger.problem(0, "file_size", f"the file has {source.size} bytes, the manifest says {expected.size}")
+        findings.problem(0, "file_size", f"the file has {source.size} bytes, the manifest says {expected.size}")
         return
-    hasher = hashlib.sha256()
-    for at in range(0, source.size, _PIECE_BYTES):
-        hasher.update(source.at(at, _PIECE_BYTES))
-    if hasher.hexdigest() != expected.sha256:
-        ledger.problem(0, "file_digest", "the file does not have the SHA-256 that the manifest says")
-    if ledger.records != expected.record_count and ledger.problem_count == 0:
-        ledger.problem(0, "record_count", f"{ledger.records} records, the manifest says {expected.record_count}")
-
-
-def _pieces(source: ByteSource, offset: int) -> Iterator[bytes]:
-    while piece := source.at(offset, 1 << 16):
-        offset += len(piece)
-        yield piece
+    if digests_of(source.pieces(0)).sha256 != expected.sha256:
+        findings.problem(0, "file_digest", "the file does not have the SHA-256 that the manifest says")
+    if findings.records != expected.record_count and findings.problem_count == 0:
+        findings.problem(0, "record_count", f"{findings.records} records, the manifest says {expected.record_count}")

@@ -148,8 +148,8 @@ def _revisit_fields(original: Original, profile: Profile) -> list[tuple[str, str
 
 _BREAKS = re.compile(r"[\r\n\0]+")
 _END = b"\r\n\r\n"
+# Bodies up to here are packed in one go; larger ones pass through in pieces, read twice.
 _WHOLE_BYTES = 1 << 20
-"""Bodies up to here are packed in one go; larger ones pass through in pieces, read twice."""
 
 
 class FileLimits(TypedDict, total=False):
@@ -228,11 +228,12 @@ class WarcWriter:
     def append_exchange(self, exchange: Exchange) -> Appended:
         """Write what came back, then what was sent; return where the first of them stands.
 
-        NoSpace or Unavailable leave the file as it was. The response goes first: if the tail is torn later, a response
-        without its request is still a capture, and no request is left that points to nothing.
+        NoSpace or Unavailable leave the file as it was.
         """
         self._room(2)
         response_id, request_id = self._ids(), self._ids()
+        # The response is written before its request: if the tail is torn later, a response without its request is still
+        # a capture, and no request is left that points to nothing.
         sent = _whole(
             request_head(
                 exchange,
@@ -280,6 +281,7 @@ class WarcWriter:
             self._out.size >= self._max_bytes
             or now - self._created_at >= self._max_age
             or now - self._used_at >= self._max_idle
+            # Ids of snapshots have room for so many records of one file, and a page can be several records.
             or self.record_count > ORDINALS - 16
         )
 
@@ -351,6 +353,8 @@ def _packed(packer: Packer, head: bytes, exchange: Exchange, size: int) -> Itera
     for piece in _pieces(exchange):
         seen += len(piece)
         yield packer.feed(piece)
+    # The head with length and digest is written already: a spooled body that changed between the two readings must not
+    # follow it.
     if seen != size:
         raise Invalid(f"the body of {exchange.url} had {size} bytes, and {seen} when read again")
     yield packer.feed(_END)

@@ -23,11 +23,19 @@ from holdfast.db.models import SearchOutbox, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.urls import page_key, parse_seed
 from holdfast.warc.outfile import disk_error, sync_directory
-from holdfast.withdrawals import queries
-from holdfast.withdrawals.visibility import is_known, withdrawals_in_force, withdrawals_of
+from holdfast.withdrawals.visibility import (
+    any_snapshot,
+    captures_of,
+    compare_again,
+    compare_page_again,
+    is_known,
+    lock_changes,
+    withdrawals_in_force,
+    withdrawals_of,
+)
 
+# In the data directory: a rebuild of a lost database must not show what was hidden.
 WITHDRAWALS = "withdrawals.jsonl"
-"""In the data directory: a rebuild of a lost database must not show what was hidden."""
 _LINE = ("subject", "reason", "actor", "created_at", "lifted")
 _LARGEST_ID = 2**63 - 1
 
@@ -59,62 +67,62 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
         raise Invalid("say why with --reason; it is kept in the audit log")
     with database.write() as session:
         # First of all: a comparison under way would mark as compared what is marked here to be compared again.
-        queries.take_changes_turn(session)
-        meant = _meant(session, subject)
-        if meant.snapshot_id is not None and queries.any_snapshot(session, meant.snapshot_id) is None:
-            raise NotFound(f"there is no snapshot {meant.snapshot_id}")
-        if withdrawals_of(session, snapshot_id=meant.snapshot_id, key=meant.key):
+        lock_changes(session)
+        target = _target_of(session, subject)
+        if target.snapshot_id is not None and any_snapshot(session, target.snapshot_id) is None:
+            raise NotFound(f"there is no snapshot {target.snapshot_id}")
+        if withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key):
             raise Conflict(f"{subject} is hidden already; show it again with: holdfast snapshot unhide {subject}")
         row = Withdrawal(
-            snapshot_id=meant.snapshot_id,
-            url_key=meant.key,
+            snapshot_id=target.snapshot_id,
+            url_key=target.key,
             subject=subject,
             reason=reason.strip(),
             actor=acting_user(),
             created_at=clock.now(),
         )
         if home is not None:
-            note(database, home, as_line(row))
+            append_lines(database, home, as_line(row))
         session.add(row)
         session.flush()
-        if meant.snapshot_id is not None:
-            _compare_again(session, meant)
-        return _told(session, clock, subject, meant, reason=reason)
+        if target.snapshot_id is not None:
+            _compare_again(session, target)
+        return _record(session, clock, subject, target, reason=reason)
 
 
 def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None = None) -> Withdrawn:
     """Lift the withdrawals of a snapshot or a page; NotFound if it is not hidden."""
     with database.write() as session:
-        queries.take_changes_turn(session)
-        meant = _meant(session, subject)
-        rows = withdrawals_of(session, snapshot_id=meant.snapshot_id, key=meant.key)
+        lock_changes(session)
+        target = _target_of(session, subject)
+        rows = withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key)
         if not rows:
             raise NotFound(f"{subject} is not hidden")
         for row in rows:
             row.lifted_at, row.lifted_by = clock.now(), acting_user()
         session.flush()
-        _compare_again(session, meant)
-        told = _told(session, clock, subject, meant, reason=None)
+        _compare_again(session, target)
+        done = _record(session, clock, subject, target, reason=None)
         lines = [as_line(row, lifted=True) for row in rows]
     if home is not None:
-        # Behind the commit: a process that dies in between leaves a line that hides too much, not too little. In a turn
-        # of its own, as hiding notes in its: whatever is hidden again meanwhile is not noted as lifted behind that.
+        # Behind the commit: a process that dies in between leaves a line that hides too much, not too little. Under the
+        # lock again, which hiding holds while it notes: what is hidden again since is not noted as lifted behind it.
         with database.write() as session:
-            queries.take_changes_turn(session)
-            if not withdrawals_of(session, snapshot_id=meant.snapshot_id, key=meant.key):
-                note(database, home, *lines)
-    return told
+            lock_changes(session)
+            if not withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key):
+                append_lines(database, home, *lines)
+    return done
 
 
-def _compare_again(session: Session, meant: _Subject) -> None:
-    """Leave word for `changes`: the capture behind a hidden one is held against the one before it, and back again."""
-    if meant.key is not None:
-        queries.compare_page_again(session, meant.key)
-    elif meant.snapshot_id is not None and (found := queries.any_snapshot(session, meant.snapshot_id)) is not None:
-        queries.compare_again(session, found)
+def _compare_again(session: Session, target: _Subject) -> None:
+    """Have `changes` hold the capture behind a hidden one against the one before it, or back again."""
+    if target.key is not None:
+        compare_page_again(session, target.key)
+    elif target.snapshot_id is not None and (found := any_snapshot(session, target.snapshot_id)) is not None:
+        compare_again(session, found)
 
 
-def _meant(session: Session, subject: str) -> _Subject:
+def _target_of(session: Session, subject: str) -> _Subject:
     """Return what a subject names; UrlRefused if it is neither a number nor an address, nor anything in the archive.
 
     NotFound for a number that is larger than any id.
@@ -130,31 +138,31 @@ def _meant(session: Session, subject: str) -> _Subject:
         # Imported captures may have addresses that no crawl would ask for (an odd port, `dns:`): these are taken if
         # they are here.
         key = page_key(subject)
-        if ":" in subject and queries.captures_of(session, key):
+        if ":" in subject and captures_of(session, key):
             return _Subject(key=key)
         raise
 
 
-def _told(session: Session, clock: Clock, subject: str, meant: _Subject, *, reason: str | None) -> Withdrawn:
+def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, reason: str | None) -> Withdrawn:
     """Say in the audit log and to the search index what was done: hidden with a reason, shown again without one."""
     done = "shown" if reason is None else "hidden"
     session.add(
         SearchOutbox(
             kind="withdrawal",
-            first_id=meant.snapshot_id,
-            last_id=meant.snapshot_id,
+            first_id=target.snapshot_id,
+            last_id=target.snapshot_id,
             created_at=clock.now(),
-            refs={"url_key": meant.key, "hidden": reason is not None},
+            refs={"url_key": target.key, "hidden": reason is not None},
         )
     )
-    detail = {"reason": reason, "snapshot_id": meant.snapshot_id, "url_key": meant.key}
+    detail = {"reason": reason, "snapshot_id": target.snapshot_id, "url_key": target.key}
     audit.record(session, clock, action=f"snapshot.{done}", subject=subject, detail=detail)
     session.flush()
-    count = 1 if meant.key is None else queries.captures_of(session, meant.key)
+    count = 1 if target.key is None else captures_of(session, target.key)
     return Withdrawn(subject=subject, snapshots=count)
 
 
-def note(database: Database, home: Path, *rows: dict[str, Any]) -> None:
+def append_lines(database: Database, home: Path, *rows: dict[str, Any]) -> None:
     """Write withdrawals or liftings behind the others, on disk when it returns; the first one brings all in force."""
     path = home / WITHDRAWALS
     is_new = not path.exists()

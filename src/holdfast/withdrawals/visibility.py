@@ -7,15 +7,33 @@ partial index of withdrawals in force.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable
+from functools import cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    cast,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+    union,
+    update,
+)
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import SignalPage, Snapshot, Withdrawal
+from holdfast.errors import NotFound
 
 _IN_FORCE = Withdrawal.lifted_at.is_(None)
+_AT_ONCE = 500
 
 
 def is_withdrawn(capture: Any = Snapshot) -> ColumnElement[bool]:
@@ -26,6 +44,37 @@ def is_withdrawn(capture: Any = Snapshot) -> ColumnElement[bool]:
 def visible(capture: Any = Snapshot) -> tuple[ColumnElement[bool], ...]:
     """Return the clauses, over Snapshot or an alias of it, that leave out what is withdrawn."""
     return ~_by_id(capture.id), ~_by_key(func.coalesce(capture.page_key, capture.url_key))
+
+
+class SnapshotNotFound(NotFound):
+    """No such snapshot is here, or it was withdrawn; the answer is the same, so that it does not tell which."""
+
+    code = "snapshot_not_found"
+
+
+@cache
+def _one_visible() -> Select[*tuple[Any, ...]]:
+    # Put together once: every replayed page asks this, and making the statement takes longer than running it.
+    return select(Snapshot).where(Snapshot.id == bindparam("number", type_=Snapshot.id.type), *visible())
+
+
+def visible_snapshot(session: Session, snapshot_id: int) -> Snapshot:
+    """Return one snapshot; SnapshotNotFound if there is none or it is withdrawn."""
+    # Databases refuse a number that fits no column with an error of their own; an address may hold any.
+    if 0 <= snapshot_id < 1 << 63:
+        found: Snapshot | None = session.scalars(_one_visible(), {"number": snapshot_id}).one_or_none()
+        if found is not None:
+            return found
+    raise SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
+
+
+def visible_snapshots(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
+    """Return these snapshots by id, the withdrawn left out."""
+    wanted, found = sorted(set(ids)), dict[int, Snapshot]()
+    for at in range(0, len(wanted), _AT_ONCE):
+        part = select(Snapshot).where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]), *visible())
+        found.update((row.id, row) for row in session.scalars(part))
+    return found
 
 
 def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
@@ -92,11 +141,14 @@ def is_known(session: Session, *, snapshot_id: int | None, key: str | None) -> b
 
 
 def withdrawn_among(session: Session, *, snapshots: Collection[int] = (), keys: Collection[str] = ()) -> set[int | str]:
-    """Return which of these snapshots and of these pages (by key) are withdrawn by themselves; ask for some hundred."""
+    """Return which of these snapshots and of these pages (by key) are withdrawn by themselves; any number of them."""
     found: set[int | str] = set()
-    for column, wanted in ((Withdrawal.snapshot_id, snapshots), (Withdrawal.url_key, keys)):
-        if wanted:
-            rows = session.scalars(select(column).where(_IN_FORCE, column.in_(list(wanted))))
+    asked: tuple[tuple[Any, Collection[Any]], ...] = (Withdrawal.snapshot_id, snapshots), (Withdrawal.url_key, keys)
+    for column, wanted in asked:
+        ordered = sorted(wanted)
+        for at in range(0, len(ordered), _AT_ONCE):
+            some = ordered[at : at + _AT_ONCE]
+            rows = session.scalars(select(column).where(_IN_FORCE, column.in_(some)))
             found.update(row for row in rows if row is not None)
     return found
 
@@ -124,5 +176,109 @@ def withdrawal_mark(session: Session) -> Mark:
     return count, last or 0, int(total or 0)
 
 
+# Figures that change with every withdrawal and every lifting, for a question that asks for other figures too.
 LAST_WITHDRAWALS = func.max(Withdrawal.id), func.max(Withdrawal.lifted_at)
-"""Figures that change with every withdrawal and every lifting, for a question that asks for other figures too."""
+
+
+def withdrawals_fingerprint(session: Session) -> str:
+    """Return the same as a text, for names of files and fingerprints."""
+    return "-".join(map(str, withdrawal_mark(session)))
+
+
+class HiddenRecord(NamedTuple):
+    """Where a withdrawn record stands."""
+
+    warc_file_id: int
+    offset: int
+    length: int
+
+
+def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> list[HiddenRecord]:
+    """Return where the withdrawn records of an execution stand, in order; a seek for each withdrawal in force."""
+    known = set(file_ids)
+    found: set[HiddenRecord] = set()
+    for question in withdrawn_captures(Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length):
+        # `+ 0` keeps the planner on the withdrawals: the index of executions would read the whole execution.
+        rows = session.execute(question.where(Snapshot.execution_id + 0 == execution_id))
+        found.update(map(HiddenRecord._make, rows))
+    return sorted(record for record in found if record.warc_file_id in known)
+
+
+_FOLLOWERS = 50
+
+
+def any_snapshot(session: Session, snapshot_id: int) -> Snapshot | None:
+    """Return one snapshot whether it is withdrawn or not; for withdrawing, and for following a revisit."""
+    return session.get(Snapshot, snapshot_id)
+
+
+# `holdchng`: the advisory lock that makes PostgreSQL's writers of changes take turns, as SQLite's do anyway.
+_CHANGES_LOCK = 0x686F6C6463686E67
+
+
+def lock_changes(session: Session) -> None:
+    """Let only one transaction at a time decide what is compared with what, or that it is to be; freed at its end."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(cast(literal(_CHANGES_LOCK), BigInteger))))
+
+
+def compare_again(session: Session, found: Snapshot) -> None:
+    """Let `changes` look again at a capture and at what follows it, up to the next one that the page answered.
+
+    What stood before those is another now: the capture was withdrawn, or is shown again.
+    """
+    later = tuple_(Snapshot.captured_at, Snapshot.id) > tuple_(
+        literal(found.captured_at, Snapshot.captured_at.type), literal(found.id, Snapshot.id.type)
+    )
+    answered = and_(
+        or_(Snapshot.status.is_(None), Snapshot.status.between(200, 399)), Snapshot.canonical_id.is_(None), *visible()
+    )
+    rows = session.execute(
+        select(Snapshot.id, answered)
+        .where(Snapshot.url_hash == found.url_hash, Snapshot.source_id + 0 == found.source_id, Snapshot.is_page, later)
+        .order_by(Snapshot.captured_at, Snapshot.id)
+        .limit(_FOLLOWERS)
+    ).all()
+    until = next((number for number, row in enumerate(rows, 1) if row[1]), len(rows))
+    _compare_anew(session, Snapshot.id.in_([found.id, *(row[0] for row in rows[:until])]))
+
+
+def compare_page_again(session: Session, key: str) -> None:
+    """Let `changes` look again at all captures of a page: those that came while it was hidden were passed."""
+    _compare_anew(session, of_page(key))
+
+
+def _compare_anew(session: Session, which: ColumnElement[bool]) -> None:
+    session.execute(update(Snapshot).where(which, Snapshot.is_page).values(compared=False))
+
+
+def hidden_groups(session: Session, *, most: int) -> list[int]:
+    """Return the page groups of which a capture is withdrawn, by itself or with its page: the first so many, by id.
+
+    The database seeks each withdrawn capture; no more than the answer is held here, for a page may have any number.
+    """
+    found = union(*(question.where(*_PAGES) for question in withdrawn_captures(Snapshot.group_id))).subquery()
+    return list(session.scalars(select(found.c.group_id).order_by(found.c.group_id).limit(most)))
+
+
+def hidden_counts(session: Session, *, source_id: int, executions: Collection[int]) -> dict[int, int]:
+    """Return how many captures of pages are withdrawn of each of these executions; those of which none is are left out.
+
+    One that is withdrawn by itself and with its page counts once.
+    """
+    if not executions:
+        return {}
+    # `+ 0`: a planner that goes by the source or by the execution reads all of it.
+    kept = [*_PAGES, Snapshot.source_id + 0 == source_id, (Snapshot.execution_id + 0).in_(list(executions))]
+    questions = withdrawn_captures(Snapshot.id, Snapshot.execution_id)
+    found = union(*(question.where(*kept) for question in questions)).subquery()
+    rows = session.execute(select(found.c.execution_id, func.count()).group_by(found.c.execution_id))
+    return {row[0]: row[1] for row in rows}
+
+
+_PAGES = (Snapshot.is_page, Snapshot.group_id.is_not(None))
+
+
+def captures_of(session: Session, key: str) -> int:
+    """Return how many captures a page has, withdrawn or not, under all spellings of its address."""
+    return session.scalar(select(func.count()).where(of_page(key))) or 0

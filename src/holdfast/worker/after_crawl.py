@@ -18,7 +18,7 @@ from holdfast.crawl_process.recovery import recover
 from holdfast.imports.importer import KEPT, Importer
 from holdfast.imports.packages import discover
 from holdfast.imports.placing import Keeping
-from holdfast.index.indexer import Indexer, Interrupted, free_the_dead, open_indexer
+from holdfast.index.indexer import Indexer, Interrupted, free_dead_indexers, open_indexer
 from holdfast.index.leases import FileToIndex, ReadProgress, pending_files
 from holdfast.jobs import indexing
 from holdfast.jobs.imports import ImportBegun, ImportWish
@@ -122,7 +122,7 @@ class AfterCrawl:
         now = runtime.clock.monotonic()
         if now - self._freed_at >= _FREE_S:
             self._freed_at = now
-            free_the_dead(runtime.raw_db, runtime.clock, runtime.run_folder)
+            free_dead_indexers(runtime.raw_db, runtime.clock, runtime.run_folder)
         if now - self._beat_at >= _BEAT_S and "_indexer" in self.__dict__:
             self._beat_at = now
             self._indexer.beat()

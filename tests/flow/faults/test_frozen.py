@@ -15,7 +15,7 @@ from holdfast.clock import SystemClock, to_micros
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.warc import queries as files
-from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.writer import WarcWriter
 from tests import patience
 from tests.flow.crawler import Crawler
@@ -194,7 +194,7 @@ def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alon
         with path_of_dead.with_suffix("").open("rb") as stream:
             assert next(iter(ArchiveIterator(stream))).headers["WARC-Type"] == "warcinfo"
     sealed = writer.seal()
-    add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
+    add_to_manifest(file_id, sealed)
     living.end()
     raw_db.close()
     assert crawler.faults() == []

@@ -159,4 +159,5 @@ def test_an_import_that_is_killed_is_taken_up_by_the_same_command(tmp_path: Path
     assert _rows(home, "SELECT COUNT(*) FROM warc_files") == [(1,)]
     assert {row[0] for row in _rows(home, "SELECT id FROM snapshots")} == _in_files(home)
     (path,) = _rows(home, "SELECT path FROM warc_files")[0]
-    assert [(entry.file_id, entry.name) for entry in read_manifest((home / path).parent)] == [(1, Path(path).name)]
+    listed = read_manifest((home / path).parent)
+    assert {file_id: sealed.path.name for file_id, sealed in listed.items()} == {1: Path(path).name}

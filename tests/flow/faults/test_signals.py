@@ -106,7 +106,7 @@ def test_stop_keeps_what_was_captured_and_cancel_discards_it(crawler: Crawler) -
     assert cancelled.returncode == 0
     assert (result["resumed"], result["state"], result["queue"]) == (True, "cancelled", 0)
     assert crawler.warcs() == []
-    assert read_manifest(kept[0].parent) == ()
+    assert read_manifest(kept[0].parent) == {}
     assert (nothing.returncode, "nothing to resume" in nothing.stderr) == (1, True)
     assert crawler.faults() == []
 

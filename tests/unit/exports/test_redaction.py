@@ -13,12 +13,12 @@ import pytest
 import zstandard
 
 from holdfast import cancellation
-from holdfast.exports.queries import HiddenRecord
 from holdfast.exports.redaction import NOTE, Gap, blanked, filling, find_gaps
 from holdfast.exports.zipping import read_segments
 from holdfast.urls import page_key
 from holdfast.warc.reader import read_records
 from holdfast.warc.writer import Exchange, WarcWriter
+from holdfast.withdrawals.visibility import HiddenRecord
 from tests.clock import FakeClock
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Reading files that nobody vouches for: what is whole is kept, what is broken is named (faults W01 to W08, F12)."""
+"""Reading files of unknown origin: what is whole is kept, what is broken is named."""
 
 from __future__ import annotations
 

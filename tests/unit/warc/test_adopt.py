@@ -1,4 +1,4 @@
-"""Files of dead owners are repaired and sealed; those of the living are not touched (F13)."""
+"""Files of dead owners are repaired and sealed; those of the living are not touched."""
 
 from __future__ import annotations
 

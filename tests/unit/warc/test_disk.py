@@ -140,7 +140,7 @@ def test_after_a_sync_that_failed_nothing_more_is_taken(writer: WarcWriter, weak
 
 
 def test_a_file_size_limit_of_the_system_is_survived(tmp_path: Path) -> None:
-    """The kernel refuses for real (EFBIG); then the limit is lifted and the writer goes on, as F08 asks."""
+    """The kernel refuses for real (EFBIG); then the limit is lifted and the writer goes on."""
     program = (
         "import resource, sys\n"
         "from pathlib import Path\n"

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.warc.codings import PayloadProblem
-from holdfast.warc.payload import dechunk
+from holdfast.warc.payload import PayloadProblem, dechunk
 
 TEXT = b"".join(b"<p>line %d of a page that repeats itself a little</p>\n" % n for n in range(1500))
 MIB = 1024 * 1024

@@ -1,4 +1,4 @@
-"""Bytes that nobody vouches for: verification, reading and repair answer all of them (W01 to W03)."""
+"""Bytes of unknown origin: verification, reading and repair answer all of them."""
 
 from __future__ import annotations
 

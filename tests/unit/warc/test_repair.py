@@ -1,4 +1,4 @@
-"""Repair: whole records stay where they are, byte for byte; what was there before is kept; twice is once (F11, F12)."""
+"""Repair: whole records stay where they are, byte for byte; what was there before is kept; twice is once."""
 
 from __future__ import annotations
 

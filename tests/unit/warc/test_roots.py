@@ -1,4 +1,4 @@
-"""A row that names a place where no WARC file of ours may lie is refused (faults W12)."""
+"""A row that names a place where no WARC file of ours may lie is refused."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from holdfast.cli.warc import verify_command
 from holdfast.errors import NotFound
-from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.writer import WarcWriter
 from tests.clock import FakeClock
 from tests.unit.warc.archives import INFO, write
@@ -26,7 +26,7 @@ def test_whole_files_in_a_folder_are_listed_and_the_end_is_good(tmp_path: Path) 
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     sealed, _ = write(below, 2)
-    add_to_manifest(below, ManifestEntry.of(7, sealed))
+    add_to_manifest(7, sealed)
 
     result = run(tmp_path)
 
@@ -62,9 +62,9 @@ def test_the_json_is_one_object_with_every_problem(tmp_path: Path) -> None:
 
 def test_the_manifest_knows_what_the_bytes_alone_cannot_tell(tmp_path: Path) -> None:
     sealed, ends = write(tmp_path, 2)
-    add_to_manifest(tmp_path, ManifestEntry.of(7, sealed))
+    add_to_manifest(7, sealed)
     gone, _ = write(tmp_path, 1, name="gone")
-    add_to_manifest(tmp_path, ManifestEntry.of(8, gone))
+    add_to_manifest(8, gone)
     gone.path.unlink()
     sealed.path.write_bytes(sealed.path.read_bytes()[: ends[2]])
 
@@ -78,7 +78,7 @@ def test_the_manifest_knows_what_the_bytes_alone_cannot_tell(tmp_path: Path) -> 
 
 def test_a_damaged_manifest_is_a_problem_and_another_programs_is_not(tmp_path: Path) -> None:
     sealed, _ = write(tmp_path, 1)
-    add_to_manifest(tmp_path, ManifestEntry.of(7, sealed))
+    add_to_manifest(7, sealed)
     manifest = tmp_path / "manifest.json"
     manifest.write_text(manifest.read_text()[:-20])
     damaged = run(tmp_path)

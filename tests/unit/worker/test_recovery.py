@@ -116,7 +116,7 @@ def test_the_file_of_a_dead_process_is_sealed_listed_and_its_orphans_are_counted
     assert (report.owners, report.domains, report.orphans) == (1, 1, 1)
     assert report.repaired == ["dead.warc.gz"]
     assert _state(runtime, dead.file_id) == ("sealed", True)
-    assert [entry.name for entry in read_manifest(dead.path.parent)] == ["dead.warc.gz"]
+    assert [one.path.name for one in read_manifest(dead.path.parent).values()] == ["dead.warc.gz"]
     assert recover(runtime).owners == 0
 
 

@@ -42,11 +42,12 @@ from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_html, diff_object
 from holdfast.changes.site_comparison import SLICE, Cursor, PageDifference, SiteKind, site_slice
 from holdfast.errors import NotFound
-from holdfast.index.queries import document_of, snapshot
+from holdfast.index.queries import document_of
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.visibility import visible_snapshot
 
 router = APIRouter(tags=["changes"], dependencies=[PUBLIC])
 # Captures that a timeline shows.
@@ -216,7 +217,7 @@ def _line(content: dict[str, object]) -> bytes:
 @router.get("/api/snapshots/{id}/timeline", responses=answers(404, 422, 503))
 def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeline:
     """Return the captures of the page that this one is of, oldest first; the newest thousand if there are more."""
-    asked = snapshot(session, id)
+    asked = visible_snapshot(session, id)
     if asked.group_id is None:
         raise NotFound(f"snapshot {id} is no page, so it has no timeline; see /cdx?url={asked.url}")
     source = listing.source(session, asked.source_id)

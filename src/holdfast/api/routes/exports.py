@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from holdfast import failpoints
 from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site_of, source_id_of
 from holdfast.api.errors import ExportTooLarge, answers
-from holdfast.api.heavy import Streamed, export, gathered, gzipped
+from holdfast.api.heavy import Streamed, export, gathered
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.editions import Code, Year, edition_of
 from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
@@ -34,6 +34,7 @@ from holdfast.exports.tables import (
     snapshot_rows,
     write_rows,
 )
+from holdfast.gzip_streams import gzipped
 from holdfast.replay.headers import partial_content
 from holdfast.wiring.archive import Archive
 
@@ -196,7 +197,7 @@ def _stream(
     if request.method == "HEAD":
         return Response(headers=headers, media_type=media_type)
     pieces = gathered(_reaching(lines), size=_GATHERED_BYTES)
-    return Streamed(gzipped(pieces, level=6) if compressed else pieces, media_type, headers)
+    return Streamed(gzipped(pieces) if compressed else pieces, media_type, headers)
 
 
 def _reaching(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -21,6 +20,7 @@ from holdfast.api.schemas.jobs import LogEntry, LogList, LogOfExecution, LogView
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, LogLine
 from holdfast.errors import NotFound
+from holdfast.gzip_streams import gzipped
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, read_lines
 from holdfast.jobs.specs import JobRefused
 from holdfast.jobs.views import listing
@@ -35,7 +35,6 @@ _FILE: dict[int | str, dict[str, Any]] = {
 _LINES = 5000
 _PIECE = 500
 """Lines that are compressed and sent at once."""
-_GZIP = 31
 Which = Annotated[str, Query(max_length=20, description="`latest`, or the number of an execution.")]
 Level = Annotated[Literal["debug", "info", "warning", "error"], Query(description="Least level of the lines.")]
 Count = Annotated[int, Query(ge=1, le=_LINES, description="Lines of one answer.")]
@@ -155,9 +154,11 @@ def download_log(request: Request, archive: ArchiveDep, id: JobId, execution: Wh
 
 def _packed(database: Database, run: Execution) -> Iterator[bytes]:
     """Yield a log as one gzip stream, a few hundred lines at a time."""
-    gzip = zlib.compressobj(wbits=_GZIP)
     lines = all_lines(database, run.id)
-    while piece := list(islice(lines, _PIECE)):
-        told = (json.dumps(entry(line, job_id=run.job_id), ensure_ascii=False) for line in piece)
-        yield gzip.compress("".join(f"{line}\n" for line in told).encode("utf-8", "replace"))
-    yield gzip.flush()
+
+    def pieces() -> Iterator[bytes]:
+        while piece := list(islice(lines, _PIECE)):
+            told = (json.dumps(entry(line, job_id=run.job_id), ensure_ascii=False) for line in piece)
+            yield "".join(f"{line}\n" for line in told).encode("utf-8", "replace")
+
+    return gzipped(pieces())

@@ -15,10 +15,11 @@ from url import URL, URLError
 
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
-from holdfast.api.heavy import Streamed, gathered, gzipped, heavily
+from holdfast.api.heavy import Streamed, gathered, heavily
 from holdfast.api.roles import PUBLIC
 from holdfast.clock import digits14
 from holdfast.errors import Invalid, NotFound
+from holdfast.gzip_streams import gzipped
 from holdfast.index.capture import MAX_DATA_BYTES, request_data
 from holdfast.replay import memento, pages
 from holdfast.replay.address import (

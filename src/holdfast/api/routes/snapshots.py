@@ -25,11 +25,12 @@ from holdfast.api.schemas.search import (
 from holdfast.clock import digits14
 from holdfast.crawl.signal_pages import PageInFull, SignalPageRow, SignalQuery, find_pages, page_by_hash
 from holdfast.errors import NotFound
-from holdfast.index.queries import document_of, holding_of, snapshot
+from holdfast.index.queries import document_of, holding_of
 from holdfast.replay import finding
 from holdfast.replay.address import raw_path
 from holdfast.replay.origins import browse_url
 from holdfast.urls import parse, url_hash
+from holdfast.withdrawals.visibility import visible_snapshot
 
 router = APIRouter(tags=["snapshots"], dependencies=[PUBLIC])
 SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
@@ -38,7 +39,7 @@ SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 @router.get("/api/snapshot/{id}", responses=answers(404, 422, 503))
 def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> SnapshotDetail:
     """Return one capture."""
-    found = snapshot(session, id)
+    found = visible_snapshot(session, id)
     document = document_of(session, found)
     source = queries.source_codes(session, [found.source_id])[found.source_id]
     return SnapshotDetail(
@@ -68,7 +69,7 @@ def latest(
     require_html: Annotated[bool, Query(alias="requireHtml", description="Only captures that are HTML.")] = False,
 ) -> LatestCapture:
     """Return the newest good capture of the same page."""
-    asked = snapshot(session, id)
+    asked = visible_snapshot(session, id)
     found = queries.latest_of_page(session, asked.url_hash, html=require_html)
     if found is None:
         return LatestCapture(found=False)

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api import queries
 from holdfast.api.capture_queries import (
     CaptureExtent,
     CrawlSummary,
@@ -44,7 +43,7 @@ from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.queries import hidden_counts
+from holdfast.withdrawals.visibility import hidden_counts, visible_snapshots
 
 router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
 # Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
@@ -66,7 +65,7 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
     faces = [
         face for one in kept.faces.values() for face in (*one.newest, *one.entry, *one.languages.get(lang or "", ()))
     ]
-    shown = queries.snapshots_by_id(session, faces)
+    shown = visible_snapshots(session, faces)
     found = []
     for total in kept.listed:
         newest = next((number for number in kept.faces[total.source_id].newest if number in shown), None)

@@ -12,25 +12,8 @@ from sqlalchemy import ColumnElement, Integer, Select, bindparam, func, select, 
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot, WarcFile
+from holdfast.index.queries import CDX_COLUMNS, CdxRow
 from holdfast.withdrawals.visibility import visible
-
-
-class CdxRow(NamedTuple):
-    """One line of an index, as the table has it."""
-
-    id: int
-    url_key: str
-    captured_at: datetime
-    url: str
-    media_type: str | None
-    status: int | None
-    digest: str | None
-    length: int
-    offset: int
-    warc_file_id: int
-    record_type: str
-    redirect_to: str | None
-    original_id: int | None
 
 
 class IndexPosition(NamedTuple):
@@ -52,21 +35,6 @@ class KeyRange(NamedTuple):
     high: str
 
 
-_COLUMNS = (
-    Snapshot.id,
-    Snapshot.url_key,
-    Snapshot.captured_at,
-    Snapshot.url,
-    Snapshot.media_type,
-    Snapshot.status,
-    Snapshot.payload_digest,
-    Snapshot.warc_length,
-    Snapshot.warc_offset,
-    Snapshot.warc_file_id,
-    Snapshot.record_type,
-    Snapshot.redirect_to,
-    Snapshot.original_id,
-)
 _ORDER = (Snapshot.url_key, Snapshot.captured_at, Snapshot.id)
 
 
@@ -104,7 +72,7 @@ def _within(shape: _Shape) -> list[ColumnElement[bool]]:
 
 @cache
 def _batch(shape: _Shape) -> Select[*tuple[Any, ...]]:
-    wanted = select(*_COLUMNS).where(*visible(), *_within(shape))
+    wanted = select(*CDX_COLUMNS).where(*visible(), *_within(shape))
     if shape.is_one:
         at = Snapshot.captured_at
         if not shape.is_behind or shape.reverse:
@@ -155,24 +123,6 @@ def count(session: Session, keys: KeyRange, *, behind: IndexPosition | None = No
     # Counted up to a limit: the count of a whole domain would read its whole index.
     some = wanted.order_by(*_ORDER).limit(max(limit, 0)).subquery()
     return session.scalar(select(func.count()).select_from(some), _given(keys, behind)) or 0
-
-
-class RecordLocation(NamedTuple):
-    """Where a record stands in the files."""
-
-    length: int
-    offset: int
-    warc_file_id: int
-
-
-def record_locations(session: Session, ids: Iterable[int]) -> dict[int, RecordLocation]:
-    """Return where these snapshots stand, by id; what is withdrawn or gone is left out."""
-    wanted = sorted(set(ids))
-    if not wanted:
-        return {}
-    columns = (Snapshot.id, Snapshot.warc_length, Snapshot.warc_offset, Snapshot.warc_file_id)
-    rows = session.execute(select(*columns).where(Snapshot.id.in_(wanted), *visible()))
-    return {row[0]: RecordLocation(*row[1:]) for row in rows}
 
 
 def file_names(session: Session, ids: Iterable[int]) -> dict[int, str]:

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from holdfast.clock import digits14, from_micros, to_micros
 from holdfast.errors import Invalid
+from holdfast.index.queries import CdxRow
 from holdfast.replay.address import BadTimestamp, earliest, is_storable, latest
-from holdfast.replay.cdx.queries import CdxRow, IndexPosition, KeyRange, RecordLocation
+from holdfast.replay.cdx.queries import IndexPosition, KeyRange
 from holdfast.replay.finding import prefix_range
 from holdfast.urls import InvalidPattern, surt
 from holdfast.urls.scope import Patterns
@@ -60,7 +61,7 @@ class Line(NamedTuple):
 
     capture: CdxRow
     file_name: str = "-"
-    original: RecordLocation | None = None
+    original: CdxRow | None = None
     original_file: str = "-"
     counts: Mapping[str, str] = {}
     """dupecount, skipcount, endtimestamp, where they are asked for."""

@@ -13,9 +13,10 @@ from typing import Protocol
 from holdfast import cancellation
 from holdfast.clock import Clock, SystemClock, digits14
 from holdfast.db.engine import Database
+from holdfast.index.queries import CdxRow, cdx_rows_of
 from holdfast.replay.address import http_date, safe
 from holdfast.replay.cdx import queries
-from holdfast.replay.cdx.queries import CdxRow, IndexPosition, KeyRange
+from holdfast.replay.cdx.queries import IndexPosition, KeyRange
 from holdfast.replay.cdx.question import (
     BLOCK,
     MAX_RECORDS,
@@ -309,19 +310,17 @@ class CdxServer:
         cancellation.check()
         with self._database.read() as session:
             rows = queries.batch(session, keys, behind=behind, reverse=reverse, period=question.period, limit=size)
-            originals: dict[int, queries.RecordLocation] = {}
+            originals: dict[int, CdxRow] = {}
             if question.resolve_revisits:
-                originals = queries.record_locations(
-                    session, (row.original_id for row in rows if row.original_id is not None)
-                )
+                originals = cdx_rows_of(session, (row.original_id for row in rows if row.original_id is not None))
             if needs_files(question.fields):
-                known = {row.warc_file_id for row in rows} | {location.warc_file_id for location in originals.values()}
+                known = {row.warc_file_id for row in rows} | {original.warc_file_id for original in originals.values()}
                 # A range of a million lines lies in a few files: each name is asked for once.
                 if missing := known - self._names.keys():
                     self._names |= queries.file_names(session, missing)
         return [self._line(row, originals.get(row.original_id or -1)) for row in rows]
 
-    def _line(self, row: CdxRow, original: queries.RecordLocation | None) -> Line:
+    def _line(self, row: CdxRow, original: CdxRow | None) -> Line:
         there = "-" if original is None else self._names.get(original.warc_file_id, "-")
         return Line(row, self._names.get(row.warc_file_id, "-"), original, there)
 

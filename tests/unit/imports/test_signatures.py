@@ -14,9 +14,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from holdfast.imports.packages import open_package
-from holdfast.imports.signatures import Signature, Worth
-from holdfast.imports.verification import check_signed_data, system_roots
-from tests.unit.index.signing import (
+from holdfast.imports.signatures import Signature, Worth, check_signed_data, system_roots
+from tests.unit.imports.signing import (
     NAME,
     Pair,
     authority,

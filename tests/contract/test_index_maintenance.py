@@ -15,8 +15,8 @@ from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, PageGroup, PageLink, SearchOutbox, Snapshot
 from holdfast.db.raw import RawDatabase
-from holdfast.index import upkeep
-from holdfast.index.upkeep import LinkReader, dedupe, group_pages, rebuild_groups, restore
+from holdfast.index import maintenance
+from holdfast.index.maintenance import LinkReader, dedupe, group_pages, rebuild_groups, restore
 from holdfast.parse.child import ParseChild
 from tests.archive import BEGIN, Shot, build_archive
 
@@ -150,7 +150,7 @@ def test_links_come_back_once_for_each_address_and_text(house: House) -> None:
 
 def test_a_walk_goes_on_behind_the_last_row_of_one_execution(house: House) -> None:
     with house.raw_db.read() as tx:
-        first, second = upkeep.captures_after(tx, after=0, execution_id=1, limit=10)[:2]
-        again = upkeep.captures_after(tx, after=first.id, execution_id=1, limit=1)
+        first, second = maintenance.captures_after(tx, after=0, execution_id=1, limit=10)[:2]
+        again = maintenance.captures_after(tx, after=first.id, execution_id=1, limit=1)
 
     assert again == [second]

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.warc.arc import is_arc, read_arc
+from holdfast.warc.conversion import convert_arc, is_arc, read_arc, rewrite_warc
 from holdfast.warc.reader import DamagedWarc, read_records
-from holdfast.warc.rewrite import convert_arc, rewrite_warc
 from holdfast.warc.verify import verify_file
 from tests.patience import Calls
 from tests.unit.index.files import read, record

@@ -21,7 +21,7 @@ from holdfast.imports.importer import Importer
 from holdfast.imports.rebuild import plan_rebuild, restore_files
 from holdfast.index.indexer import index_pending, open_indexer
 from holdfast.jobs.imports import ImportWish
-from holdfast.warc.manifest import ManifestEntry, add_to_manifest, read_manifest
+from holdfast.warc.manifest import add_to_manifest, read_manifest
 from holdfast.warc.queries import read_all_again
 from holdfast.warc.record import sha256_of
 from holdfast.warc.roots import record_root
@@ -80,10 +80,10 @@ def test_all_ids_come_back_from_the_files_alone(tmp_path: Path, database: Databa
 
     with closing(connect(database.url)) as raw_db:
         found = plan_rebuild(raw_db, home)
-        assert (found.known, [one.id for one in found.lost], found.problems) == (1, ids[1:], [])
+        assert (found.known, [*found.lost], found.problems) == (1, ids[1:], [])
         assert _shown(database) == []
         assert restore_files(database, raw_db, clock, home, found.lost) == 2
-        assert plan_rebuild(raw_db, home).lost == []
+        assert plan_rebuild(raw_db, home).lost == {}
         with raw_db.write() as tx:
             assert read_all_again(tx, source=None) == 3
         with open_indexer(raw_db, clock, home) as indexer:
@@ -111,7 +111,7 @@ def _crawled(home: Path, folder: Path, file_id: int, plan: object, *, part_of: s
             payload_digest=sha256_of([b"<p>a</p>"]),
         )
     )
-    add_to_manifest(folder, ManifestEntry.of(file_id, writer.seal()))
+    add_to_manifest(file_id, writer.seal())
 
 
 def _rebuilt(database: Database, home: Path) -> dict[str, tuple[str, str | None]]:
@@ -160,10 +160,10 @@ def test_a_file_outside_belongs_to_the_source_that_it_names_and_one_of_another_a
     _crawled(home, outside / "foreign", 2, seeds, part_of="their-code-7")
     (outside / "foreign" / "their-code-7-00001.warc.gz").rename(outside / "foreign" / "copy.warc.gz")
     listed = outside / "foreign" / "manifest.json"
-    entry = read_manifest(outside / "foreign")[0]
+    sealed = read_manifest(outside / "foreign")[2]
     listed.unlink()
     (outside / "foreign" / "manifest.journal").unlink(missing_ok=True)
-    add_to_manifest(outside / "foreign", replace(entry, name="copy.warc.gz"))
+    add_to_manifest(2, replace(sealed, path=sealed.path.with_name("copy.warc.gz")))
     home.mkdir()
     record_root(home, outside)
 
@@ -211,7 +211,7 @@ def test_what_does_not_fit_is_told_and_stays(tmp_path: Path, database: Database)
     with closing(connect(database.url)) as raw_db:
         found = plan_rebuild(raw_db, home)
 
-    assert [one.id for one in found.lost] == [third.id]
+    assert [*found.lost] == [third.id]
     assert len(found.problems) == 2
     assert any("is warcs/other.warc now" in problem for problem in found.problems)
     assert any("is not there as its manifest says" in problem for problem in found.problems)
@@ -240,4 +240,4 @@ def test_captures_that_were_moved_to_a_linked_disk_are_found_again(database: Dat
     with closing(connect(database.url)) as raw_db:
         found = plan_rebuild(raw_db, home)
 
-    assert [(one.id, one.path.split("/")[0]) for one in found.lost] == [(1, "warcs")]
+    assert [(file_id, one.path.parts[0]) for file_id, one in found.lost.items()] == [(1, "warcs")]

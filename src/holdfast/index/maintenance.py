@@ -15,23 +15,23 @@ from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import HoldfastError
 from holdfast.index.capture import identify, outlinks
-from holdfast.index.records import open_stored
-from holdfast.index.writing import DAY, Seen, ranges, turn
-from holdfast.index.writing_queries import put_groups, put_links, put_outbox, settle_duplicates, unsettled
+from holdfast.index.queries import open_stored
+from holdfast.index.writing import DAY, OnRows, index_transaction, ranges
+from holdfast.index.writing_queries import (
+    GROUP_COUNT,
+    GROUP_FIGURES,
+    put_groups,
+    put_links,
+    put_outbox,
+    settle_duplicates,
+    unsettled,
+)
 from holdfast.parse.child import ParseChild
 from holdfast.parse.document import DocumentKind, parse_document
 from holdfast.parse.page import looks_pathological
-from holdfast.withdrawals.queries import any_snapshot
+from holdfast.withdrawals.visibility import any_snapshot
 
-_COUNT = "(SELECT count(*) FROM snapshots s WHERE s.group_id = g.id)"
-_FIRST = "(SELECT s.captured_at FROM snapshots s WHERE s.group_id = g.id ORDER BY s.captured_at, s.id LIMIT 1)"
-_LATEST = "(SELECT s.{} FROM snapshots s WHERE s.group_id = g.id ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
-_LATEST_OK = (
-    "(SELECT s.id FROM snapshots s WHERE s.group_id = g.id AND (s.status BETWEEN 200 AND 299"
-    " OR (s.status = 304 AND s.record_type = 'revisit')) ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
-)
-_SHOULD = (_COUNT, _FIRST, _LATEST.format("captured_at"), _LATEST.format("id"), _LATEST_OK)
-_IS = ("g.snapshot_count", "g.first_captured_at", "g.last_captured_at", "g.latest_id", "g.latest_ok_id")
+_FIGURES = {"snapshot_count": GROUP_COUNT, **GROUP_FIGURES}
 
 
 def _only(column: str, value: int | None) -> tuple[str, tuple[int, ...]]:
@@ -49,21 +49,20 @@ class GroupState(NamedTuple):
 
 def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[GroupState]:
     """Return the next groups by id, each held against its snapshots."""
-    only, value = _only("g.source_id", source_id)
+    only, value = _only("source_id", source_id)
     rows = tx.execute(
-        f"SELECT g.id, {', '.join(_IS)}, {', '.join(_SHOULD)} FROM page_groups g"  # noqa: S608 - our own words
-        f" WHERE g.id > ?{only} ORDER BY g.id LIMIT ?",
+        # Whose id: PostgreSQL calls the columns of the figures `id`, too.
+        f"SELECT id, {', '.join(_FIGURES)}, {', '.join(_FIGURES.values())} FROM page_groups"  # noqa: S608 - our own SQL
+        f" WHERE page_groups.id > ?{only} ORDER BY page_groups.id LIMIT ?",
         (after, *value, limit),
     )
-    half = len(_IS)
+    half = len(_FIGURES)
     return [GroupState(row[0], tuple(row[1 : 1 + half]) == tuple(row[1 + half :]), row[1 + half] == 0) for row in rows]
 
 
 def rewrite_groups(tx: Transaction, ids: Sequence[int]) -> None:
     """Set groups to what their snapshots say; those without any go."""
-    columns = [name.removeprefix("g.") for name in _IS]
-    should = [part.replace("g.id", "page_groups.id") for part in _SHOULD]
-    wanted = ", ".join(f"{name} = {part}" for name, part in zip(columns, should, strict=True))
+    wanted = ", ".join(f"{name} = {figure}" for name, figure in _FIGURES.items())
     has = "EXISTS (SELECT 1 FROM snapshots s WHERE s.group_id = page_groups.id)"
     tx.many(f"UPDATE page_groups SET {wanted} WHERE id = ? AND {has}", [(one,) for one in ids])  # noqa: S608
     tx.many(f"DELETE FROM page_groups WHERE id = ? AND NOT {has}", [(one,) for one in ids])  # noqa: S608
@@ -128,7 +127,7 @@ def clear_canonical(tx: Transaction, ids: Sequence[int]) -> None:
 
 
 class Unlinked(NamedTuple):
-    """A page whose links nobody has stored."""
+    """A page of which no link is stored."""
 
     id: int
     url: str
@@ -164,7 +163,7 @@ class Groups:
     """Groups of which no capture is left; counted in `wrong` too."""
 
 
-def rebuild_groups(raw_db: RawDatabase, *, source_id: int | None = None, apply: bool, seen: Seen) -> Groups:
+def rebuild_groups(raw_db: RawDatabase, *, source_id: int | None = None, apply: bool, seen: OnRows) -> Groups:
     """Hold every group against its snapshots; with `apply`, rewrite those that are wrong, a few at a time."""
     found = Groups()
     after = 0
@@ -179,12 +178,13 @@ def rebuild_groups(raw_db: RawDatabase, *, source_id: int | None = None, apply: 
         found.wrong += len(wrong)
         found.empty += sum(one.is_empty for one in page)
         if wrong and apply:
-            with turn(raw_db) as tx:
+            with index_transaction(raw_db) as tx:
+                # A few groups in each transaction: indexers wait for it, and none for long.
                 rewrite_groups(tx, wrong)
         seen(found.looked)
 
 
-def group_pages(raw_db: RawDatabase, clock: Clock, *, source_id: int | None = None, apply: bool, seen: Seen) -> int:
+def group_pages(raw_db: RawDatabase, clock: Clock, *, source_id: int | None = None, apply: bool, seen: OnRows) -> int:
     """Give pages that have no group theirs, and return how many there were; without `apply` they are only counted."""
     total, after = 0, 0
     while True:
@@ -195,7 +195,7 @@ def group_pages(raw_db: RawDatabase, clock: Clock, *, source_id: int | None = No
         after = page[-1].id
         total += len(page)
         if apply:
-            with turn(raw_db) as tx:
+            with index_transaction(raw_db) as tx:
                 _group(tx, page, now=to_micros(clock.now()))
         seen(total)
 
@@ -222,7 +222,7 @@ class Duplicates:
     changed: int = 0
 
 
-def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: Seen) -> Duplicates:
+def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: OnRows) -> Duplicates:
     """Set the canonical capture anew for every address, day and body of an execution, or of all of them."""
     found = Duplicates()
     after = 0
@@ -237,7 +237,7 @@ def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply
         found.looked += len(page)
         if wrong and apply:
             now = to_micros(clock.now())
-            with turn(raw_db) as tx:
+            with index_transaction(raw_db) as tx:
                 wrong = settle_duplicates(tx, days, day_micros=DAY)
                 put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(wrong)], now=now)
         # Without writing, a day that spans two pages of this walk is met twice.
@@ -245,7 +245,7 @@ def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply
         seen(found.looked)
 
 
-def restore(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: Seen) -> Duplicates:
+def restore(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: OnRows) -> Duplicates:
     """Let the duplicates of an execution, or all, count as captures of their own again; it lands in the audit log."""
     found = Duplicates()
     after = 0
@@ -257,7 +257,7 @@ def restore(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, appl
         after = page[-1]
         found.looked += len(page)
         if apply:
-            with turn(raw_db) as tx:
+            with index_transaction(raw_db) as tx:
                 clear_canonical(tx, page)
                 now = to_micros(clock.now())
                 put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(page)], now=now)
@@ -290,7 +290,7 @@ class LinkReader:
     def __init__(self, database: Database, raw_db: RawDatabase, home: Path, child: ParseChild) -> None:
         self._database, self._raw_db, self._home, self._child = database, raw_db, home, child
 
-    def backfill(self, *, execution_id: int | None, seen: Seen) -> Linked:
+    def backfill(self, *, execution_id: int | None, seen: OnRows) -> Linked:
         """Store the links of every good HTML capture that has none, once for each address and text."""
         done = Linked()
         after = 0
@@ -300,6 +300,7 @@ class LinkReader:
             if not page:
                 return done
             after = page[-1].id
+            # Links are stored once for each address and document, with the earliest capture.
             first = {(one.url_hash, one.document_id): one for one in reversed(page)}
             self._store(list(first.values()), done)
             seen(done.pages)
@@ -317,7 +318,7 @@ class LinkReader:
                 continue
             read.append(page.id)
             rows += [(page.id, to_hash, own, to_url) for to_hash, to_url in found]
-        with turn(self._raw_db) as tx:
+        with index_transaction(self._raw_db) as tx:
             put_links(tx, read, rows)
         done.pages += len(read)
         done.links += len(rows)
@@ -328,7 +329,7 @@ class LinkReader:
         with open_stored(session, self._home, snapshot) as stored:
             body = stored.content(_BODY_BYTES)
         parse = self._child.read if looks_pathological(body) else parse_document
-        said = parse(
+        parsed = parse(
             body, kind=DocumentKind.HTML.value, media_type=snapshot.media_type, charset=page.charset, url=page.url
         )
-        return outlinks(page.url, said.base, said.hrefs, own_hash=own)
+        return outlinks(page.url, parsed.base, parsed.hrefs, own_hash=own)

@@ -13,16 +13,17 @@ from sqlalchemy import delete, select, text
 from sqlalchemy.orm import Session
 
 from holdfast.changes.queries import take_turn
+from holdfast.clock import digits14
 from holdfast.db.engine import Database
 from holdfast.db.migrate import downgrade, upgrade
 from holdfast.db.models import AuditEvent, IndexRun, SearchOutbox, Snapshot, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound
-from holdfast.index.queries import SnapshotNotFound, closest, snapshot
-from holdfast.index.records import open_stored
+from holdfast.index.queries import open_stored
+from holdfast.replay.finding import NotCaptured, candidates
 from holdfast.urls import parse
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import WITHDRAWALS, hide, restore_withdrawals, unhide
-from holdfast.withdrawals.visibility import visible, withdrawals_in_force
+from holdfast.withdrawals.visibility import SnapshotNotFound, visible, visible_snapshot, withdrawals_in_force
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.patience import deadline
 
@@ -54,8 +55,8 @@ def test_a_hidden_address_takes_all_its_captures_with_it_and_brings_them_back(ar
     assert hide(archive.database, archive.clock, "example.org/page", reason="asked by the owner").snapshots == 3
 
     assert _seen(archive) == ["GET https://example.org/other"]
-    with archive.database.read() as session:
-        assert closest(session, URL, BEGIN) is None
+    with archive.database.read() as session, pytest.raises(NotCaptured):
+        candidates(session, URL, digits14(BEGIN))
     with pytest.raises(Conflict):
         hide(archive.database, archive.clock, URL, reason="again")
     assert unhide(archive.database, archive.clock, URL).snapshots == 3
@@ -72,10 +73,10 @@ def test_a_hidden_snapshot_disappears_alone(archive: Archive) -> None:
 
     assert len(_seen(archive)) == 3
     with archive.database.read() as session, pytest.raises(SnapshotNotFound):
-        snapshot(session, first)
+        visible_snapshot(session, first)
     unhide(archive.database, archive.clock, str(first))
     with archive.database.read() as session:
-        assert snapshot(session, first).id == first
+        assert visible_snapshot(session, first).id == first
 
 
 def test_hiding_is_audited_and_the_search_index_is_told(archive: Archive) -> None:
@@ -109,7 +110,7 @@ def test_no_number_is_too_large_to_be_not_found(archive: Archive) -> None:
     with archive.database.read() as session:
         for number in (0, -1, 2**63, 10**40):
             with pytest.raises(SnapshotNotFound):
-                snapshot(session, number)
+                visible_snapshot(session, number)
     for subject in (str(2**63), "9" * 40, f"{2**62}0000", "0" * 30 + "9" * 20):
         with pytest.raises(NotFound):
             hide(archive.database, archive.clock, subject, reason="asked for")
@@ -129,7 +130,7 @@ def test_what_is_withdrawn_shows_through_none_of_its_revisits(tmp_path: Path, mi
     hide(archive.database, archive.clock, str(original.id), reason="private")
 
     with archive.database.read() as session:
-        again = snapshot(session, revisit.id)
+        again = visible_snapshot(session, revisit.id)
         with pytest.raises(NotFound), open_stored(session, archive.home, again):
             pass
     archive.database.close()

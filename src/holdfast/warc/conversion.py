@@ -1,20 +1,38 @@
-"""ARC, the format before WARC: read only, each record as the WARC 1.1 record that says the same.
+"""Records of other writers written anew, so that every one can be sought: one gzip member each, WARC 1.1 from ARC.
 
-Every field of an ARC header is carried over; what WARC has no field for keeps its name with `ARC-` in front.
+Fields stay the same. Of ARC, the format before WARC, every field of a header is carried over; what WARC has no field
+for keeps its name with `ARC-` in front.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import Invalid
-from holdfast.warc.member import MAGIC, BadBytes, ByteSource, GzipMember, Pulse, Resync, open_source, pulsed
-from holdfast.warc.reader import DamagedWarc, RecordStream
-from holdfast.warc.record import BadHead, format_head, parse_date, percent_encoded
+from holdfast.gzip_streams import gzipped
+from holdfast.warc import outfile
+from holdfast.warc.member import (
+    MAGIC,
+    BadBytes,
+    ByteSource,
+    GzipMember,
+    Packer,
+    Pulse,
+    Resync,
+    ZstdFrame,
+    is_zstd,
+    load_dictionary,
+    open_source,
+    pulsed,
+)
+from holdfast.warc.outfile import OutFile, SealedFile
+from holdfast.warc.reader import DamagedWarc, OnDamage, RecordStream, open_record_at, read_records
+from holdfast.warc.record import BadHead, RecordHead, format_head, parse_date, percent_encoded
 
 _LINE_BYTES = 64 * 1024
 _FIRST = b"filedesc://"
@@ -37,8 +55,8 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}:", re.IGNORECASE)
 _CARRIED = {"url": "WARC-Target-URI", "ip-address": "WARC-IP-Address"}
 
 
-class Converted(NamedTuple):
-    """One record, ready to be written as WARC."""
+class PlainRecord(NamedTuple):
+    """One record, uncompressed, ready to be written as WARC."""
 
     offset: int
     """Of its gzip member, or of itself in a plain file."""
@@ -53,7 +71,7 @@ def is_arc(path: Path) -> bool:
     """Return whether a file begins as an ARC file does: with its description, or with the header line of a record."""
     with open_source(path) as source:
         try:
-            first = GzipMember(source, 0).pieces() if source.at(0, 3) == MAGIC else _pieces(source, 0)
+            first = GzipMember(source, 0).pieces() if source.at(0, 3) == MAGIC else source.pieces(0)
             start = next(first, b"")
         except BadBytes:
             return False
@@ -72,9 +90,7 @@ def _is_header(line: bytes, names: tuple[str, ...]) -> bool:
     return bool(_LENGTH.fullmatch(parts[-1]) and _DATE.fullmatch(date) and _SCHEME.match(parts[0]))
 
 
-def read_arc(
-    path: Path, seed: str, on_damage: Callable[[DamagedWarc], None], pulse: Pulse | None = None
-) -> Iterator[Converted]:
+def read_arc(path: Path, seed: str, on_damage: OnDamage, pulse: Pulse | None = None) -> Iterator[PlainRecord]:
     """Yield every whole record of an ARC file as WARC; what is damaged is reported and passed over.
 
     `seed` makes the records' ids: the same file gives the same ones again. `pulse` is called once a piece, and may
@@ -83,7 +99,7 @@ def read_arc(
     with open_source(path) as source:
         reader = _ArcReader(seed, on_damage)
         if source.at(0, 3) != MAGIC:
-            yield from reader.records(RecordStream(pulsed(_pieces(source, 0), pulse)), None)
+            yield from reader.records(RecordStream(pulsed(source.pieces(0), pulse)), None)
             return
         resync, at = Resync(source), 0
         while at < source.size:
@@ -114,14 +130,14 @@ def _next_member(source: ByteSource, at: int, resync: Resync, pulse: Pulse | Non
 
 
 class _ArcReader:
-    def __init__(self, seed: str, on_damage: Callable[[DamagedWarc], None]) -> None:
+    def __init__(self, seed: str, on_damage: OnDamage) -> None:
         self._seed, self._on_damage = seed, on_damage
         self._names: tuple[str, ...] = _DEFAULT
         self._count = 0
         self._described_at: str | None = None
         """When the file was begun, as its first record says: for records whose own date is none."""
 
-    def records(self, feed: RecordStream, at: int | None) -> Iterator[Converted]:
+    def records(self, feed: RecordStream, at: int | None) -> Iterator[PlainRecord]:
         """Yield what stands in one stream: one record in the gzip member `at`, all of them in a plain file (None)."""
         while True:
             offset = at or 0
@@ -149,7 +165,7 @@ class _ArcReader:
                 head = None
             try:
                 if head is not None:
-                    yield Converted(offset, head, size, taken.take(size))
+                    yield PlainRecord(offset, head, size, taken.take(size))
                 taken.drain()
             except BadBytes as bad:
                 self._on_damage(DamagedWarc(offset, bad.kind, bad.detail))
@@ -194,6 +210,7 @@ class _ArcReader:
             raise BadBytes("arc_header", f"a header of {len(parts)} fields: {line[:60]!r}")
         values = [" ".join(parts[: extra + 1]), *parts[extra + 1 :]]
         fields = dict(zip(names, values, strict=True))
+        # The names of the fields come from the file itself, and need not hold what a record cannot do without.
         if not _LENGTH.fullmatch(fields.get("archive-length", "")) or "url" not in fields:
             raise BadBytes("arc_header", f"no length at the end of {line[:60]!r}")
         return fields
@@ -219,8 +236,11 @@ class _ArcReader:
 
     def _head(self, fields: dict[str, str], size: int, offset: int) -> bytes:
         url, kind = fields["url"], fields.get("content-type", "")
+        # ARC has no record ids. Made from the file's digest and the place: an import that is repeated gives the same
+        # ones.
         record_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{self._seed}:{offset}:{self._count}")
         is_first, is_http = url.startswith("filedesc://"), url.lower().startswith(("http://", "https://"))
+        # Some tools wrote zeros; when the file was begun is nearer to the truth than any date of ours.
         date = _date(fields.get("archive-date", "")) or self._described_at
         if date is None:
             raise Invalid(f"its date is {fields.get('archive-date', '')[:40]!r}, and the file has none to go by")
@@ -256,7 +276,110 @@ def _date(text: str) -> str | None:
     return spelt
 
 
-def _pieces(source: ByteSource, offset: int) -> Iterator[bytes]:
-    while piece := source.at(offset, 65536):
-        offset += len(piece)
+_END = b"\r\n\r\n"
+_WHOLE_BYTES = 1 << 20
+_HEADER_BYTES = 10
+
+
+def rewrite_warc(path: Path, folder: Path, name: str, on_damage: OnDamage, pulse: Pulse | None = None) -> SealedFile:
+    """Write the whole records of a WARC file into `folder/NAME.warc.gz`, synced and sealed."""
+    return _write(_raw_records(path, on_damage, pulse), folder, name, on_damage)
+
+
+def convert_arc(
+    path: Path, folder: Path, name: str, *, seed: str, on_damage: OnDamage, pulse: Pulse | None = None
+) -> SealedFile:
+    """Write the records of an ARC file as WARC 1.1 into `folder/NAME.warc.gz`, synced and sealed."""
+    return _write(read_arc(path, seed, on_damage, pulse), folder, name, on_damage)
+
+
+def _raw_records(path: Path, on_damage: OnDamage, pulse: Pulse | None) -> Iterator[PlainRecord]:
+    for record in read_records(path, on_damage, pulse):
+        yield PlainRecord(record.offset, _head(record.head), record.head.content_length, record.block())
+
+
+def _head(head: RecordHead) -> bytes:
+    lines = [head.version, *(f"{name}: {value}" for name, value in head.fields), "", ""]
+    return "\r\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _write(records: Iterable[PlainRecord], folder: Path, name: str, on_damage: OnDamage) -> SealedFile:
+    folder.mkdir(parents=True, exist_ok=True)
+    # Without a warcinfo of ours in front: the records alone are what their writer wrote.
+    out = outfile.create(folder, name, b"")
+    count = 0
+    try:
+        for raw in records:
+            try:
+                _append(out, raw)
+                count += 1
+            except (DamagedWarc, BadBytes) as bad:
+                out.rollback()
+                kind = bad.kind
+                on_damage(bad if isinstance(bad, DamagedWarc) else DamagedWarc(raw.offset, kind, bad.detail))
+        return out.seal(count)
+    except BaseException:
+        out.discard()
+        raise
+
+
+def _append(out: OutFile, raw: PlainRecord) -> None:
+    # Not in our own form: `verify` would ask of these records what only our writer puts into them.
+    packed = gzipped(chain((raw.head,), raw.block, (_END,)))
+    if raw.size <= _WHOLE_BYTES:
+        out.append(b"".join(packed))
+        return
+    out.begin()
+    start, length = b"", 0
+    for ready in packed:
+        start = (start + ready)[:_HEADER_BYTES]
+        length += len(ready)
+        out.piece(ready)
+    out.commit(start, length)
+
+
+_PIECE_BYTES = 1 << 16
+
+
+def record_pieces(path: Path, offset: int) -> Iterator[bytes]:
+    """Yield the record that begins here, uncompressed, its closing line breaks included: a WARC file of its own.
+
+    DamagedWarc if no whole record stands there; Invalid if its member holds others too.
+    """
+    with open_record_at(path, offset) as record:
+        content_length = record.head.content_length
+    with open_source(path) as source:
+        try:
+            if source.at(offset, 3) == MAGIC:
+                yield from GzipMember(source, offset).pieces()
+            elif is_zstd(source, offset):
+                yield from ZstdFrame(source, offset, load_dictionary(source)).pieces()
+            else:
+                yield from _plain(source, offset, content_length)
+        except BadBytes as bad:
+            raise DamagedWarc(offset, bad.kind, bad.detail) from bad
+
+
+def packed_record(path: Path, offset: int) -> bytes:
+    """Return the record as one gzip member; Invalid if it is larger than 256 MB."""
+    packer, ready, size = Packer(), list[bytes](), 0
+    for piece in record_pieces(path, offset):
+        size += len(piece)
+        if size > 256 << 20:
+            raise Invalid("the record is too large for one piece; write it uncompressed, to a name ending in .warc")
+        ready.append(packer.feed(piece))
+    ready.append(packer.finish())
+    return b"".join((packer.header(), *ready))
+
+
+def _plain(source: ByteSource, offset: int, content_length: int) -> Iterator[bytes]:
+    head = source.at(offset, 1 << 17)
+    start = min((at + len(end) for end in (b"\r\n\r\n", b"\n\n") if (at := head.find(end)) >= 0), default=0)
+    at, end = offset, offset + start + content_length
+    while at < end:
+        piece = source.at(at, min(_PIECE_BYTES, end - at))
+        if not piece:
+            raise BadBytes("truncated", "the file ends inside a record")
+        at += len(piece)
         yield piece
+    yield _END

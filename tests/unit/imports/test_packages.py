@@ -1,4 +1,4 @@
-"""WACZ packages: the WARC files in them, and what no honest package has (faults W09)."""
+"""WACZ packages: the WARC files in them, and what no honest package has."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.imports.packages import BadPackage, open_package
-from holdfast.imports.signatures import Worth
-from holdfast.imports.verification import check_signed_data
+from holdfast.imports.signatures import Worth, check_signed_data
 from tests.unit.index.files import record
 
 WARC = record() * 3

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.exports.package import cdxj_line, write_zipnum
-from holdfast.exports.queries import IndexRow
 from holdfast.exports.tables import Format, Value, cell, stamp, write_rows
+from holdfast.index.queries import CdxRow
 from holdfast.sorting import sorted_lines
 
 MOMENT = datetime(2024, 3, 1, 12, 30, 15, tzinfo=UTC)
@@ -66,10 +66,10 @@ def test_sorting_in_pieces_is_sorting(lines: list[bytes], run_lines: int) -> Non
     assert list(folder.glob(".sorting-*")) == []
 
 
-def _row(**changed: object) -> IndexRow:
-    row = IndexRow(
-        1, "org,example)/", MOMENT, "https://example.org/", "response", "text/html", 200, "sha256:00", 10, 20, None, 1,
-        None,
+def _row(**changed: object) -> CdxRow:
+    row = CdxRow(
+        1, "org,example)/", MOMENT, "https://example.org/", "response", "text/html", 200, "sha256:00", 10, 20, None,
+        None, 1, None,
     )  # fmt: skip
     return row._replace(**changed)  # type: ignore[arg-type]
 

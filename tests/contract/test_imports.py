@@ -32,7 +32,7 @@ from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
 from holdfast.warc.manifest import read_manifest
 from holdfast.withdrawals.hiding import hide
 from tests.patience import deadline
-from tests.unit.index import signing
+from tests.unit.imports import signing
 from tests.unit.index.files import record, response, write
 
 ARC = b"URL IP-address Archive-date Content-type Archive-length\n"
@@ -176,8 +176,10 @@ def test_every_kind_is_imported_once_and_a_bad_file_stops_no_other(
     assert [(file.index_state, file.record_count) for file in files] == [
         ("indexed", 1), ("indexed", 2), ("indexed", 1), ("indexed", 1),
     ]  # fmt: skip
-    listed = {entry.file_id: (entry.name, entry.sha256) for entry in read_manifest(Path(execution.output_dir))}
-    assert listed == {file.id: (Path(file.path).name, file.sha256) for file in files}
+    listed = read_manifest(Path(execution.output_dir))
+    assert {file_id: (sealed.path.name, sealed.sha256) for file_id, sealed in listed.items()} == {
+        file.id: (Path(file.path).name, file.sha256) for file in files
+    }
     assert [file.origin_sha256 == file.sha256 for file in files] == [True, False, True, True]
     assert [snapshot.backend for snapshot in snapshots] == ["import"] * 4
     assert [snapshot.captured_at.year for snapshot in snapshots] == [2024, 1999, 2024, 2024]

@@ -1,0 +1,97 @@
+"""Deflate and gzip streams, read and written piece by piece: the one place where bytes of others are inflated.
+
+No call puts out more than its budget says, whatever goes in, and no stream is held as a whole.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+GZIP_MAGIC = b"\x1f\x8b"
+RAW, ZLIB, GZIP = -15, 15, 31
+"""What a stream is wrapped in, as zlib numbers it: nothing, a zlib header, a gzip header with its checksum."""
+
+# What repeats itself honestly stays below 200 to 1 (deflate itself could reach 1,032 to 1). Below one MiB no ratio is
+# asked for: short bodies of one repeated word are innocent.
+MAX_RATIO = 200
+RATIO_FROM_BYTES = 1024 * 1024
+
+Read = Callable[[int, int], bytes]
+"""Returns up to so many bytes (the second number) from an offset: none at the end."""
+
+
+def largest_honest(
+    compressed_bytes: int, *, max_ratio: int = MAX_RATIO, ratio_from_bytes: int = RATIO_FROM_BYTES
+) -> int:
+    """Return how many bytes may come out of so many; what gives more was made to fill memory or a disk."""
+    return max(ratio_from_bytes, max_ratio * compressed_bytes)
+
+
+class EndOfInput(Exception):
+    """The bytes are used up before the stream is."""
+
+
+class Budget(NamedTuple):
+    """How much goes into one call of the library and how much may come out of it."""
+
+    feed_bytes: int = 32 * 1024
+    output_bytes: int = 256 * 1024
+    first_bytes: int = 0
+    """As much as the first call may put out, if that is not `output_bytes`."""
+    inflater: Any = zlib.decompressobj
+    """zlib's, or another of the same interface; what it raises is the caller's to catch."""
+
+
+_BUDGET = Budget()
+
+
+def reader_of(data: bytes) -> Read:
+    """Return what reads bytes that are held."""
+    return lambda at, count: data[at : at + count]
+
+
+class DeflateStream:
+    """What one stream holds, piece by piece; `end` is where the bytes behind it begin, known when it is read out.
+
+    EndOfInput, or the library's error, is raised in the middle of it: what came before stands.
+    """
+
+    __slots__ = ("_at", "_budget", "_read", "_wbits", "end")
+
+    def __init__(self, read: Read, at: int, wbits: int, budget: Budget = _BUDGET) -> None:
+        self._read, self._at, self._wbits, self._budget = read, at, wbits, budget
+        self.end: int | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        budget, at = self._budget, self._at
+        stream = budget.inflater(self._wbits)
+        output_bytes = budget.first_bytes or budget.output_bytes
+        while not stream.eof:
+            # Fed in slices: what the library hands back as not yet used is a copy, and copying the rest of a body for
+            # each piece would make the time grow with the square of its size.
+            feed = self._read(at, budget.feed_bytes)
+            if not feed:
+                raise EndOfInput
+            at += len(feed)
+            while True:
+                piece = stream.decompress(feed, output_bytes)
+                # A call that was filled may have more to give without any input: the last bytes of a stream come so.
+                is_filled = len(piece) == output_bytes
+                if piece:
+                    yield piece
+                    output_bytes = budget.output_bytes
+                feed = stream.unconsumed_tail
+                if stream.eof or not (feed or is_filled):
+                    break
+        self.end = at - len(stream.unused_data)
+
+
+def gzipped(pieces: Iterable[bytes], *, level: int = 6) -> Iterator[bytes]:
+    """Yield pieces as one gzip stream, without time and name in its header: the same input gives the same bytes."""
+    packer = zlib.compressobj(level, zlib.DEFLATED, GZIP)
+    for piece in pieces:
+        if packed := packer.compress(piece):
+            yield packed
+    yield packer.flush()
