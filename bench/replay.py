@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.clock import to_micros
-from holdfast.db.connect import connect
-from holdfast.db.raw import Transaction
+from holdfast.db.raw import Transaction, connect
 from holdfast.db.schema import make_fresh
 
 Figure = tuple[str, str, str, bool]

@@ -28,9 +28,8 @@ import zstandard
 from holdfast import config
 from holdfast.clock import SystemClock, to_micros
 from holdfast.coordination.runfile import step_back
-from holdfast.db.connect import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import Transaction
+from holdfast.db.raw import Transaction, connect
 from holdfast.db.schema import make_fresh
 from holdfast.search.outbox import drain, rebuild
 from holdfast.search.readers import ReaderCache

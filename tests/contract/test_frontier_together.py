@@ -10,8 +10,7 @@ import psycopg
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.db.connect import connect
-from holdfast.db.raw import DatabaseClock, persist
+from holdfast.db.raw import DatabaseClock, connect, persist
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, queries
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, Outcome, Visit

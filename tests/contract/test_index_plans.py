@@ -12,9 +12,8 @@ import pytest
 from sqlalchemy import event, text
 
 from holdfast.clock import SystemClock
-from holdfast.db.connect import connect, sqlite_path
 from holdfast.db.engine import Database
-from holdfast.db.raw import Transaction
+from holdfast.db.raw import Transaction, connect, sqlite_path
 from holdfast.index import writing_queries
 from holdfast.index.indexer import Indexer
 from holdfast.index.queries import closest, document_of, documents, path_of, snapshot, text_of

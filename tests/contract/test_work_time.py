@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.connect import connect
-from holdfast.db.raw import RawDatabase
+from holdfast.db.raw import RawDatabase, connect
 from holdfast.jobs import executions
 from holdfast.jobs.executions import Begun, ExecutionEnding, ExecutionWish, WorkTime
 from holdfast.jobs.views.status import read_status

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.config import DiskSettings, Settings
-from holdfast.db.connect import sqlite_path
+from holdfast.db.raw import sqlite_path
 from holdfast.errors import NoSpace
 
 _PROBE = ".holdfast-probe"

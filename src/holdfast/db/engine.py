@@ -15,9 +15,8 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, SystemClock, from_micros
 from holdfast.config import Settings
-from holdfast.db.connect import sqlite_path
 from holdfast.db.models.base import Model
-from holdfast.db.raw import STATEMENT_S, DatabaseClock, connect_arguments, sqlite_refusal, taken
+from holdfast.db.raw import STATEMENT_S, DatabaseClock, connect_arguments, sqlite_path, sqlite_refusal, taken
 from holdfast.db.raw import want_of_room as out_of_room
 from holdfast.db.schema import prepare
 from holdfast.db.sqlite_file import OpenSqliteFile, damage_of, is_read_only, open_sqlite, refused

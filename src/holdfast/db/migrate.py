@@ -19,9 +19,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from holdfast.db.connect import sqlite_path
 from holdfast.db.engine import Database
 from holdfast.db.models import Model
+from holdfast.db.raw import sqlite_path
 from holdfast.db.schema import MIGRATED, SCHEMA, schema_of
 from holdfast.db.sqlite_file import damage_of, damaged
 from holdfast.errors import Unavailable

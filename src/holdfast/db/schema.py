@@ -10,8 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from holdfast.config import Settings
-from holdfast.db.connect import connect, sqlite_path
-from holdfast.db.raw import note_below
+from holdfast.db.raw import connect, note_below, sqlite_path
 from holdfast.db.sqlite_file import is_read_only
 from holdfast.errors import Invalid, Unavailable
 
