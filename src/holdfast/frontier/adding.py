@@ -63,7 +63,7 @@ class Depths:
             pages = sorted(best.items())
             tx.many(
                 sql.RAISE,
-                [(depth, rank, execution_id, *page, depth) for page, (depth, rank) in pages],
+                [(depth, rank, rank, execution_id, *page, depth) for page, (depth, rank) in pages],
             )
             if self.rules.limited:
                 note_rereads(tx, execution_id, [page for page, _ in pages])
@@ -321,7 +321,7 @@ class Requisites:
         again = [row[1] for row in rows if row[1] in known and row[3] == "page"] if known else []
         if again:
             known.difference_update(again)
-            tx.many(sql.PROMOTE, tx.execute(sql.OPEN_REQUISITES, (tx.list(again), execution_id)))
+            tx.many(sql.PROMOTE, tx.execute(sql.OPEN_REQUISITES, (execution_id, tx.list(again))))
         known.update(row[1] for row in rows if row[3] == "requisite")
         if len(known) > self._limit:
             known.clear()
@@ -329,10 +329,10 @@ class Requisites:
 
 def _add_attempts(tx: FrontierTransaction, execution_id: int, now: int) -> list[Row]:
     """Insert the attempts that are missing; return how many, by domain and by when they may be asked for."""
-    if tx.dialect == "postgresql":
-        return tx.execute(sql.ADD_ATTEMPTS["postgresql"], (execution_id, now))
+    if tx.is_postgres:
+        return tx.execute(sql.ADD_ATTEMPTS, (execution_id, now))
     last = tx.execute(sql.LAST_ATTEMPT)[0][0]
-    tx.execute(sql.ADD_ATTEMPTS["sqlite"], (execution_id, now))
+    tx.execute(sql.ADD_ATTEMPTS, (execution_id, now))
     return tx.execute(sql.ADDED_AFTER, (last,))
 
 

@@ -16,16 +16,18 @@ from holdfast.frontier import queries, sql
 from holdfast.frontier.adding import Adding, DepthRules, Depths, QueueHeads
 from holdfast.frontier.connection import Connection, FrontierTransaction
 from holdfast.frontier.leasing import FrontierLeases, robots_of_origin
+from holdfast.frontier.queries import FrontierStats, OpenAttempt, Unreachable
 from holdfast.frontier.settling import (
     ClosedUnvisited,
     Closing,
+    KnownSignals,
     ProcessTotals,
+    Settled,
     Settlement,
     forget_signals,
     known_signals,
     signal_links,
 )
-from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled, Unreachable
 from holdfast.outside_text import clean
 from holdfast.types import (
     Attempt,
@@ -38,9 +40,22 @@ from holdfast.types import (
     UrlKind,
     Visit,
 )
+from holdfast.values import dataclass
 
 ALL_KINDS = tuple(UrlKind)
 QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierSettings:
+    """Sizes and times; the defaults are those of the design."""
+
+    lease_s: float = 60.0
+    """How long a domain is held without renewal."""
+    links_per_transaction: int = 5_000
+    """Found addresses that one transaction adds at most; a larger settle is split between visits."""
+    known_domains: int = 100_000
+    """Names whose id is remembered (about 150 bytes each)."""
 
 
 class Frontier:

@@ -226,12 +226,12 @@ class FrontierLeases:
         due: dict[int, list[Attempt]] = {}
         if self._connection.is_postgres:
             values = (list(domain_ids), execution_id, at, limit, execution_id, limit)
-            rows = tx.execute(sql.DUE_ATTEMPTS_OF_ALL, values)
+            rows = tx.execute(sql.DUE_ATTEMPTS, values)
         else:
             rows = []
             for domain_id in domain_ids:
                 values_of_one = (execution_id, domain_id, at, limit, execution_id, domain_id, limit)
-                rows += tx.execute(sql.DUE_ATTEMPTS_OF_ONE, values_of_one)
+                rows += tx.execute(sql.DUE_ATTEMPTS, values_of_one)
         for row in rows:
             taken = due.setdefault(row[2], [])
             if len(taken) < limit:
@@ -244,7 +244,7 @@ class FrontierLeases:
         """Return more due attempts of a held (domain, token), without those in hand; none if it is not ours now."""
         domain_id, token = lease
         with self._connection.read() as tx:
-            held = tx.execute(sql.HOLDS, (domain_id,))
+            held = tx.execute(sql.LEASE_TOKEN, (domain_id,))
             if not held or held[0][0] != token:
                 return []
             at = to_micros(self._clock.now())
@@ -304,7 +304,7 @@ class FrontierLeases:
         """Let an execution wait so long for domains that it gave back: those who want them come first."""
         until = to_micros(self._clock.now() + timedelta(seconds=seconds))
         with self._connection.write() as tx:
-            tx.execute(sql.REST, (until, execution_id, tx.list(sorted(domain_ids))))
+            tx.execute(sql.REST, (until, execution_id, until, tx.list(sorted(domain_ids))))
 
     def reset(self, domain: str) -> bool:
         """Make a domain that was left alone ready to be asked; see `Frontier.reset`."""
@@ -317,7 +317,7 @@ class FrontierLeases:
             if owner is not None and expires_at > now:
                 raise Conflict(f"a crawl works on {domain} at this moment; there is nothing to lift")
             ids = tx.list([domain_id])
-            lifted = tx.execute(sql.FORGET_OUTAGE, (now, domain_id, now))
+            lifted = tx.execute(sql.FORGET_OUTAGE, (now, now, domain_id, now))
             lifted += tx.execute(sql.FORGET_ROBOTS, (domain_id,))
             tx.execute(sql.FORGET_ROBOTS_FAILURES, (domain_id,))
             for (execution_id,) in tx.execute(sql.QUEUES_OF_DOMAIN, (domain_id,)):
@@ -346,7 +346,8 @@ class FrontierLeases:
 def _next_due(tx: FrontierTransaction, execution_id: int, ids: Any) -> None:
     """Set when the queues of these domains have something to give again."""
     # First the lock, then the look: an add that we waited for is seen, one that waits for us lowers it afterwards.
-    tx.execute(sql.LOCK_HEADS, (execution_id, ids))
+    if tx.is_postgres:
+        tx.execute(sql.LOCK_HEADS, (execution_id, ids))
     tx.execute(sql.PUT_OFF, (execution_id, ids))
 
 

@@ -9,17 +9,109 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import field
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from holdfast.clock import from_micros
 from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row
 from holdfast.frontier.connection import Connection, FrontierTransaction
 from holdfast.frontier.leasing import moment
-from holdfast.frontier.values import Account, FrontierStats, OpenAttempt, Summary, Unreachable
+from holdfast.frontier.sql import Statement
 from holdfast.types import Outcome, UrlKind
+from holdfast.values import dataclass
 
 _PAGE = 1000
 _EXCLUSIONS_SHOWN = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierStats:
+    """The frontier in figures (TC-033); each address counts once, however often it was tried."""
+
+    pending: int
+    """Open attempts, those in hand included."""
+    leased_domains: int
+    """Domains that a live owner holds."""
+    completed: int
+    failed: int
+    ruled_out: int
+    """Closed by a rule or a limit of ours, without being asked."""
+    domains: int
+    """Domains with at least one address."""
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    """Running totals of the processes, added up where they are numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAttempt:
+    """One line of `holdfast frontier list`."""
+
+    id: int
+    url: str
+    domain: str
+    kind: UrlKind
+    priority: int
+    depth: int
+    number: int
+    crashes: int
+    created_at: datetime
+    scheduled_for: datetime | None
+    leased: bool
+    """Whether a live owner holds its domain."""
+
+
+class Account(NamedTuple):
+    """The current outcome of one address in one execution: its last attempt."""
+
+    url: str
+    domain: str
+    kind: UrlKind
+    depth: int
+    attempts: int
+    outcome: Outcome | None
+    """None while it is open."""
+    reason: str | None
+    status: int | None
+    message: str | None
+    media_type: str | None
+    wire_bytes: int | None
+    title: str | None
+    redirected_to: str | None
+    via: str | None
+    """The address of the page that it was found on."""
+    completed_at: datetime | None
+    warc_file_id: int | None
+    warc_offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """An execution's addresses by their current outcome, counted each way that a reader may ask."""
+
+    total: int
+    open: int
+    outcomes: Mapping[str, int]
+    reasons: Mapping[tuple[str, str], int]
+    """By (outcome, reason)."""
+    kinds: Mapping[tuple[str, str], int]
+    """By (kind, outcome)."""
+    statuses: Mapping[int, int]
+    media_types: Mapping[str, int]
+    domains: Mapping[str, int]
+    depths: Mapping[int, int]
+    """Pages only: requisites have no depth of their own."""
+    wire_bytes: int
+    exclusions: Mapping[tuple[str, str], int]
+    """Links that were not added, by (rule, host): the largest thousand."""
+
+
+class Unreachable(NamedTuple):
+    """A domain that cannot be reached, and when it is tried again."""
+
+    domain: str
+    since: datetime
+    next_try_at: datetime
 
 
 def open_count(tx: FrontierTransaction, execution_id: int) -> int:
@@ -44,17 +136,22 @@ def expired_domains(tx: FrontierTransaction, *, now: int) -> int:
     return int(rows[0][0])
 
 
+_HELD_UNTIL = "CASE WHEN d.lease_owner IS NULL OR d.lease_expires_at <= ? THEN 0 ELSE d.lease_expires_at END"
+_OPEN_QUEUES = (
+    "FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0 AND d.id = q.domain_id AND d.is_allowed"
+)
+_NEXT_DUE = Statement(
+    sqlite=f"SELECT min(max(q.due_at, d.next_allowed_at, {_HELD_UNTIL})) {_OPEN_QUEUES}",
+    postgresql=f"SELECT min(GREATEST(q.due_at, d.next_allowed_at, {_HELD_UNTIL})) {_OPEN_QUEUES}",
+)
+
+
 def next_due_at(tx: FrontierTransaction, execution_id: int, *, now: int) -> int | None:
     """Return the earliest moment at which a lease may find something, or None if nothing is open.
 
     A domain that is held counts from the end of its lease: before that only its holder has a say.
     """
-    rows = tx.execute(
-        "SELECT min(GREATEST(q.due_at, d.next_allowed_at, CASE WHEN d.lease_owner IS NULL OR d.lease_expires_at <= ?"
-        " THEN 0 ELSE d.lease_expires_at END)) FROM queues q CROSS JOIN domains d"
-        " WHERE q.execution_id = ? AND q.open > 0 AND d.id = q.domain_id AND d.is_allowed",
-        (now, execution_id),
-    )
+    rows = tx.execute(_NEXT_DUE, (now, execution_id))
     return None if rows[0][0] is None else int(rows[0][0])
 
 

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
+from datetime import datetime
 from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
@@ -18,11 +19,40 @@ from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding, Depths, FoundRow, QueueHeads, Raised, note_rereads
 from holdfast.frontier.connection import Connection, FrontierTransaction
 from holdfast.frontier.leasing import fence, write_updates
-from holdfast.frontier.values import KnownSignals, Settled
 from holdfast.outside_text import clean
 from holdfast.types import DomainUpdate, Outcome, UrlKind, Visit
 from holdfast.urls import page_key
 from holdfast.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What came of a settle."""
+
+    closed: int = 0
+    """How many attempts were closed now."""
+    new: int = 0
+    """How many addresses the execution had not seen before."""
+    retried: int = 0
+    """How many attempts n+1 were inserted."""
+    added: frozenset[int] = frozenset()
+    """Domains that have something new to ask for."""
+    refused: tuple[Visit, ...] = ()
+    """Visits with a token that is no longer the domain's: nothing of them was written."""
+    repeated: tuple[Visit, ...] = ()
+    """Visits of attempts that were closed before, by an earlier settle of ours or by somebody's decision."""
+    lost: tuple[int, ...] = ()
+    """Domains whose update was not taken, because their token is another one now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSignals:
+    """What was kept of a page before."""
+
+    fetched_at: datetime
+    content_hash: str | None
+    has_all_links: bool
+    """Whether the links that were kept are all that the page has to other groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +90,7 @@ class Closing:
         """Count a crash against each open attempt; close those with `limit` of them and return their ids."""
         with self._connection.write() as tx:
             _lock(tx, attempt_ids)
-            rows = tx.execute(sql.BLAME, (tx.list(attempt_ids),))
+            rows = tx.execute(sql.COUNT_CRASH, (tx.list(attempt_ids),))
             guilty = sorted(number for number, crashes in rows if crashes >= limit)
             self._end(tx, guilty, ending)
         return guilty
@@ -97,7 +127,7 @@ class Closing:
                 if not rows:
                     return
                 _lock(tx, [row[0] for row in rows])
-                tx.execute(sql.FORGET_ORIGINALS, (tx.list([row[1] for row in rows]), warc_file_id))
+                tx.execute(sql.FORGET_ORIGINALS, (warc_file_id, tx.list([row[1] for row in rows])))
             after = rows[-1][2]
 
     def _close(
@@ -133,7 +163,7 @@ class Closing:
 def _count_closed(tx: FrontierTransaction, execution_id: int, outcome: Outcome, closed: int, now: int) -> None:
     """Add to the totals of what ended without a visit: no process counts it, and it may end after all of them."""
     tx.execute(sql.ENSURE_COUNTS, (execution_id, now))
-    found = tx.execute(sql.NOBODYS_COUNTS, (execution_id,))[0][0]
+    found = tx.execute(sql.UNVISITED_COUNTS, (execution_id,))[0][0]
     counts = json.loads(found) if isinstance(found, str) else found
     outcomes = Counter(counts.get("outcomes", {}))
     outcomes[outcome.value] += closed
@@ -409,7 +439,7 @@ def _still_open(
     if not visits:
         return [], []
     depths: dict[int, int] = dict(
-        tx.execute(sql.OPEN_AMONG, (tx.list([visit.attempt.id for visit in visits]), execution_id))
+        tx.execute(sql.OPEN_AMONG, (execution_id, tx.list([visit.attempt.id for visit in visits])))
     )
     still = [visit for visit in visits if visit.attempt.id in depths]
     overtaken = sorted(
