@@ -1,7 +1,7 @@
-"""A process's run file: a lock that the kernel lets go when the process dies, and the page that it has in hand.
+"""A process's run file: a lock that the kernel lets go when the process dies, and the pages that it is parsing.
 
-The lock tells the next start on this machine at once who is gone; the slots tell which page to blame; the tick tells a
-watchdog that the event loop gets on. Times are the machine's monotonic clock, the same for all its processes.
+The lock tells the next start on this machine at once which process is gone; the slots tell which page it died on; the
+tick tells a watchdog that the event loop gets on. Times are the machine's monotonic clock, the same for all processes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 
 from holdfast.errors import HoldfastError
-from holdfast.values import dataclass
 
 _SLOTS = 8
 _TICK = struct.Struct("<d")
@@ -25,14 +24,6 @@ _BOOT_AT = 16
 _SLOT = struct.Struct("<qd")
 _SIZE = 4096
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InHand:
-    """An attempt that a process is parsing, and since when (monotonic seconds)."""
-
-    attempt_id: int
-    since: float
 
 
 class RunFile:
@@ -52,11 +43,11 @@ class RunFile:
         _TICK.pack_into(self._memory, 0, now)
 
     def take(self, slot: int, attempt_id: int, now: float) -> None:
-        """Say that this attempt is in hand: if the process dies now, it is to blame."""
+        """Say that this attempt is being parsed: if the process dies now, the crash counts against it."""
         _SLOT.pack_into(self._memory, 64 + slot * _SLOT.size, attempt_id, now)
 
     def put_down(self, slot: int) -> None:
-        """Say that nothing is in hand any more."""
+        """Say that nothing is being parsed any more."""
         _SLOT.pack_into(self._memory, 64 + slot * _SLOT.size, 0, 0.0)
 
     def close(self) -> None:
@@ -67,7 +58,7 @@ class RunFile:
 
 
 def new_name() -> str:
-    """Return a name for a run file that nobody has."""
+    """Return a name for a run file that no other process has."""
     return f"{os.urandom(16).hex()}.run"
 
 
@@ -151,7 +142,7 @@ def claimed(path: Path) -> Iterator[bool]:
 
 
 def clear_slots(path: Path) -> None:
-    """Strike out what a dead process had in hand, once it was blamed: no page is blamed twice for one death."""
+    """Clear what a dead process was parsing, once the crash was counted: one death counts once against a page."""
     if _read(path):
         with path.open("r+b") as file:
             file.seek(64)
@@ -164,11 +155,11 @@ def last_tick(path: Path) -> float | None:
     return (_TICK.unpack_from(head)[0] or None) if head else None
 
 
-def in_hand(path: Path) -> list[InHand]:
-    """Return the attempts that the process had in hand when last seen."""
+def parsed_attempts(path: Path) -> dict[int, float]:
+    """Return the attempts that the process was parsing when last seen, and since when (monotonic seconds)."""
     memory = _read(path)
     slots = [_SLOT.unpack_from(memory, 64 + i * _SLOT.size) for i in range(_SLOTS)] if memory else []
-    return [InHand(attempt_id=attempt_id, since=since) for attempt_id, since in slots if attempt_id]
+    return {attempt_id: since for attempt_id, since in slots if attempt_id}
 
 
 def _read(path: Path) -> bytes:
@@ -181,7 +172,7 @@ def _read(path: Path) -> bytes:
 
 @contextmanager
 def alone(path: Path, busy: HoldfastError) -> Iterator[None]:
-    """Hold the lock of a file while the block runs; raise `busy` at once if somebody else has it, OSError as `open`."""
+    """Hold the lock of a file while the block runs; raise `busy` at once if another has it, OSError as `open`."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
@@ -196,7 +187,7 @@ def alone(path: Path, busy: HoldfastError) -> Iterator[None]:
 def step_back(nice: int) -> int:
     """Give up this process's priority, and that of what it starts, down to this niceness; return the one in force.
 
-    Work that nobody waits for does so: at 10 beside a server on the same core it gets a tenth of it, and all of an idle
-    one. A process that is nicer already stays so.
+    Work that no reader waits for does so: at 10 beside a server on the same core it gets a tenth of it, and all of an
+    idle one. A process that is nicer already stays so.
     """
     return os.nice(max(0, nice - os.nice(0)))

@@ -234,13 +234,13 @@ class Frontier:
         """Free leases that expired longer ago than this (TR-005) and return how many there were."""
         return self._leases.recover(older_than_s=older_than_s)
 
-    def blame(self, attempt_ids: Sequence[int], evidence: str, *, limit: int = 3) -> list[int]:
+    def attribute_crash(self, attempt_ids: Sequence[int], evidence: str, *, limit: int = 3) -> list[int]:
         """Count a crash against attempts that a dead process had in hand; return those that are now quarantined.
 
         With `limit` crashes an attempt is closed as failed, reason `quarantined`, with the evidence as its message.
         """
         ending = ClosedUnvisited(outcome=Outcome.FAILED, reason=QUARANTINED, message=clean(evidence, 2000))
-        return self._closing.blame(attempt_ids, ending, limit=limit) if attempt_ids else []
+        return self._closing.attribute_crash(attempt_ids, ending, limit=limit) if attempt_ids else []
 
     def close_domain(
         self,

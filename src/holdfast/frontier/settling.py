@@ -86,7 +86,7 @@ class Closing:
             rows = tx.execute(sql.OPEN_OF_ALL, of_all + of_all)
         return self._close([row[0] for row in rows[:limit]], ending)
 
-    def blame(self, attempt_ids: Sequence[int], ending: ClosedUnvisited, *, limit: int) -> list[int]:
+    def attribute_crash(self, attempt_ids: Sequence[int], ending: ClosedUnvisited, *, limit: int) -> list[int]:
         """Count a crash against each open attempt; close those with `limit` of them and return their ids."""
         with self._connection.write() as tx:
             _lock(tx, attempt_ids)
