@@ -12,7 +12,7 @@ from operator import eq, itemgetter
 from holdfast.clock import from_micros
 from holdfast.db.raw import Row
 from holdfast.frontier import sql
-from holdfast.frontier.connection import Connection, FrontierTransaction
+from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
 from holdfast.types import Attempt, FoundUrl, Original, Outcome, PageToReread, UrlKind
 from holdfast.values import dataclass

@@ -14,7 +14,6 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier import queries, sql
 from holdfast.frontier.adding import Adding, DepthRules, Depths, QueueHeads
-from holdfast.frontier.connection import Connection, FrontierTransaction
 from holdfast.frontier.leasing import FrontierLeases, robots_of_origin
 from holdfast.frontier.queries import FrontierStats, OpenAttempt, Unreachable
 from holdfast.frontier.settling import (
@@ -28,6 +27,7 @@ from holdfast.frontier.settling import (
     known_signals,
     signal_links,
 )
+from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
 from holdfast.types import (
     Attempt,

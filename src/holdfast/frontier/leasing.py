@@ -14,7 +14,7 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import DatabaseClock, Row
 from holdfast.errors import Conflict, NotFound
 from holdfast.frontier import sql
-from holdfast.frontier.connection import Connection, FrontierTransaction
+from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.types import (
     Attempt,
     CircuitState,

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from holdfast.clock import from_micros
 from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row
-from holdfast.frontier.connection import Connection, FrontierTransaction
 from holdfast.frontier.leasing import moment
-from holdfast.frontier.sql import Statement
+from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
 from holdfast.types import Outcome, UrlKind
 from holdfast.values import dataclass
 

@@ -17,8 +17,8 @@ from typing import Any
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding, Depths, FoundRow, QueueHeads, Raised, note_rereads
-from holdfast.frontier.connection import Connection, FrontierTransaction
 from holdfast.frontier.leasing import fence, write_updates
+from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
 from holdfast.types import DomainUpdate, Outcome, UrlKind, Visit
 from holdfast.urls import page_key

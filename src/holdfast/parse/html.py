@@ -14,8 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.parse.addresses import MAX_CSS_LINKS, SPACE, address, gather_css, refresh, srcset
 from holdfast.parse.charset import DecodedText, ParseProblem
-from holdfast.parse.language import canonical_tag, guess_language
-from holdfast.parse.text import clean_line, main_text, text_sample, tree_of
+from holdfast.parse.text import canonical_tag, clean_line, guess_language, main_text, text_sample, tree_of
 from holdfast.types import Link, ParsedPage
 
 # Directives that carry a value after a colon: a word before a colon that is none of these names a crawler.

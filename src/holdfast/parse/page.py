@@ -13,8 +13,7 @@ from holdfast.parse.addresses import address, css_links
 from holdfast.parse.charset import BodyForm, ParseProblem, decode, decode_text, media_type_of, sniff
 from holdfast.parse.feed import parse_sitemap
 from holdfast.parse.html import parse_html, read_directives
-from holdfast.parse.language import guess_language
-from holdfast.parse.text import clean_text
+from holdfast.parse.text import clean_text, guess_language
 from holdfast.types import Link, ParsedPage
 
 _MAX_SCANNED_BYTES = 10 * 1024 * 1024
