@@ -1,7 +1,7 @@
 """Bring a database to the schema of this code, once, under a lock: `python -m holdfast.db.migrate`; or back.
 
-It runs as a process of its own, so that nobody else pays for loading Alembic. All steps are one transaction: a process
-that is killed in the middle leaves the database as it was, and the same command does it again.
+It runs as a process of its own, so that no other pays for loading Alembic. All steps are one transaction: a process that
+is killed in the middle leaves the database as it was, and the same command does it again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
+from holdfast import log
 from holdfast.db.engine import Database
 from holdfast.db.models import Model
 from holdfast.db.raw import sqlite_path
@@ -95,6 +96,7 @@ def _migrating(database_url: str) -> Iterator[Config]:
 
 
 if __name__ == "__main__":
+    log.configure("WARNING")
     upgrade(os.environ[MIGRATED])
 
 
