@@ -21,8 +21,9 @@ from typing import NamedTuple
 
 from holdfast import config, log
 from holdfast.clock import SystemClock, to_micros
+from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import RawDatabase, connect
+from holdfast.db.raw import RawDatabase
 from holdfast.fetch.body import MemoryBody
 from holdfast.index.indexer import Indexer
 from holdfast.search.outbox import drain

@@ -11,8 +11,9 @@ from pathlib import Path
 from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.config import Settings
+from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import RawDatabase, Transaction, connect
+from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.index.indexer import Indexed, Indexer, index_pending
 from holdfast.types import Original, Truncated
 from holdfast.warc import queries as files

@@ -10,9 +10,10 @@ from hashlib import sha256
 from typing import Any
 
 from holdfast.config import FeedSettings
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
-from holdfast.db.raw import RawDatabase, connect
+from holdfast.db.raw import RawDatabase
 from holdfast.feeds import queries
 from holdfast.feeds.polling import FeedPolling, PolledFeeds
 from holdfast.frontier import Frontier

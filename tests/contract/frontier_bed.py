@@ -9,7 +9,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from holdfast.db.raw import RawDatabase, Row, Transaction, connect
+from holdfast.db import connect
+from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, FrontierSettings, queries
 from holdfast.types import Attempt, CircuitState, DomainLease, DomainUpdate, FoundUrl, Outcome, UrlKind, Visit

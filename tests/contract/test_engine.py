@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager
 import pytest
 from sqlalchemy import text
 
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.postgres import PostgresRawDatabase
-from holdfast.db.raw import connect
 from holdfast.errors import Unavailable
 
 pytestmark = pytest.mark.postgres

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import delete, event, insert, select, update
 
 from holdfast.changes.compute import compute_pending
+from holdfast.db import connect
 from holdfast.db.models import Change, Snapshot, Source, WarcFile
-from holdfast.db.raw import connect
 from holdfast.exports.queries import ExportReach
 from holdfast.exports.tables import ExportExtent, change_rows, snapshot_rows
 from holdfast.index.leases import note_spans

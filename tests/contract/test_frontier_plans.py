@@ -7,7 +7,8 @@ import sqlite3
 
 import pytest
 
-from holdfast.db.raw import RawDatabase, connect, sqlite_path
+from holdfast.db import connect
+from holdfast.db.raw import RawDatabase, sqlite_path
 from holdfast.frontier import sql
 
 PLAIN = {name: text for name, text in vars(sql).items() if re.match(r"[A-Z]", name) and isinstance(text, str)}

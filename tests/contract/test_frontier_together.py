@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.db.raw import DatabaseClock, connect, persist
+from holdfast.db import connect
+from holdfast.db.raw import DatabaseClock, persist
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, queries
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, Outcome, Visit

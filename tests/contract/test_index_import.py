@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import func, select, update
 
 from holdfast.clock import SystemClock
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Snapshot, WarcFile
-from holdfast.db.raw import connect
 from holdfast.errors import Invalid
 from holdfast.exports.package import build, read_contents
 from holdfast.exports.zipping import read_segments

@@ -11,7 +11,8 @@ import pytest
 from holdfast.clock import to_micros
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.db.raw import RawDatabase, connect
+from holdfast.db import connect
+from holdfast.db.raw import RawDatabase
 from holdfast.errors import LeaseLost
 from holdfast.index.indexer import Indexer, Interrupted, free_the_dead, open_indexer
 from holdfast.index.leases import LEASE_S, FileToIndex, ReadProgress, claim, pending_files

@@ -12,8 +12,9 @@ import pytest
 from sqlalchemy import event, text
 
 from holdfast.clock import SystemClock
+from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import Transaction, connect, sqlite_path
+from holdfast.db.raw import Transaction, sqlite_path
 from holdfast.index import writing_queries
 from holdfast.index.indexer import Indexer
 from holdfast.index.queries import closest, document_of, documents, path_of, snapshot, text_of

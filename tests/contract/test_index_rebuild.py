@@ -13,9 +13,9 @@ from sqlalchemy import delete, select
 
 from holdfast.archive_tool.state import STATE_NAME
 from holdfast.clock import SystemClock
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Document, DocumentText, IndexRun, PageGroup, PageLink, Snapshot, Source, WarcFile
-from holdfast.db.raw import connect
 from holdfast.fetch.body import MemoryBody
 from holdfast.imports.importer import Importer
 from holdfast.imports.rebuild import plan_rebuild, restore_files

@@ -13,9 +13,10 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast.clock import SystemClock
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Document, IndexRun, PageGroup, PageLink, SearchOutbox, Snapshot
-from holdfast.db.raw import RawDatabase, Row, Transaction, connect
+from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.index.indexer import Indexer, index_pending
 from holdfast.index.leases import FileToIndex, ReadProgress
 from holdfast.index.queries import closest, text_of

@@ -11,9 +11,10 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from holdfast.clock import SystemClock
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, PageGroup, PageLink, SearchOutbox, Snapshot
-from holdfast.db.raw import RawDatabase, connect
+from holdfast.db.raw import RawDatabase
 from holdfast.index import upkeep
 from holdfast.index.upkeep import LinkReader, dedupe, group_pages, rebuild_groups, restore
 from holdfast.parse.child import ParseChild

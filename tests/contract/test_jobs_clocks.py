@@ -12,10 +12,11 @@ from sqlalchemy import select, text
 
 from holdfast.clock import Clock, SystemClock, from_micros, to_micros
 from holdfast.config import JobSettings
+from holdfast.db import connect
 from holdfast.db.engine import Database, SessionClock
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Hold
-from holdfast.db.raw import DatabaseClock, RawDatabase, connect
+from holdfast.db.raw import DatabaseClock, RawDatabase
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from tests.jobs_bed import DONE, Party

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import config
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.raw import connect
+from holdfast.db import connect
 from holdfast.jobs import execution_queries, executions
 from holdfast.wiring import Runtime, open_ground
 

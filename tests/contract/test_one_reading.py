@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.db import connect
 from holdfast.db.models import Execution
-from holdfast.db.raw import connect
 from holdfast.editions.edition_view import read_volume
 from holdfast.jobs.endings import RULES, FailureCause, ReadingRule, Retry, RunEnding, RunResult, sentence_of
 from holdfast.jobs.views.shapes import execution_shape

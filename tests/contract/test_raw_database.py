@@ -9,9 +9,10 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.migrate import compare
-from holdfast.db.raw import RawDatabase, SqliteRawDatabase, connect, sqlite_path
+from holdfast.db.raw import RawDatabase, SqliteRawDatabase, sqlite_path
 from holdfast.db.sqlite_file import DatabaseDamaged
 from holdfast.errors import NoSpace, Unavailable
 from tests.damage import damage

@@ -12,9 +12,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import to_micros
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job, Source
-from holdfast.db.raw import connect
 from holdfast.errors import Conflict
 from holdfast.feeds import registry as feeds
 from holdfast.sources import registry

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from holdfast.clock import SystemClock
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import connect
 from holdfast.errors import Conflict
 from holdfast.jobs.executions import ExecutionWish, begin
 from holdfast.jobs.imports import ImportWish, begin_import

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
+from holdfast.db import connect
 from holdfast.db.models import Snapshot, WarcFile
-from holdfast.db.raw import connect
 from holdfast.index.indexer import Indexer
 from holdfast.warc.roots import record_root
 from holdfast.wiring.archive import Archive

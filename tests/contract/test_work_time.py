@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.raw import RawDatabase, connect
+from holdfast.db import connect
+from holdfast.db.raw import RawDatabase
 from holdfast.jobs import executions
 from holdfast.jobs.executions import Begun, ExecutionEnding, ExecutionWish, WorkTime
 from holdfast.jobs.views.status import read_status

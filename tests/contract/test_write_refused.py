@@ -15,8 +15,9 @@ from sqlalchemy import text
 
 from holdfast.cli import status as shown
 from holdfast.config import Settings
+from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import NOTE, RawDatabase, connect, last_refusal, note_below, sqlite_path
+from holdfast.db.raw import NOTE, RawDatabase, last_refusal, note_below, sqlite_path
 from holdfast.errors import NoSpace
 from holdfast.jobs.views.status import read_standing
 from holdfast.wiring.archive import Archive

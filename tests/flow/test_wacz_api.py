@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from holdfast.db import connect
 from holdfast.db.models import Snapshot, WarcFile, Withdrawal
-from holdfast.db.raw import connect
 from holdfast.exports.package_cache import PackageCache
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, ensure_execution

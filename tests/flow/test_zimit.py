@@ -14,8 +14,8 @@ from sqlalchemy import select, update
 from holdfast.archive_tool.files import read_mapping
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED
 from holdfast.cli.index import index
+from holdfast.db import connect
 from holdfast.db.models import AuditEvent, Job
-from holdfast.db.raw import connect
 from holdfast.errors import Invalid
 from holdfast.jobs.administration.maintenance import make_due
 from holdfast.jobs.endings import FailureCause

@@ -1,7 +1,7 @@
 """Bring a database to the schema of this code, once, under a lock: `python -m holdfast.db.migrate`; or back.
 
-It runs as a process of its own, so that no other pays for loading Alembic. All steps are one transaction: a process that
-is killed in the middle leaves the database as it was, and the same command does it again.
+It runs as a process of its own, so that no other pays for loading Alembic. All steps are one transaction: a process
+that is killed in the middle leaves the database as it was, and the same command does it again.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ are named) is here. SQLAlchemy is not imported, so that a crawl process stays sm
 from __future__ import annotations
 
 import errno
-import importlib
 import json
 import os
 import sqlite3
@@ -23,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 from holdfast import log
 from holdfast.clock import Clock, SystemClock, from_micros
 from holdfast.db.sqlite_file import OpenSqliteFile, damage_of, is_read_only, open_sqlite, refused
-from holdfast.errors import Invalid, NoSpace, Unavailable
+from holdfast.errors import NoSpace, Unavailable
 from holdfast.values import dataclass
 
 NOTE = "write_refused.json"
@@ -383,16 +382,3 @@ def sqlite_path(database_url: str) -> Path | None:
     """Return the file of a `sqlite:///…` address, or None for another kind of database."""
     parts = urlsplit(database_url)
     return Path(unquote(database_url[len("sqlite:///") :])) if parts.scheme == "sqlite" else None
-
-
-def connect(database_url: str) -> RawDatabase:
-    """Open a raw connection by address; Invalid for a kind that we do not speak."""
-    path = sqlite_path(database_url)
-    if path is not None:
-        return SqliteRawDatabase(path)
-    scheme, _, rest = database_url.partition("://")
-    if scheme.split("+")[0] not in ("postgresql", "postgres"):
-        raise Invalid(f"cannot use the database address {scheme}://…; write sqlite:///FILE or postgresql://…")
-    # Loaded by name: psycopg costs a tenth of a second that a crawl on SQLite need not pay.
-    raw_db: RawDatabase = importlib.import_module("holdfast.db.postgres").PostgresRawDatabase(f"postgresql://{rest}")
-    return raw_db

@@ -10,7 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from holdfast.config import Settings
-from holdfast.db.raw import connect, note_below, sqlite_path
+from holdfast.db import connect
+from holdfast.db.raw import note_below, sqlite_path
 from holdfast.db.sqlite_file import is_read_only
 from holdfast.errors import Invalid, Unavailable
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
-from holdfast.db.raw import DatabaseClock, RawDatabase, connect
+from holdfast.db import connect
+from holdfast.db.raw import DatabaseClock, RawDatabase
 from holdfast.db.schema import prepare
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.values import dataclass

@@ -15,9 +15,10 @@ from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.zimit_flags import manner_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
+from holdfast.db import connect
 from holdfast.db.audit_events import acting
 from holdfast.db.engine import Database, SessionClock
-from holdfast.db.raw import DatabaseClock, connect
+from holdfast.db.raw import DatabaseClock
 from holdfast.errors import Conflict, Unavailable
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.leases import ExecutionLeases

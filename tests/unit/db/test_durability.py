@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import connect
 from holdfast.db.schema import make_fresh
 from holdfast.errors import Unavailable
 
