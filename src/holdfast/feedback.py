@@ -1,4 +1,4 @@
-"""Problem reports: taken from anybody, read by whoever runs the archive. A filled honeypot is thanked and dropped."""
+"""Problem reports: taken from any reader, read by the operator. A filled honeypot is thanked and dropped."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ReportStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemReport:
-    """What somebody told us."""
+    """What a reader reports."""
 
     category: Category
     description: str
@@ -99,7 +99,7 @@ class ProblemReport:
 
 
 class Receipt(NamedTuple):
-    """What the sender is told."""
+    """What the sender gets back."""
 
     report_id: int | None
     status: ReportStatus
@@ -142,6 +142,7 @@ def triage(
 def submit(database: Database, clock: Clock, report: ProblemReport) -> Receipt:
     """Keep a report, and return its number; none for a filled honeypot, which looks the same otherwise."""
     now = clock.now()
+    # A program that fills every field gets the same answer as a person, and learns nothing from it.
     if report.website.strip():
         return Receipt(None, ReportStatus.NEW, now)
     row = IssueReport(
@@ -196,6 +197,7 @@ class UsageTally:
     def flush(self) -> None:
         """Write what was counted; if the database is away, it stays counted here for the next time."""
         with self._lock:
+            # Taken out before the write: what is counted meanwhile is not lost, and no thread waits for the database.
             taken, self._pending = self._pending, Counter()
         if not taken:
             return
@@ -214,5 +216,6 @@ class UsageTally:
         with self._database.read() as session:
             counts = Counter(usage_since(session, day=dates[0]))
         with self._lock:
+            # `Counter.update` adds.
             counts.update(self._pending)
         return [Day(date, {use: counts[date, use.value] for use in Use}) for date in dates]

@@ -21,8 +21,8 @@ _USERINFO = re.compile(r"(?<=://)[^/@\s]{1,512}@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LEVELS = logging.getLevelNamesMapping()
 _MAX_CHARS = 4096
+# Under which name a record carries the fields of one of our events.
 _FIELDS = "holdfast_fields"
-"""Under which name a record carries the fields of one of our events."""
 LIBRARY_EVENT = "library.log"
 """The event of a line that a library wrote; `library` names it and `message` is the line."""
 

@@ -1,4 +1,4 @@
-"""Every hot statement looks rows up: none may walk a large table, on either database, however empty the tables are."""
+"""Every statement of the frontier looks rows up: none may walk a large table, on either database, however empty the tables are."""
 
 from __future__ import annotations
 

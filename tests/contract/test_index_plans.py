@@ -21,7 +21,7 @@ from holdfast.index.queries import closest, document_of, documents, path_of, sna
 from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.queries import captures_of
 from tests.archive import BEGIN, Shot, build_archive
-from tests.weighed import MOST_ROWS, WeighedHot
+from tests.weighed import MOST_ROWS, WeighedRawDatabase
 
 URL = "https://example.org/7"
 _SCANS = re.compile(
@@ -143,7 +143,7 @@ def test_no_write_of_the_index_holds_the_database_for_long(tmp_path: Path, migra
     path = sqlite_path(migrated_sqlite)
     assert path is not None
     with closing(connect(migrated_sqlite)) as raw_db:
-        weighed = WeighedHot(raw_db)
+        weighed = WeighedRawDatabase(raw_db)
         with closing(Indexer(weighed, SystemClock(), tmp_path / "home")) as indexer:
             done = indexer.index_file(1)
     archive.database.close()

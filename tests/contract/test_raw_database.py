@@ -1,4 +1,4 @@
-"""The hot connection: the same promises on both databases."""
+"""The raw connection: the same promises on both databases."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from sqlalchemy import text
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.migrate import compare
-from holdfast.db.raw import RawDatabase, SqliteRawDatabase, sqlite_path
-from holdfast.db.sqlite_file import DatabaseDamaged
+from holdfast.db.raw import DatabaseDamaged, RawDatabase, SqliteRawDatabase, sqlite_path
 from holdfast.errors import NoSpace, Unavailable
 from tests.damage import damage
 

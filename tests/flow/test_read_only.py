@@ -148,7 +148,7 @@ from pathlib import Path
 from sqlalchemy import text
 from holdfast.db.engine import Database
 from holdfast.db.raw import SqliteHot
-from holdfast.db.sqlite_file import DatabaseMoved
+from holdfast.db.raw import DatabaseMoved
 
 def by_hot():
     with hot.read() as tx:

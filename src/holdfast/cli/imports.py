@@ -24,7 +24,7 @@ from holdfast.imports.signatures import Signature
 from holdfast.index.indexer import Interrupted, open_indexer
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing import close_if_read
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 
 _SHOWN = 10
 
@@ -58,7 +58,7 @@ def import_(
     configure_log(settings, as_json=False)
     step_back(settings.index.nice)
     found = discover(paths, follow_state=follow_state)
-    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         ensure_import_source(database, runtime.clock, code=source, name=name)
         wish = ImportWish(
             source=source,

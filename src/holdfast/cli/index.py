@@ -24,7 +24,7 @@ from holdfast.index.leases import latest_runs
 from holdfast.jobs.indexing import close_accounts
 from holdfast.sources.registry import find
 from holdfast.warc.queries import read_all_again
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.withdrawals.hiding import restore_withdrawals
 
 _LOOK_S = 1.0
@@ -53,7 +53,7 @@ def index(
     """
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
-    with open_ground(settings) as runtime:
+    with open_runtime(settings) as runtime:
         if status:
             _show_status(runtime, as_json=json)
             return

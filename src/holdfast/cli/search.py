@@ -16,7 +16,7 @@ from holdfast.cli.parameters import AsJson, Home, configure_log
 from holdfast.clock import digits14
 from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
-from holdfast.db.sqlite_file import DatabaseReadOnly
+from holdfast.db.raw import DatabaseReadOnly
 from holdfast.replay.address import replay_path
 from holdfast.search import queries
 from holdfast.search.answers import Browse, answer_object

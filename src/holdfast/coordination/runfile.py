@@ -17,6 +17,7 @@ from pathlib import Path
 
 from holdfast.errors import HoldfastError
 
+# The layout of the file, which processes of another version may read: tick at 0, boot id at 16, slots from 64 on.
 _SLOTS = 8
 _TICK = struct.Struct("<d")
 _BOOT = struct.Struct("<36s")
@@ -32,9 +33,11 @@ class RunFile:
     def __init__(self, folder: Path, name: str | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / (name or new_name())
+        # O_EXCL: a name is drawn at random, and a file that is there belongs to another process.
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.ftruncate(self._fd, _SIZE)
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Mapped: to write a slot is a copy in memory, and what was written survives the death of the process.
         self._memory = mmap.mmap(self._fd, _SIZE)
         _BOOT.pack_into(self._memory, _BOOT_AT, (boot_id() or "").encode())
 
@@ -53,6 +56,7 @@ class RunFile:
     def close(self) -> None:
         """Remove the file and let go of the lock."""
         self._memory.close()
+        # Removed before the lock is let go: a free lock on a file that is there says that its process died.
         self.path.unlink(missing_ok=True)
         os.close(self._fd)
 
@@ -71,6 +75,7 @@ def is_held(path: Path) -> bool:
     except PermissionError:
         return True
     try:
+        # Shared, so that two starts that look at once do not take each other for the owner.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -113,8 +118,7 @@ def _own_boot_id() -> str | None:
 def claimed(path: Path) -> Iterator[bool]:
     """Hold the run file of a dead process while cleaning up after it; False if it lives or another start is at it.
 
-    False also for one of another user, whose next start cleans up. A run file that is gone cannot be held: a file
-    beside its place is, for as long as it takes.
+    False also for one of another user, whose next start cleans up.
     """
     claim: Path | None = None
     if is_hidden(path):
@@ -123,6 +127,7 @@ def claimed(path: Path) -> Iterator[bool]:
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
+        # A run file that is gone cannot be held: a file beside its place is, for as long as it takes.
         claim = path.with_suffix(".claim")
         claim.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(claim, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -167,6 +172,7 @@ def _read(path: Path) -> bytes:
         memory = path.read_bytes()
     except (FileNotFoundError, PermissionError):
         return b""
+    # A file of another size was torn when it was made, or is none of ours.
     return memory if len(memory) == _SIZE else b""
 
 

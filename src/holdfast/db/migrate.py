@@ -22,9 +22,8 @@ from sqlalchemy.exc import DBAPIError
 from holdfast import log
 from holdfast.db.engine import Database
 from holdfast.db.models import Model
-from holdfast.db.raw import sqlite_path
+from holdfast.db.raw import damage_of, damaged, sqlite_path
 from holdfast.db.schema import MIGRATED, SCHEMA, schema_of
-from holdfast.db.sqlite_file import damage_of, damaged
 from holdfast.errors import Unavailable
 
 _LOCK = 0x686F6C64  # "hold", for PostgreSQL's advisory lock
@@ -36,11 +35,14 @@ def _alone(database: Database) -> Iterator[None]:
     path = sqlite_path(database.url)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # A file beside the database, because SQLite itself locks only within a transaction, and some switches change
+        # outside of one.
         with path.with_suffix(".migrating").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         return
     with database.engine.connect() as connection:
+        # Held by the connection, so that a process that is killed lets go of it.
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
         yield
 

@@ -1,7 +1,7 @@
-"""Questions about the frontier that nobody waits for in a hurry: figures, lists, the report of an execution, the audit.
+"""Questions about the frontier that no page waits for: figures, lists, the report of an execution, the audit.
 
-Reports take a hot connection of their own (a frontier's is tuned for look-ups) and read in short transactions: ten
-million rows hold nobody up.
+Reports take a raw connection of their own (a frontier's is tuned for look-ups) and read in short transactions: ten
+million rows hold up no other process.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _EXCLUSIONS_SHOWN = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierStats:
-    """The frontier in figures (TC-033); each address counts once, however often it was tried."""
+    """The frontier in figures; each address counts once, however often it was tried."""
 
     pending: int
-    """Open attempts, those in hand included."""
+    """Open attempts, those that are being fetched included."""
     leased_domains: int
     """Domains that a live owner holds."""
     completed: int
@@ -127,7 +127,7 @@ def open_domains(tx: FrontierTransaction, execution_id: int) -> int:
 
 
 def expired_domains(tx: FrontierTransaction, *, now: int) -> int:
-    """Return how many domains have an owner that neither renewed nor gave back, and whom nobody has freed."""
+    """Return how many domains have an owner that neither renewed them nor gave them back, and are not freed yet."""
     rows = tx.execute(
         "SELECT count(*) FROM domains WHERE lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ?",
         (now,),
@@ -216,6 +216,7 @@ def stats(tx: FrontierTransaction, execution_id: int | None, *, now: int) -> Fro
         + (" AND EXISTS (SELECT 1 FROM queues q WHERE q.execution_id = ? AND q.domain_id = d.id)" if where else ""),
         (now, *values),
     )
+    # Each process writes its own totals, so that none of them waits for another.
     totals = tx.execute(f"SELECT counts FROM execution_counts {where}", values)  # noqa: S608
     pending, completed, failed, ruled_out, domains = (int(figure) for figure in figures[0])
     return FrontierStats(
@@ -233,6 +234,7 @@ def _added_up(totals: list[Any]) -> dict[str, Any]:
     """Return the sum of the processes' totals, nested ones too; what is no number is left out."""
     summed: dict[str, Any] = {}
     for total in totals:
+        # SQLite gives JSON as text, PostgreSQL as what it means.
         _add(summed, json.loads(total) if isinstance(total, str) else total)
     return summed
 
@@ -245,6 +247,7 @@ def _add(summed: dict[str, Any], total: Mapping[str, Any]) -> None:
             summed[key] = summed.get(key, 0) + value
 
 
+# Two lists, each in the order of an index: one ORDER BY over both would sort all open attempts of a domain.
 _LISTED = (
     "SELECT c.id, p.url, c.kind, c.priority, c.depth, c.attempt, c.crashes, c.created_at, c.scheduled_for"
     " FROM page_crawls c CROSS JOIN pages p"
@@ -304,6 +307,7 @@ _ACCOUNT = (
 def account(raw_db: RawDatabase, execution_id: int) -> Iterator[Account]:
     """Yield the current outcome of each address of an execution, by domain and age; a thousand rows at a time."""
     connection = Connection(raw_db)
+    # By key, not by OFFSET: the last of ten million rows is found as quickly as the first.
     after = (-1, -1)
     while True:
         with connection.read() as tx:
@@ -348,6 +352,7 @@ def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str], exclusions:
     }
     wire_bytes = 0
     for domain_id, kind, depth, outcome, reason, status, media_type, count, size in groups:
+        # An attempt without an outcome is work to do.
         word = outcome or "open"
         wire_bytes += int(size)
         counts["outcome"][word] += count
@@ -376,6 +381,7 @@ def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str], exclusions:
     )
 
 
+# Each statement takes the execution twice, so that all of them are asked alike.
 _BROKEN = {
     "queues.open differs from the open attempts": (
         "SELECT count(*) FROM (SELECT domain_id, sum(n) AS difference FROM ("

@@ -111,7 +111,8 @@ def kind_of(body: bytes, media_type: str | None) -> DocumentKind:
         return DocumentKind.OTHER
     form = sniff(body, declared).form
     if form is BodyForm.TEXT and not declared and body[:64].lstrip()[:1] in (b"{", b"["):
-        return DocumentKind.OTHER  # data without a type: nobody reads it as a page
+        # Data without a type: no reader takes it for a page.
+        return DocumentKind.OTHER
     return {BodyForm.HTML: DocumentKind.HTML, BodyForm.TEXT: DocumentKind.TEXT}.get(form, DocumentKind.OTHER)
 
 
@@ -171,6 +172,7 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], *, whole: bool) -
     head = _Head()
     first = tree.head or tree.root
     metas = first.css("meta") if first is not None else []
+    # Old pages have their metas in the body.
     for node in metas[:_MAX_METAS] or tree.css("meta")[:_MAX_METAS]:
         head.read(node)
     wishes = read_directives((), head.robots, AGENT)
@@ -180,7 +182,8 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], *, whole: bool) -
     title = _title(first) or _title(root) or head.details.get("og:title")
     words = telling_words(source.content)
     details = head.details | (read_ld_json(tree) if "ld+json" in words else {})
-    content = read_whole(tree) if whole else read_content(tree, words)  # last: it removes what is hidden
+    # Last: it removes what is hidden from the tree.
+    content = read_whole(tree) if whole else read_content(tree, words)
     return ParsedDocument(
         title=title or _line(next(iter(content.headings), None), _TITLE_CHARS),
         description=_line(head.description or head.details.get("og:description"), _DESCRIPTION_CHARS),
@@ -238,6 +241,7 @@ def parse_pdf(body: bytes) -> ParsedDocument:
         return ParsedDocument(problems=(ParseProblem.PDF_BROKEN,))
     problems: list[str] = []
     parts, size = list[str](), 0
+    # Page by page: one that is damaged does not cost the others.
     for number in range(min(len(document), MAX_PAGES)):
         try:
             page = document[number]
@@ -252,14 +256,16 @@ def parse_pdf(body: bytes) -> ParsedDocument:
             break
     if len(document) > MAX_PAGES or size > MAX_TEXT_CHARS:
         problems.append(ParseProblem.BODY_CUT)
-    told: dict[str, str] = document.get_metadata_dict(skip_empty=True)
+    metadata: dict[str, str] = document.get_metadata_dict(skip_empty=True)
     return ParsedDocument(
-        title=clean_line(told.get("Title", ""), _PDF_TITLE_CHARS) or None,
-        description=clean_line(told.get("Subject", ""), _PDF_DESCRIPTION_CHARS) or None,
-        language=canonical_tag(told.get("Lang")),
+        title=clean_line(metadata.get("Title", ""), _PDF_TITLE_CHARS) or None,
+        description=clean_line(metadata.get("Subject", ""), _PDF_DESCRIPTION_CHARS) or None,
+        language=canonical_tag(metadata.get("Lang")),
         text=clean_text("\n".join(parts)),
         details={
-            f"pdf:{name.lower()}": clean_line(told[name], 300) for name in ("Author", "CreationDate") if name in told
+            f"pdf:{name.lower()}": clean_line(metadata[name], 300)
+            for name in ("Author", "CreationDate")
+            if name in metadata
         },
         problems=tuple(problems),
     )
@@ -267,16 +273,16 @@ def parse_pdf(body: bytes) -> ParsedDocument:
 
 MAX_HEADINGS = 200
 _HEADING_CHARS, _HEADING_PARTS = 300, 1000
+# What a `main` or an `article` must hold to be taken for the content.
 _ROOT_CHARS = 100
-"""What a `main` or an `article` must hold to be taken for the content (1.5 of the facts)."""
 _LEFT_OUT_IDS = UNSHOWN_OR_AROUND_IDS | numbers_of("form button")
 _HEADING_IDS = numbers_of("h1 h2 h3 h4 h5 h6")
 (_ANCHOR_ID,) = numbers_of("a")
 _AROUND = "[role=navigation],[role=banner],[role=contentinfo],[role=search]"
 _NOISE_WORDS = ("cookie", "consent", "newsletter", "subscribe")
 _NOISE = ",".join(f"[id*={word} i],[class*={word} i]" for word in _NOISE_WORDS)
+# What is longer is no box about cookies but the page that has one, named after it.
 _NOISE_CHARS = 2000
-"""What is longer is no box about cookies but the page that has one, named after it."""
 _MAX_BOXES = 50
 _TELLING = ("hidden", "display", "role", "<main", "<article", "ld+json", *_NOISE_WORDS)
 _FRAME = ("html", "body", "main")
@@ -309,15 +315,16 @@ def read_content(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
     body = tree.body
     if body is None:
         return Content()
-    wanted = [selector for selector, told in ((HIDDEN, {"hidden", "display"}), (_AROUND, {"role"})) if told & words]
+    wanted = [selector for selector, signs in ((HIDDEN, {"hidden", "display"}), (_AROUND, {"role"})) if signs & words]
     # From the last to the first: what is inside another goes before it; a node that went with its parent is no more.
     for node in reversed(tree.css(",".join(wanted))) if wanted else ():
         if node.tag not in _FRAME:
             node.decompose()
     if words.intersection(_NOISE_WORDS):
         _remove_noise(tree)
-    for selector, told in (("main,[role=main]", {"<main", "role"}), ("article", {"<article"})):
-        found = tree.css(selector) if told & words else []
+    for selector, signs in (("main,[role=main]", {"<main", "role"}), ("article", {"<article"})):
+        found = tree.css(selector) if signs & words else []
+        # Several articles are a list of them: none of them is the content of the page.
         if len(found) == 1 or (found and selector != "article"):
             content = _walk(found[0], _LEFT_OUT_IDS)
             if len(content.text) >= _ROOT_CHARS:
@@ -326,6 +333,7 @@ def read_content(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
     if len(content.text) >= MIN_MAIN_CHARS:
         return content
     everything = _walk(body, UNSHOWN_IDS)
+    # Most of the page stands in what was left out: then that is the page.
     return content if len(content.text) * 2 >= len(everything.text) else everything
 
 

@@ -59,6 +59,7 @@ def based(element: Element, reference: str) -> str:
 
 def declares_entities(head: bytes) -> bool:
     """Whether a document's prolog declares entities, in ASCII or in UTF-16."""
+    # UTF-16 is ASCII with zeros between its letters.
     return b"<!entity" in head[:_PROLOG_BYTES].replace(b"\0", b"").lower()
 
 
@@ -70,6 +71,7 @@ def elements(chunks: Iterable[bytes], names: frozenset[str]) -> Iterator[Element
     target = _Target(names)
     parser = etree.XMLParser(
         target=cast(Any, target),  # the stubs ask for more than lxml calls
+        # Entities can read local files and grow without end; DTDs can name addresses to load.
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
@@ -82,6 +84,7 @@ def elements(chunks: Iterable[bytes], names: frozenset[str]) -> Iterator[Element
         for chunk in chunks:
             try:
                 parser.feed(chunk)
+            # Also when this chunk broke: what ended before that counts.
             finally:
                 yield from target.take()
         parser.close()
@@ -100,8 +103,8 @@ class _Target:
         self._done: list[Element] = []
         self._count = 0
         self._chars = 0
+        # The depth at which each base holds that is open, and the base.
         self._bases: list[tuple[int, str]] = []
-        """The depth at which each base holds that is open, and the base."""
         self._based = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -130,6 +133,7 @@ class _Target:
             return
 
     def data(self, text: str) -> None:
+        # The parser hands out text in pieces; a text without end is dropped as it comes.
         if self._open and self._chars < _MAX_TEXT_CHARS:
             self._open[-1][1].append(text)
             self._chars += len(text)
@@ -158,8 +162,8 @@ MAX_BYTES = 50 * 1024 * 1024
 GZIP = b"\x1f\x8b"
 _CHUNK_BYTES = 64 * 1024
 _SLICE_BYTES = 16 * 1024
+# Members of one gzip file that are read: 50 MiB in the blocks of 64 KiB that bgzip writes are 800.
 _MAX_MEMBERS = 10_000
-"""Members of one gzip file that are read: 50 MiB in the blocks of 64 KiB that bgzip writes are 800."""
 _HTTP = ("http://", "https://")
 _MAX_REFERENCE = 10
 _BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
@@ -235,17 +239,15 @@ def _pieces(body: bytes, note: Note) -> Iterator[bytes]:
 
 
 def _inflated(body: bytes, note: Note) -> Iterator[bytes]:
-    """Yield the content of a gzip file, member after member; pieces, members and bytes are bounded.
-
-    The body is fed in slices: what zlib hands back as not yet used is a copy, and copying the rest of the body for each
-    member or piece would make the time grow with the square of its size.
-    """
+    """Yield the content of a gzip file, member after member; pieces, members and bytes are bounded."""
     left, at = MAX_BYTES, 0
     for _ in range(_MAX_MEMBERS):
         if left <= 0 or not body.startswith(GZIP, at):
             break
         member = zlib.decompressobj(31)
         while not member.eof and left > 0:
+            # In slices: what zlib hands back as not yet used is a copy, and copying the rest of the body for each
+            # member or piece would make the time grow with the square of its size.
             fed = body[at : at + _SLICE_BYTES]
             try:
                 piece = member.decompress(fed, _CHUNK_BYTES)
@@ -254,6 +256,7 @@ def _inflated(body: bytes, note: Note) -> Iterator[bytes]:
                 return
             taken = len(fed) - len(member.unconsumed_tail) - len(member.unused_data)
             at += taken
+            # The file ends in the middle of a member: without this the loop would never end.
             if not piece and not taken and not member.eof:
                 note(ParseProblem.GZIP_BROKEN)
                 return

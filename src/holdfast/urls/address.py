@@ -1,4 +1,9 @@
-"""A string becomes a Url here and nowhere else. Refuses, with a sentence, whatever is no http(s) address to ask for."""
+"""A string becomes a Url here and nowhere else. Refuses, with a sentence, whatever is no http(s) address to ask for.
+
+Beside it the SURT, the key under which archives sort and look up captures: `org,example)/path?query`. It merges more
+than the normalised address does (case, session ids, `www`), so it finds captures and never names one. It refuses
+nothing: an archive holds addresses that no crawl would ask for.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +23,8 @@ from holdfast.urls.sites import DEFAULT, Normalisation, sites_of
 from holdfast.values import dataclass
 
 MAX_URL_CHARS: Final = 8192
+# A crawl reads the address of a page twice, when it asks for it and when it has it: 11 us each time.
 _REMEMBERED_ADDRESSES: Final = 1024
-"""A crawl reads the address of a page twice, when it asks for it and when it has it: 11 us each time."""
 
 # What the WHATWG parser ignores at both ends, and anywhere.
 _EDGES = "".join(map(chr, range(0x21)))
@@ -141,6 +146,7 @@ def _refusal(text: str, reason: str) -> UrlRefused:
 
 def _without_userinfo(text: str) -> str:
     """Return a text less what could be credentials before its first `@`; one pass, whatever it holds."""
+    # Cut first: a message never shows more, and the text may be megabytes of a hostile page.
     text = text[:MAX_URL_CHARS]
     for found in _PARTS.finditer(text):
         part, start = found[0], found.start()
@@ -181,6 +187,7 @@ def _starts_with_host(typed: str) -> bool:
     match = _HEAD.match(typed)
     head = match[0] if match else ""
     host, colon, port = head.partition(":")
+    # An IPv6 address has colons of its own.
     if head.startswith("["):
         return "]" in head
     if "@" in head or "\\" in head or (colon and not port.isdecimal()):
@@ -212,6 +219,7 @@ def shortened(key: str) -> str:
     raw = key.encode("utf-8", "replace")
     if len(raw) <= MAX_KEY_BYTES:
         return key
+    # Cut by bytes, which may split a character: that one is dropped. The hash keeps two long keys apart.
     return raw[: MAX_KEY_BYTES - 34].decode("utf-8", "ignore") + "~" + sha256(raw).hexdigest()[:32]
 
 
@@ -264,6 +272,7 @@ def surt(url: str) -> str:
     if not _HAS_HOST.match(text):
         if _OPAQUE.match(text):
             return _BLANKS.sub("%20", text)
+        # An index of another archive may hold addresses without a scheme.
         text = f"http://{text}"
     host, port, path, query = _parts(text)
     labels = ",".join(reversed(_WWW.sub("", host).split(".")))
@@ -302,6 +311,7 @@ def _path(path: str) -> str:
 
 def _query(query: str) -> str:
     text = _escaped(query)
+    # Sorted by name, then value, as the tools of the field do: a key must be the same in every index.
     arguments = sorted(map(_split, text.split("&")))
     if "cftoken=" in text:
         arguments = [argument for argument in arguments if argument[0] not in ("cfid", "cftoken")]
@@ -317,6 +327,7 @@ def _split(argument: str) -> tuple[str, str, str]:
 def _escaped(text: str) -> str:
     """Return the text in lower case, unescaped until nothing is left to unescape, then escaped once."""
     if "%" in text or not text.isascii():
+        # Latin-1 keeps each byte as one character, whatever encoding the address was escaped in.
         text = unquote_to_bytes(text.encode("utf-8", "surrogatepass")).decode("latin-1")
         if _ESCAPE.search(text):
             text = _unescaped(text)

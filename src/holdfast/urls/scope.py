@@ -62,6 +62,7 @@ DOMAIN_BUDGET: Final = "trap:domain_budget"
 
 def path_trap(normalised: str, limits: TrapLimits = DEFAULT_LIMITS) -> str | None:
     """Return the rule that a path breaks by its shape (too deep, or going round in circles), or None."""
+    # Nearly all paths are short, and one count says so.
     if normalised.count("/") - 2 <= min(limits.repeats, limits.path_segments):
         return None
     segments = normalised.partition("?")[0].split("/")[3:]
@@ -69,6 +70,7 @@ def path_trap(normalised: str, limits: TrapLimits = DEFAULT_LIMITS) -> str | Non
         segments.pop()
     if len(segments) > limits.path_segments:
         return PATH_DEPTH
+    # Without so many doubles no segment can stand in it too often; to count each would cost more.
     if len(segments) - len(set(segments)) < limits.repeats:
         return None
     return REPEATED_SEGMENTS if any(segments.count(segment) > limits.repeats for segment in set(segments)) else None
@@ -147,12 +149,15 @@ class TrapGuard:
         path = next(iter(self._variants))
         variants = self._variants.pop(path)
         self._size -= len(variants)
+        # A path that was full stays closed for longer than its queries are remembered: otherwise a calendar would be
+        # opened anew each time.
         if len(variants) >= self._limits.query_variants:
             if len(self._closed) >= self._max_entries:
                 del self._closed[next(iter(self._closed))]
             self._closed[path] = None
 
     def _admits_domain(self, address: Address) -> bool:
+        # By registrable domain: a wildcard in the DNS makes up hosts, but not domains.
         owner = registrable(address.host)
         count = self._owners.get(owner, 0)
         if count >= self._limits.domains:
@@ -193,7 +198,9 @@ class InvalidPattern(Invalid):
 
 def _options(memory: int) -> Any:
     options = re2.Options()
+    # RE2 would write to standard error, past the log.
     options.log_errors = False
+    # Nothing asks what matched, only whether; without groups the search is quicker.
     options.never_capture = True
     options.max_mem = memory
     return options
@@ -266,6 +273,7 @@ class Patterns:
             return None
         text = normalised.encode()
         for group, numbers in self._groups:
+            # Only a hit looks for the rule that it was; nearly every address is a miss.
             if group.search(text):
                 for number in numbers:
                     if self._compiled[number].search(text):
@@ -315,6 +323,7 @@ def twins_of(url: Url) -> tuple[str, ...]:
 
 def _owner(domain: str, host: str) -> str:
     """Return the registrable domain, with the port that makes it a different place."""
+    # The rest of the domain is its port.
     return registrable(host) + domain[len(host) :]
 
 
@@ -387,6 +396,7 @@ class _Places:
     def _in_domain(self, address: Address) -> bool:
         inside = self._known.get(address.domain)
         if inside is None:
+            # Bounded: links lead to more domains than there are seeds.
             if len(self._known) >= _REMEMBERED_DOMAINS:
                 self._known.clear()
             inside = self._known[address.domain] = _owner(address.domain, address.host) in self._owners
@@ -475,6 +485,7 @@ class Scope:
         6. all else: not
         """
         normalised = address.normalised
+        # Before everything else: an operator who excludes something means seeds and embedded files, too.
         if self._exclude.texts and (pattern := self._exclude.first(normalised)) is not None:
             return ScopeVerdict(False, f"exclude:{pattern}")
         if kind is not UrlKind.PAGE:

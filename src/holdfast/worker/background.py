@@ -14,7 +14,7 @@ from holdfast.db.engine import Database
 from holdfast.editions.errors import EditionBusy, LedgerUnbalanced
 from holdfast.editions.report import due, write_report
 from holdfast.search.signals import refresh
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 
 
 class Chore(Protocol):
@@ -115,7 +115,7 @@ class Rounds:
     def _work(self) -> None:
         settings = self._settings
         with ExitStack() as stack:
-            runtime = stack.enter_context(open_ground(settings))
+            runtime = stack.enter_context(open_runtime(settings))
             database = stack.enter_context(closing(Database(settings.database)))
             bench = BackgroundContext(
                 runtime=runtime, database=database, is_stopping=self._stopping.is_set, on_end=stack
