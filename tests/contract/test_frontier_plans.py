@@ -1,4 +1,4 @@
-"""Every statement of the frontier looks rows up: none may walk a large table, on either database, however empty the tables are."""
+"""Every statement of the frontier looks rows up: none may walk a large table, on either database, empty or full."""
 
 from __future__ import annotations
 
