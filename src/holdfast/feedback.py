@@ -11,13 +11,11 @@ from threading import Lock
 from typing import NamedTuple
 
 from sqlalchemy import func, select
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.orm import Session
 
 from holdfast import audit, log
 from holdfast.clock import Clock
-from holdfast.db.engine import Database
+from holdfast.db.engine import Database, insert_into
 from holdfast.db.models import IssueReport, UsageCount
 from holdfast.errors import NotFound, Unavailable
 
@@ -45,9 +43,8 @@ def reports(
 
 def add_usage(session: Session, counts: Mapping[tuple[str, str], int]) -> None:
     """Add to the counts of (day, event), in the order of their keys, so that two writers never wait for each other."""
-    insert = postgres_insert if session.get_bind().dialect.name == "postgresql" else sqlite_insert
     for (day, event), count in sorted(counts.items()):
-        new = insert(UsageCount).values(day=day, event=event, count=count)
+        new = insert_into(session, UsageCount).values(day=day, event=event, count=count)
         session.execute(
             new.on_conflict_do_update(
                 index_elements=[UsageCount.day, UsageCount.event],

@@ -12,6 +12,7 @@ from operator import eq, itemgetter
 from holdfast.clock import from_micros
 from holdfast.db.raw import Row
 from holdfast.frontier import sql
+from holdfast.frontier.leasing import original_of
 from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
 from holdfast.types import Attempt, FoundUrl, Original, Outcome, PageToReread, UrlKind
@@ -91,22 +92,11 @@ def _reread(row: Row) -> PageToReread:
         file_id,
         offset,
         record_id,
-        original_url,
-        original_at,
-        digest,
-        original_file_id,
-        original_offset,
+        *_,
     ) = row
     original = None
     if record_id is not None:
-        original = Original(
-            record_id=record_id,
-            url=original_url or url,
-            captured_at=from_micros(original_at),
-            payload_digest=digest,
-            warc_file_id=original_file_id,
-            offset=original_offset,
-        )
+        original = original_of(url, row[9:])
     # Fetched without validators: there is no record to revisit, but its bytes lie there and can be read again.
     elif file_id is not None:
         original = Original(

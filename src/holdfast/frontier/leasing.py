@@ -360,6 +360,20 @@ def _next_due(tx: FrontierTransaction, execution_id: int, ids: Any) -> None:
     tx.execute(sql.PUT_OFF, (execution_id, ids))
 
 
+def original_of(url: str, columns: Sequence[Any]) -> Original:
+    """Return the original of a page from its six columns, in the order of the table."""
+    record_id, original_url, original_at, digest, file_id, offset = columns
+    return Original(
+        record_id=record_id,
+        # Only another address than the page's own is stored.
+        url=original_url or url,
+        captured_at=from_micros(original_at),
+        payload_digest=digest,
+        warc_file_id=file_id,
+        offset=offset,
+    )
+
+
 def _attempt(row: Row) -> Attempt:
     (
         number,
@@ -384,14 +398,7 @@ def _attempt(row: Row) -> Attempt:
     ) = row
     original = None
     if record_id is not None:
-        original = Original(
-            record_id=record_id,
-            url=original_url or url,
-            captured_at=from_micros(original_at),
-            payload_digest=digest,
-            warc_file_id=file_id,
-            offset=offset,
-        )
+        original = original_of(url, (record_id, original_url, original_at, digest, file_id, offset))
     return Attempt(
         id=number,
         page_id=page_id,
