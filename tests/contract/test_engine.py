@@ -1,4 +1,4 @@
-"""The two ways to a PostgreSQL server share one set of limits: nothing waits for ever, nobody keeps a lock asleep."""
+"""The two ways to a PostgreSQL server share one set of limits: nothing waits for ever, no sleeper keeps a lock."""
 
 from __future__ import annotations
 

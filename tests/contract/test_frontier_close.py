@@ -130,7 +130,7 @@ def test_what_a_limit_leaves_over_is_closed_by_kind(bed: Bed) -> None:
     assert (first, second, third) == (3, 2, 0)
     assert bed.frontier.open_count(EXECUTION) == 5
     assert bed.frontier.stats(EXECUTION).ruled_out == 5
-    assert bed.rows("SELECT DISTINCT status FROM pages") == [("discovered",)], "nobody asked for them"
+    assert bed.rows("SELECT DISTINCT status FROM pages") == [("discovered",)], "no process asked for them"
     assert bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason="cancelled") == 5
 
 

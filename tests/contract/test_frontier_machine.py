@@ -48,7 +48,7 @@ class ModelDomain:
 
 @dataclass
 class Handle:
-    """A lease in somebody's hands, in force or not."""
+    """A lease that a process has, in force or not."""
 
     owner: int
     domain: int
