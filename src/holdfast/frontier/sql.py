@@ -554,11 +554,8 @@ class Connection:
     def __init__(self, raw_db: RawDatabase) -> None:
         self._raw_db = raw_db
         self._prepared = 0
-
-    @property
-    def is_postgres(self) -> bool:
+        self.is_postgres = raw_db.dialect == "postgresql"
         """Whether a round trip costs something, and arrays and LATERAL exist."""
-        return self._raw_db.dialect == "postgresql"
 
     @contextmanager
     def write(self) -> Iterator[FrontierTransaction]:
@@ -570,7 +567,8 @@ class Connection:
                 for statement in SETUP[self._raw_db.dialect]:
                     tx.execute(statement)
             yield FrontierTransaction(tx, is_postgres=self.is_postgres)
-        self._prepared = generation  # only now: a rollback undoes the preparation too
+        # Only now: a rollback undoes the preparation too.
+        self._prepared = generation
 
     @contextmanager
     def read(self) -> Iterator[FrontierTransaction]:
