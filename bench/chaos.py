@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bench.crawl import HOLDFAST
 from bench.web import SCRIPTS, WORK, missing, served, write
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.warc.reader import read_records
 from holdfast.warc.verify import verify_file
 from tests.postgres import Postgres, find_binaries

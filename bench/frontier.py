@@ -100,7 +100,7 @@ def batches(raw_db: RawDatabase, hosts: int, count: int) -> Iterator[list[FoundU
 
 
 class Timed:
-    """A hot connection that remembers its longest write transaction."""
+    """A raw connection that remembers its longest write transaction."""
 
     def __init__(self, raw_db: RawDatabase) -> None:
         self._raw_db = raw_db

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from holdfast import config, log
 from holdfast.clock import SystemClock, to_micros
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase
 from holdfast.fetch.body import MemoryBody

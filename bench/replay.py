@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.clock import to_micros
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.raw import Transaction
 from holdfast.db.schema import make_fresh
 

@@ -28,7 +28,7 @@ import zstandard
 from holdfast import config
 from holdfast.clock import SystemClock, to_micros
 from holdfast.coordination.runfile import step_back
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.raw import Transaction
 from holdfast.db.schema import make_fresh

@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.config import Settings
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.index.indexer import Indexed, Indexer, index_pending

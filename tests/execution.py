@@ -11,7 +11,7 @@ from holdfast import config
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.jobs import executions
 from holdfast.jobs.executions import Begun
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 
 
 class Begin(NamedTuple):
@@ -26,7 +26,7 @@ class Begin(NamedTuple):
 def begun_execution(home: Path) -> Iterator[Begin]:
     """Begin an execution on SQLite; nothing of it runs."""
     plan = CrawlPlan(seeds=("https://example.org/",), contact="tests@example.org")
-    with open_ground(config.load(home=home)) as runtime:
+    with open_runtime(config.load(home=home)) as runtime:
         begun = executions.begin(
             runtime.raw_db, runtime.clock, plan, executions.ExecutionWish(home), is_working=lambda _execution_id: False
         )

@@ -31,7 +31,7 @@ class _WeighedTransaction:
         self._tx.load(table, columns, rows)
 
 
-class WeighedHot:
+class WeighedRawDatabase:
     """Like the connection that it wraps; `rows` has one number for each write transaction."""
 
     def __init__(self, raw_db: RawDatabase) -> None:

@@ -14,7 +14,7 @@ from holdfast.db.models import AuditEvent
 
 
 def record(session: Session, clock: Clock, *, action: str, subject: str, detail: dict[str, Any]) -> None:
-    """Append an event in the caller's transaction: it stands if and only if the deed does."""
+    """Append an event in the caller's transaction: it stands if and only if what it records does."""
     session.add(AuditEvent(at=clock.now(), actor=acting_user(), action=action, subject=subject, detail=detail))
 
 
@@ -39,8 +39,10 @@ def audit_events(session: Session, wanted: AuditFilter) -> list[AuditEvent]:
     if wanted.subject is not None:
         clauses.append(AuditEvent.subject == wanted.subject)
     if wanted.action is not None:
+        # Escaped: an underscore in the name of an action stands for itself, not for any character.
         below = AuditEvent.action.startswith(f"{wanted.action}.", autoescape=True)
         clauses.append((AuditEvent.action == wanted.action) | below)
+    # By id, not by OFFSET: events that are added meanwhile do not shift the next page.
     if wanted.before is not None:
         clauses.append(AuditEvent.id < wanted.before)
     return list(session.scalars(select(AuditEvent).where(*clauses).order_by(AuditEvent.id.desc()).limit(wanted.limit)))

@@ -13,6 +13,7 @@ from threading import Event
 
 from holdfast.errors import Unavailable
 
+# A context variable: many requests are worked on at once, each with a client of its own.
 _ended: ContextVar[Event | None] = ContextVar("ended", default=None)
 
 

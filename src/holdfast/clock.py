@@ -44,12 +44,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def to_micros(moment: datetime) -> int:
     """Return a moment as the database keeps it: whole microseconds since 1970, UTC."""
+    # In whole numbers: a float of seconds loses microseconds.
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def from_micros(micros: int) -> datetime:
     """Return the aware UTC moment of a stored number of microseconds."""
+    # Divided as whole numbers, for the same reason.
     return datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
 
 

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import errno
 
+# Three, because a folder without rights, a file of another user and a file system that is mounted to be read say it
+# differently.
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 """What the system says of a file or folder that this user may not write."""
 

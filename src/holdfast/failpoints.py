@@ -46,7 +46,8 @@ class Failpoint:
         for token in sorted(self._folder.glob(f"{self.place}.*")):
             try:
                 token.unlink()
-            except FileNotFoundError:  # another process took it
+            except FileNotFoundError:
+                # Another process took it: tokens count the acts of all processes together.
                 continue
             return True
         return False
@@ -65,7 +66,8 @@ def armed(spec: str) -> Reach:
 
 
 def _signal(number: signal.Signals) -> Callable[[str], None]:
-    return lambda _place: signal.raise_signal(number)  # to this thread: it must not get any further
+    # To this thread: a signal to the process may be taken by another, and this one would get further.
+    return lambda _place: signal.raise_signal(number)
 
 
 def _raise(place: str) -> None:
@@ -94,6 +96,7 @@ _ACTIONS: dict[str, Callable[[str], None]] = {
     "sleep": _sleep,
     "hang": _hang,
 }
+# Read once, when the module is loaded: in production every place costs one call that does nothing.
 _spec = os.environ.get("HOLDFAST_FAILPOINT")
 reach: Reach = armed(_spec) if _spec else _nothing
 """Called on the way through with the place's name, and what is worked on there."""

@@ -1,4 +1,4 @@
-"""Problem reports: taken from anybody, read by whoever runs the archive. A filled honeypot is thanked and dropped."""
+"""Problem reports: taken from any reader, read by the operator. A filled honeypot is thanked and dropped."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from threading import Lock
 from typing import NamedTuple
 
 from sqlalchemy import func, select
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.orm import Session
 
 from holdfast import audit, log
 from holdfast.clock import Clock
-from holdfast.db.engine import Database
+from holdfast.db.engine import Database, insert_into
 from holdfast.db.models import IssueReport, UsageCount
 from holdfast.errors import NotFound, Unavailable
 
@@ -45,9 +43,8 @@ def reports(
 
 def add_usage(session: Session, counts: Mapping[tuple[str, str], int]) -> None:
     """Add to the counts of (day, event), in the order of their keys, so that two writers never wait for each other."""
-    insert = postgres_insert if session.get_bind().dialect.name == "postgresql" else sqlite_insert
     for (day, event), count in sorted(counts.items()):
-        new = insert(UsageCount).values(day=day, event=event, count=count)
+        new = insert_into(session, UsageCount).values(day=day, event=event, count=count)
         session.execute(
             new.on_conflict_do_update(
                 index_elements=[UsageCount.day, UsageCount.event],
@@ -86,7 +83,7 @@ class ReportStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemReport:
-    """What somebody told us."""
+    """What a reader reports."""
 
     category: Category
     description: str
@@ -99,7 +96,7 @@ class ProblemReport:
 
 
 class Receipt(NamedTuple):
-    """What the sender is told."""
+    """What the sender gets back."""
 
     report_id: int | None
     status: ReportStatus
@@ -142,6 +139,7 @@ def triage(
 def submit(database: Database, clock: Clock, report: ProblemReport) -> Receipt:
     """Keep a report, and return its number; none for a filled honeypot, which looks the same otherwise."""
     now = clock.now()
+    # A program that fills every field gets the same answer as a person, and learns nothing from it.
     if report.website.strip():
         return Receipt(None, ReportStatus.NEW, now)
     row = IssueReport(
@@ -196,6 +194,7 @@ class UsageTally:
     def flush(self) -> None:
         """Write what was counted; if the database is away, it stays counted here for the next time."""
         with self._lock:
+            # Taken out before the write: what is counted meanwhile is not lost, and no thread waits for the database.
             taken, self._pending = self._pending, Counter()
         if not taken:
             return
@@ -214,5 +213,6 @@ class UsageTally:
         with self._database.read() as session:
             counts = Counter(usage_since(session, day=dates[0]))
         with self._lock:
+            # `Counter.update` adds.
             counts.update(self._pending)
         return [Day(date, {use: counts[date, use.value] for use in Use}) for date in dates]

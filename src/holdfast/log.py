@@ -1,11 +1,13 @@
 """Structured events: a name and fields, one line each, never prose to parse. Secrets and controls stay out.
 
-Written by hand: the library that did it loaded 165 ms of modules into every process and every command (decision 0014).
+A thin layer over the standard library's `logging`: what libraries write there, and their warnings, pass the same
+formatter and the same redaction as our own events (decision 0014).
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
 import traceback
@@ -17,92 +19,14 @@ from typing import Any
 _SECRET_KEYS = ("authorization", "cookie", "password", "secret", "token_value")
 _USERINFO = re.compile(r"(?<=://)[^/@\s]{1,512}@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_LEVELS = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARN": 30, "WARNING": 30, "ERROR": 40, "CRITICAL": 50, "FATAL": 50}
+_LEVELS = logging.getLevelNamesMapping()
 _MAX_CHARS = 4096
+# Under which name a record carries the fields of one of our events.
+_FIELDS = "holdfast_fields"
+LIBRARY_EVENT = "library.log"
+"""The event of a line that a library wrote; `library` names it and `message` is the line."""
 
 Event = dict[str, Any]
-
-
-def _write(event: Event) -> None:
-    sys.stderr.write((_as_json if _settings.as_json else _as_line)(event) + "\n")
-    sys.stderr.flush()
-
-
-class _Settings:
-    """Where events go, for the whole process."""
-
-    level = _LEVELS["WARNING"]
-    as_json = True
-    sink: Callable[[Event], None] = staticmethod(_write)
-
-
-_settings = _Settings()
-
-
-def configure(level: str = "INFO", *, as_json: bool = True) -> None:
-    """Send events of at least this level to standard error; called once, by an edge or a process entry.
-
-    ValueError for a level that is none.
-    """
-    if level.upper() not in _LEVELS:
-        raise ValueError(f"{level!r} is no level of events; write one of {', '.join(_LEVELS)}")
-    _settings.level, _settings.as_json = _LEVELS[level.upper()], as_json
-
-
-@contextmanager
-def captured(level: str = "DEBUG") -> Iterator[list[Event]]:
-    """Give a test the events of the block, cleaned as they would be written, instead of writing them."""
-    events: list[Event] = []
-    before = _settings.level, _settings.as_json, _settings.sink
-    _settings.level, _settings.sink = _LEVELS[level], events.append
-    try:
-        yield events
-    finally:
-        _settings.level, _settings.as_json, _settings.sink = before
-
-
-class Logger:
-    """Writes events, each with the fields that were bound to it. A failure to write is nobody's business."""
-
-    __slots__ = ("_bound",)
-
-    def __init__(self, bound: Event) -> None:
-        self._bound = bound
-
-    def debug(self, event: str, **fields: Any) -> None:
-        """Note what only its author wants to know."""
-        self._say("debug", event, fields)
-
-    def info(self, event: str, **fields: Any) -> None:
-        """Note what happened."""
-        self._say("info", event, fields)
-
-    def warning(self, event: str, **fields: Any) -> None:
-        """Note what somebody may want to look at."""
-        self._say("warning", event, fields)
-
-    def error(self, event: str, **fields: Any) -> None:
-        """Note what went wrong."""
-        self._say("error", event, fields)
-
-    def exception(self, event: str, **fields: Any) -> None:
-        """Note what went wrong, with the exception that is being handled."""
-        self._say("error", event, {**fields, "exception": traceback.format_exc().strip()})
-
-    def _say(self, level: str, event: str, fields: Event) -> None:
-        if _LEVELS[level.upper()] < _settings.level:
-            return
-        at = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-        said = {**self._bound, **fields, "event": event, "level": level, "timestamp": at}
-        try:
-            _settings.sink({key: _clean(key, value) for key, value in said.items()})
-        except (OSError, ValueError):  # standard error is closed, or a pipe that nobody reads
-            return
-
-
-def get(**bound: Any) -> Logger:
-    """Return a logger that adds these fields to each of its events."""
-    return Logger(bound)
 
 
 def _clean(key: str, value: Any) -> Any:
@@ -111,15 +35,142 @@ def _clean(key: str, value: Any) -> Any:
         return "[redacted]"
     if not isinstance(value, str):
         return value
+    # A trace is cut later than a message: its end names the error.
     value = _USERINFO.sub("", value)[: _MAX_CHARS * (4 if key == "exception" else 1)]
     return _CONTROL.sub(lambda m: f"\\x{ord(m.group()):02x}", value)
 
 
-def _as_json(event: Event) -> str:
-    return json.dumps(event, default=repr)
+def _event_of(record: logging.LogRecord) -> Event:
+    """Return a record as an event, cleaned: the one way from `logging` to a line."""
+    fields: Event | None = record.__dict__.get(_FIELDS)
+    if fields is None:
+        name, fields = LIBRARY_EVENT, {"library": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            fields["exception"] = "".join(traceback.format_exception(*record.exc_info)).strip()
+    else:
+        name = record.msg
+    at = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+    event = {**fields, "event": name, "level": record.levelname.lower(), "timestamp": at}
+    return {key: _clean(key, value) for key, value in event.items()}
 
 
-def _as_line(event: Event) -> str:
-    """Return an event for a person: when, how bad, what, and the fields."""
-    rest = [f"{key}={value!r}" for key, value in event.items() if key not in ("timestamp", "level", "event")]
-    return " ".join([event["timestamp"], f"[{event['level']}]", event["event"], *rest])
+class _JsonFormatter(logging.Formatter):
+    """Writes an event as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(_event_of(record), default=repr)
+
+
+class _LineFormatter(logging.Formatter):
+    """Writes an event for a person: when, how bad, what, and the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = _event_of(record)
+        rest = [f"{key}={value!r}" for key, value in event.items() if key not in ("timestamp", "level", "event")]
+        return " ".join([event["timestamp"], f"[{event['level']}]", event["event"], *rest])
+
+
+class _StderrHandler(logging.Handler):
+    """Writes to what standard error is at that moment; a test, or a daemon, may have replaced it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Standard error may be closed, or a pipe without a reader. A line that is lost must not stop a crawl; the
+        # standard library would print a trace of its own instead, to the same place.
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            return
+
+
+class _CapturingHandler(logging.Handler):
+    def __init__(self, events: list[Event]) -> None:
+        super().__init__()
+        self._append: Callable[[Event], None] = events.append
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._append(_event_of(record))
+
+
+_handler = _StderrHandler()
+_handler.setFormatter(_JsonFormatter())
+_logger = logging.getLogger("holdfast")
+_logger.addHandler(_handler)
+_logger.setLevel(logging.WARNING)
+# The root logger gets the same handler (`configure`): handed on, each event would be written twice.
+_logger.propagate = False
+
+
+def configure(level: str = "INFO", *, as_json: bool = True) -> None:
+    """Send events of at least this level to standard error; called once, by an edge or a process entry.
+
+    From then on lines and warnings of libraries are events, too. ValueError for a level that is none.
+    """
+    if level.upper() not in _LEVELS:
+        raise ValueError(f"{level!r} is no level of events; write one of {', '.join(_LEVELS)}")
+    # At least 1: NOTSET would let the root logger decide, which is silent below WARNING.
+    _logger.setLevel(max(_LEVELS[level.upper()], 1))
+    _handler.setFormatter(_JsonFormatter() if as_json else _LineFormatter())
+    root = logging.getLogger()
+    if _handler not in root.handlers:
+        root.addHandler(_handler)
+    # A library is heard when something is wrong. Its chatter below that (uvicorn's start, each step of alembic) is not
+    # what an operator chose a level for.
+    root.setLevel(max(_LEVELS[level.upper()], logging.WARNING))
+    logging.captureWarnings(True)
+
+
+@contextmanager
+def captured(level: str = "DEBUG") -> Iterator[list[Event]]:
+    """Give a test the events of the block, cleaned as they would be written, instead of writing them."""
+    events: list[Event] = []
+    before, handlers = _logger.level, list(_logger.handlers)
+    _logger.setLevel(_LEVELS[level])
+    _logger.handlers[:] = [_CapturingHandler(events)]
+    try:
+        yield events
+    finally:
+        _logger.setLevel(before)
+        _logger.handlers[:] = handlers
+
+
+class Logger:
+    """Writes events, each with the fields that were bound to it."""
+
+    __slots__ = ("_bound",)
+
+    def __init__(self, bound: Event) -> None:
+        self._bound = bound
+
+    def debug(self, event: str, **fields: Any) -> None:
+        """Note what only its author wants to know."""
+        self._write(logging.DEBUG, event, fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        """Note what happened."""
+        self._write(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Note what an operator may want to look at."""
+        self._write(logging.WARNING, event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """Note what went wrong."""
+        self._write(logging.ERROR, event, fields)
+
+    def exception(self, event: str, **fields: Any) -> None:
+        """Note what went wrong, with the exception that is being handled."""
+        self._write(logging.ERROR, event, {**fields, "exception": traceback.format_exc().strip()})
+
+    def _write(self, level: int, event: str, fields: Event) -> None:
+        if not _logger.isEnabledFor(level):
+            return
+        # Made by hand: `Logger.log` would walk the stack for a file and a line that no event shows.
+        record = logging.LogRecord(_logger.name, level, "", 0, event, None, None)
+        record.__dict__[_FIELDS] = {**self._bound, **fields}
+        _logger.handle(record)
+
+
+def get(**bound: Any) -> Logger:
+    """Return a logger that adds these fields to each of its events."""
+    return Logger(bound)

@@ -9,6 +9,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, disable_cre
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 PREFIX = "holdfast"
+# Not for crawl processes: they write their loop lag to the database themselves (`crawl.progress`), as three figures,
+# and loading prometheus_client would cost each of them 28 ms of CPU (best of five).
+# A second series for each counter, with the time of its creation: scrapers need it for nothing here.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 SEARCH_BUCKETS = (0.05, 0.1, 0.3, 1.0, 3.0)
 
@@ -50,6 +53,7 @@ class ServerMetrics:
 
     def answered(self, kind: str, status: int, seconds: float) -> None:
         """Count one answer."""
+        # By class: a label for each status would make a series for each that a client can provoke.
         group = f"{status // 100}xx"
         self.requests.labels(kind, group).inc()
         self.seconds.labels(kind).observe(seconds)
@@ -61,7 +65,7 @@ class ServerMetrics:
 
 
 class ArchiveFigures:
-    """What the database says when it is asked: the names of HA-085 under our prefix."""
+    """What the database says when it is asked, under our prefix."""
 
     def __init__(
         self,
@@ -82,16 +86,16 @@ class ArchiveFigures:
             "status": ("jobs", "by the status that operators see"),
             "cleanup_status": ("jobs_cleanup_status", "by the clean-up of their newest run"),
         }
-        for label, (name, told) in kinds.items():
-            family = _gauge(f"{name}_total", f"Jobs {told}.", [label])
+        for label, (name, counted) in kinds.items():
+            family = _gauge(f"{name}_total", f"Jobs {counted}.", [label])
             for word, count in sorted(self._jobs.get(label, {}).items()):
                 family.add_metric([word], count)
             yield family
         yield _by_source("snapshots", "Captures of pages; all, and by source.", self._snapshots, falls=True)
         yield _by_source("jobs_pages_crawled", "Pages captured by crawls; all, and by source.", self._crawled)
         yield _by_source("jobs_pages_failed", "Pages that crawls failed on; all, and by source.", self._failed)
-        told = "Pages, whatever their query, that were captured."
-        yield GaugeMetricFamily(f"{PREFIX}_pages_total", told, self._pages)
+        pages_help = "Pages, whatever their query, that were captured."
+        yield GaugeMetricFamily(f"{PREFIX}_pages_total", pages_help, self._pages)
         yield GaugeMetricFamily(f"{PREFIX}_warc_bytes", "Bytes of sealed WARC files.", self._warc_bytes)
 
 
@@ -125,14 +129,14 @@ class CrawlFigures:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families, as the text format wants them."""
-        told = (
+        gauges = (
             ("stalled", "Whether no page was added for long.", lambda one: float(one.stalled)),
             ("last_progress_age_seconds", "Time since a page was added.", lambda one: one.progress_age_s),
             ("crawl_rate_ppm", "Pages a minute, as far as its log reaches.", lambda one: one.pages_per_minute),
             ("state_file_ok", "Whether the state file can be read.", lambda one: float(one.state_ok)),
             ("container_restarts_done", "Restarts of its container.", lambda one: float(one.restarts)),
         )
-        for name, sentence, value in told:
+        for name, sentence, value in gauges:
             family = _gauge(f"crawl_running_job_{name}", sentence, ["job_id", "source"])
             for one in self._crawls:
                 if (found := value(one)) is not None:
@@ -149,12 +153,12 @@ class CrawlFigures:
         yield GaugeMetricFamily(f"{PREFIX}_textfile_written_seconds", "When this was written.", self._written_at)
 
 
-def _gauge(name: str, told: str, labels: Sequence[str]) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", told, labels=labels)
+def _gauge(name: str, help_text: str, labels: Sequence[str]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", help_text, labels=labels)
 
 
-def _counted(name: str, told: str, label: str, counts: Mapping[str, int]) -> GaugeMetricFamily:
-    family = _gauge(name, told, [label])
+def _counted(name: str, help_text: str, label: str, counts: Mapping[str, int]) -> GaugeMetricFamily:
+    family = _gauge(name, help_text, [label])
     for word, count in sorted(counts.items()):
         family.add_metric([word], count)
     return family
@@ -162,6 +166,7 @@ def _counted(name: str, told: str, label: str, counts: Mapping[str, int]) -> Gau
 
 def textfile(figures: CrawlFigures | WarcCheckFigures) -> bytes:
     """Return the figures in the text format that a node exporter's textfile collector reads."""
+    # A registry of its own: the default one adds figures of the process that writes the file.
     made = CollectorRegistry()
     made.register(figures)
     return generate_latest(made)
@@ -180,13 +185,13 @@ class WarcCheckFigures:
         yield GaugeMetricFamily(f"{PREFIX}_warc_verify_written_seconds", "When this was written.", self._written_at)
 
 
-def _by_source(name: str, told: str, counts: Mapping[str, int], *, falls: bool = False) -> Metric:
+def _by_source(name: str, help_text: str, counts: Mapping[str, int], *, falls: bool = False) -> Metric:
     """Return figures by source with their sum; what can also fall (a withdrawal) is a gauge, whatever its name."""
     family: CounterMetricFamily | GaugeMetricFamily
     if falls:
-        family = GaugeMetricFamily(f"{PREFIX}_{name}_total", told, labels=["source"])
+        family = GaugeMetricFamily(f"{PREFIX}_{name}_total", help_text, labels=["source"])
     else:
-        family = CounterMetricFamily(f"{PREFIX}_{name}", told, labels=["source"])
+        family = CounterMetricFamily(f"{PREFIX}_{name}", help_text, labels=["source"])
     family.add_sample(f"{PREFIX}_{name}_total", {}, sum(counts.values()))
     for source, count in sorted(counts.items()):
         family.add_metric([source], count)

@@ -1,6 +1,6 @@
 """Text from outside on its way into a column: what no database takes is replaced, what is too long is cut.
 
-PostgreSQL refuses NUL in text and JSON, and NaN in JSON; nobody stores half a character.
+PostgreSQL refuses NUL in text and JSON, and NaN in JSON; neither database stores half a character.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 import re
 from typing import Any, Final
 
+# What may stand for a NUL or for half a character in JSON. Whole pairs match too: those are only looked at again.
 _ODD = re.compile(r"\\u0000|\\ud[89a-f]", re.I)
-"""What may stand for a NUL or for half a character in JSON. Whole pairs match too: those are only looked at again."""
 
 
 def clean(text: str | None, limit: int) -> str | None:
@@ -26,6 +26,7 @@ def clean(text: str | None, limit: int) -> str | None:
 def _clean(text: str) -> str:
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
+    # Half a character (a lone surrogate) becomes a question mark: neither database stores it.
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -34,6 +35,7 @@ def to_json(value: Any) -> str:
     try:
         text = json.dumps(value, allow_nan=False)
     except ValueError:
+        # NaN and infinities: JSON has none, and PostgreSQL refuses them.
         return json.dumps(_cleaned(value))
     return json.dumps(_cleaned(value)) if _ODD.search(text) else text
 
@@ -48,10 +50,10 @@ def _cleaned(value: Any) -> Any:
     return [_cleaned(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+# What begins a formula; the last four are the wide ones.
 _FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What begins a formula; the last four are the wide ones."""
+# What some spreadsheets drop before they look.
 _SKIPPED: Final = ("\t", "\r")
-"""What some spreadsheets drop before they look."""
 
 
 def guarded(text: str) -> str:

@@ -14,14 +14,14 @@ from tempfile import TemporaryDirectory
 
 from holdfast import cancellation
 
+# Lines held at a time: 30 MB of index lines.
 _RUN_LINES = 100_000
-"""Lines held at a time: 30 MB of index lines."""
+# Runs that are merged at once. Each is an open file, and all of a process together may have about a thousand.
 _OPEN_RUNS = 64
-"""Runs that are merged at once. Each is an open file, and all of a process together may have about a thousand."""
 
 _PREFIX = ".sorting-"
+# Lines that are merged between two questions whether the work is still wanted.
 _CHECKED_LINES = 10_000
-"""Lines that are merged between two questions whether the work is still wanted."""
 
 
 def sorted_lines(
@@ -41,6 +41,7 @@ def sorted_lines(
             held.extend(islice(incoming, run_lines - 1))
             held.sort()
         left = [run for level in runs for run in level]
+        # Only at the end: levels that are not full are merged together, so that no more files are open than may be.
         while len(left) > open_runs:
             left = [*left[open_runs:], _united(left[:open_runs], next(names))]
         yield from heapq.merge(*(_read(run) for run in left), held)
@@ -48,11 +49,10 @@ def sorted_lines(
 
 @contextmanager
 def _scratch_in(folder: Path) -> Iterator[Path]:
-    """Make a folder for runs, removed at the end; those of processes that were killed are removed now.
-
-    The owner of one holds its lock. The lock of the folder around it keeps the moment between making and locking ours.
-    """
+    """Make a folder for runs, removed at the end; those of processes that were killed are removed now."""
     with _locked(folder):
+        # The owner of a folder holds its lock. Between making one and locking it another process would take it for an
+        # orphan: the lock of the folder around it keeps that moment ours.
         _remove_orphans(folder)
         scratch = TemporaryDirectory(dir=folder, prefix=_PREFIX)
         owned = _opened(Path(scratch.name))

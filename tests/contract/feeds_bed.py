@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from holdfast.config import FeedSettings
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
 from holdfast.db.raw import RawDatabase
@@ -40,7 +40,7 @@ class Bed:
     def __init__(self, url: str, clock: FakeClock, executions: int) -> None:
         self.url, self.clock = url, clock
         self.database = Database(url)
-        self._hots: list[RawDatabase] = []
+        self._raw_dbs: list[RawDatabase] = []
         now = clock.now()
         with self.database.write() as session:
             source = Source(code="ex", name="ex", enabled=True, config={"seeds": ["http://a.test/"], "feeds": True},
@@ -58,8 +58,8 @@ class Bed:
 
     def worker(self, execution_id: int = 1, *, start: str | None = None, polls: bool = True, **settings: Any) -> Worker:
         """Open one more worker, as another process would have it."""
-        self._hots.append(connect(self.url))
-        raw_db = self._hots[-1]
+        self._raw_dbs.append(connect(self.url))
+        raw_db = self._raw_dbs[-1]
         frontier = Frontier(raw_db, self.clock)
         polled = PolledFeeds(source_id=self.source_id, execution_id=execution_id, polls=polls,
                         start=None if start is None else parse(start).hash64)  # fmt: skip
@@ -67,7 +67,7 @@ class Bed:
 
     def close(self) -> None:
         """Let go of all connections."""
-        for raw_db in self._hots:
+        for raw_db in self._raw_dbs:
             raw_db.close()
         self.database.close()
 

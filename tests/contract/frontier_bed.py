@@ -9,13 +9,13 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, FrontierSettings, queries
 from holdfast.types import Attempt, CircuitState, DomainLease, DomainUpdate, FoundUrl, Outcome, UrlKind, Visit
 from tests.clock import FakeClock
-from tests.weighed import WeighedHot
+from tests.weighed import WeighedRawDatabase
 
 EXECUTION = 1
 LEASE_S = 60.0
@@ -40,7 +40,7 @@ class Bed:
         self.url, self.clock = url, clock
         self.raw_db = connect(url)
         """For questions: reports run on a connection of their own."""
-        self._hots: list[RawDatabase] = [self.raw_db]
+        self._raw_dbs: list[RawDatabase] = [self.raw_db]
         self.frontier = self.another()
 
     @cached_property
@@ -50,24 +50,24 @@ class Bed:
 
     def another(self, **settings: Any) -> Frontier:
         """Open one more frontier with a connection of its own."""
-        self._hots.append(connect(self.url))
-        return Frontier(self._hots[-1], self.clock, FrontierSettings(lease_s=LEASE_S, **settings))
+        self._raw_dbs.append(connect(self.url))
+        return Frontier(self._raw_dbs[-1], self.clock, FrontierSettings(lease_s=LEASE_S, **settings))
 
     def weighed(self) -> tuple[Frontier, list[int]]:
         """Open one more frontier, and the list that gets the number of rows of each of its write transactions."""
-        self._hots.append(connect(self.url))
-        raw_db = WeighedHot(self._hots[-1])
+        self._raw_dbs.append(connect(self.url))
+        raw_db = WeighedRawDatabase(self._raw_dbs[-1])
         return Frontier(raw_db, self.clock), raw_db.rows
 
     def breaking(self) -> tuple[Frontier, Breaking]:
         """Open one more frontier, and the switch that breaks its connection."""
-        self._hots.append(connect(self.url))
-        switch = Breaking(self._hots[-1])
+        self._raw_dbs.append(connect(self.url))
+        switch = Breaking(self._raw_dbs[-1])
         return Frontier(switch, self.clock, FrontierSettings(lease_s=LEASE_S)), switch
 
     def close(self) -> None:
         """Let go of all connections."""
-        for raw_db in self._hots:
+        for raw_db in self._raw_dbs:
             raw_db.close()
 
     def visit(self, lease: DomainLease, attempt: Attempt, **changes: Any) -> Visit:
@@ -99,7 +99,7 @@ class Bed:
 
 
 class Breaking:
-    """A hot connection that can be told to fail after its next write."""
+    """A raw connection that can be told to fail after its next write."""
 
     def __init__(self, raw_db: RawDatabase) -> None:
         self._raw_db = raw_db

@@ -20,7 +20,7 @@ from holdfast.jobs.administration.maintenance import register_directory
 from holdfast.jobs.indexing import select_next_to_index
 from holdfast.warc import queries as files
 from holdfast.warc.writer import WarcWriter
-from holdfast.wiring import open_ground
+from holdfast.wiring import open_runtime
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import BackgroundContext
 from tests.unit.crawl.test_warc_output import exchange
@@ -31,7 +31,7 @@ class Yard:
 
     def __init__(self, url: str, home: Path, stack: ExitStack) -> None:
         settings = config.load(home=home, database_url=None if url.startswith("sqlite") else url)
-        self.runtime = stack.enter_context(open_ground(settings))
+        self.runtime = stack.enter_context(open_runtime(settings))
         self.database = stack.enter_context(closing(Database(settings.database)))
         self.bench = BackgroundContext(
             runtime=self.runtime, database=self.database, is_stopping=lambda: False, on_end=stack

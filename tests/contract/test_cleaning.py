@@ -15,7 +15,7 @@ from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.models import Execution
 from holdfast.operations.cleaning import Room, Sweep, room_of
-from holdfast.wiring import open_ground
+from holdfast.wiring import open_runtime
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
@@ -49,7 +49,7 @@ def _crawled(bed: Bed, job_id: int, *, days: float = 20, index: str = "indexed",
 @contextmanager
 def _sweep(bed: Bed, room: Room = FULL) -> Iterator[Sweep]:
     url = bed.url if bed.url.startswith("postgresql") else None
-    with open_ground(Settings(home=bed.home, database_url=url)) as runtime:
+    with open_runtime(Settings(home=bed.home, database_url=url)) as runtime:
         yield Sweep(runtime, bed.database, lambda _folder: room)
 
 

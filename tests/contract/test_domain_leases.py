@@ -17,7 +17,7 @@ from holdfast.crawl_process.requests import DomainForbidden, hold_domains, open_
 from holdfast.errors import Unavailable
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
 from holdfast.urls import parse
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from tests.site import Site
 
 _NETWORKS = ["127.0.0.0/8"]
@@ -31,7 +31,7 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
 @pytest.fixture
 def crawl(settings: Settings) -> Iterator[Runtime]:
     """What a crawl beside us stands on."""
-    with open_ground(settings) as runtime:
+    with open_runtime(settings) as runtime:
         yield runtime
 
 

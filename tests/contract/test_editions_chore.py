@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import config
 from holdfast.editions.edition_files import draft, edition_folder
-from holdfast.wiring import open_ground
+from holdfast.wiring import open_runtime
 from holdfast.worker.background import Accounting, BackgroundContext
 from tests.clock import FakeClock
 from tests.editions_bed import EditionBed, open_edition_bed
@@ -26,7 +26,7 @@ def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Edition
 
 def test_an_edition_at_rest_is_accounted_for_unless_the_worker_ends_or_another_is_at_it(bed: EditionBed) -> None:
     stopping = True
-    with open_ground(config.load(home=bed.home, database_url=bed.database.url)) as runtime, ExitStack() as on_end:
+    with open_runtime(config.load(home=bed.home, database_url=bed.database.url)) as runtime, ExitStack() as on_end:
         bench = BackgroundContext(runtime=runtime, database=bed.database, is_stopping=lambda: stopping, on_end=on_end)
         chore = Accounting(bench)
         waits = chore.run_once()
@@ -50,7 +50,7 @@ def test_an_edition_that_somebody_is_at_does_not_keep_others_waiting(bed: Editio
     bed.clock.advance(10)
     bed.ran(("https://hc.example/", "success", "ok"))
     bed.ran(("https://phac.example/", "success", "ok"))
-    with open_ground(config.load(home=bed.home, database_url=bed.database.url)) as runtime, ExitStack() as on_end:
+    with open_runtime(config.load(home=bed.home, database_url=bed.database.url)) as runtime, ExitStack() as on_end:
         chore = Accounting(
             BackgroundContext(runtime=runtime, database=bed.database, is_stopping=lambda: False, on_end=on_end)
         )

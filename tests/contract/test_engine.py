@@ -1,4 +1,4 @@
-"""The two ways to a PostgreSQL server share one set of limits: nothing waits for ever, nobody keeps a lock asleep."""
+"""The two ways to a PostgreSQL server share one set of limits: nothing waits for ever, no sleeper keeps a lock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 import pytest
 from sqlalchemy import text
 
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.postgres import PostgresRawDatabase
 from holdfast.errors import Unavailable

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import delete, event, insert, select, update
 
 from holdfast.changes.compute import compute_pending
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.models import Change, Snapshot, Source, WarcFile
 from holdfast.exports.queries import ExportReach
 from holdfast.exports.tables import ExportExtent, change_rows, snapshot_rows

@@ -13,7 +13,7 @@ import pytest
 from holdfast.cli.status import feed_lines, feeds_object
 from holdfast.clock import to_micros
 from holdfast.config import FeedSettings
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.feeds import registry, status
 from holdfast.feeds.status import FeedStatus, read_feed_status
 from holdfast.jobs.administration.source_jobs import disable_source, follow_all

@@ -13,10 +13,10 @@ def test_a_page_that_kills_three_processes_is_quarantined_with_evidence(bed: Bed
     bed.frontier.add(EXECUTION, many("a.example", 2))
     poison = bed.lease_one(owner=7).attempts[0]
 
-    assert bed.frontier.blame([poison.id], "segfault 1") == []
-    assert bed.frontier.blame([poison.id], "segfault 2") == []
-    assert bed.frontier.blame([poison.id, 10_000], "segfault 3\x00") == [poison.id]
-    assert bed.frontier.blame([poison.id], "again") == []
+    assert bed.frontier.attribute_crash([poison.id], "segfault 1") == []
+    assert bed.frontier.attribute_crash([poison.id], "segfault 2") == []
+    assert bed.frontier.attribute_crash([poison.id, 10_000], "segfault 3\x00") == [poison.id]
+    assert bed.frontier.attribute_crash([poison.id], "again") == []
 
     row = bed.rows("SELECT outcome, reason, message, crashes FROM page_crawls WHERE id = ?", (poison.id,))
     assert row == [("failed", "quarantined", "segfault 3\ufffd", 3)]
@@ -27,12 +27,12 @@ def test_a_page_that_kills_three_processes_is_quarantined_with_evidence(bed: Bed
 def test_a_retry_does_not_forgive_crashes(bed: Bed) -> None:
     bed.frontier.add(EXECUTION, many("a.example", 1))
     lease = bed.lease_one(owner=7)
-    bed.frontier.blame([lease.attempts[0].id], "once", limit=2)
+    bed.frontier.attribute_crash([lease.attempts[0].id], "once", limit=2)
     now = bed.clock.now()
     bed.frontier.settle(EXECUTION, 7, [bed.visit(lease, lease.attempts[0], outcome=Outcome.TIMEOUT, retry_at=now)])
     again = bed.frontier.refill(EXECUTION, lease.domain_id, lease.token, limit=1)
 
-    assert bed.frontier.blame([again[0].id], "twice", limit=2) == [again[0].id]
+    assert bed.frontier.attribute_crash([again[0].id], "twice", limit=2) == [again[0].id]
 
 
 def test_an_unreachable_domain_is_closed_piece_by_piece(bed: Bed) -> None:
@@ -130,7 +130,7 @@ def test_what_a_limit_leaves_over_is_closed_by_kind(bed: Bed) -> None:
     assert (first, second, third) == (3, 2, 0)
     assert bed.frontier.open_count(EXECUTION) == 5
     assert bed.frontier.stats(EXECUTION).ruled_out == 5
-    assert bed.rows("SELECT DISTINCT status FROM pages") == [("discovered",)], "nobody asked for them"
+    assert bed.rows("SELECT DISTINCT status FROM pages") == [("discovered",)], "no process asked for them"
     assert bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason="cancelled") == 5
 
 
@@ -158,7 +158,7 @@ def test_what_failed_on_a_domain_that_was_given_up_is_asked_once_more_and_nothin
         bed.visit(b, b.attempts[1], outcome=Outcome.FAILED, reason="connection_refused", status=None),
         bed.visit(b, b.attempts[2], outcome=Outcome.BLOCKED_4XX, reason="http_404", status=404),
     ])  # fmt: skip
-    bed.frontier.blame([poison.id], "segfault", limit=1)
+    bed.frontier.attribute_crash([poison.id], "segfault", limit=1)
     while bed.frontier.close_domain(EXECUTION, a.domain_id, outcome=Outcome.FAILED, reason="domain_unreachable"):
         pass
 

@@ -48,7 +48,7 @@ class ModelDomain:
 
 @dataclass
 class Handle:
-    """A lease in somebody's hands, in force or not."""
+    """A lease that a process has, in force or not."""
 
     owner: int
     domain: int
@@ -250,7 +250,7 @@ class FrontierMachine(RuleBasedStateMachine):
         attempt = data.draw(st.sampled_from([attempt for handle in self.handles for attempt in handle.attempts]))
         key = self._key(attempt)
 
-        guilty = self.frontiers[1].blame([attempt.id], "it died", limit=2)
+        guilty = self.frontiers[1].attribute_crash([attempt.id], "it died", limit=2)
 
         if key in self.model.due:
             self.model.crashes[key] = self.model.crashes.get(key, 0) + 1

@@ -1,4 +1,4 @@
-"""Every hot statement looks rows up: none may walk a large table, on either database, however empty the tables are."""
+"""Every statement of the frontier looks rows up: none may walk a large table, on either database, empty or full."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import sqlite3
 
 import pytest
 
-from holdfast.db.connect import connect, sqlite_path
-from holdfast.db.raw import RawDatabase
+from holdfast.db import connect
+from holdfast.db.raw import RawDatabase, sqlite_path
 from holdfast.frontier import sql
 
 PLAIN = {name: text for name, text in vars(sql).items() if re.match(r"[A-Z]", name) and isinstance(text, str)}
 PLAIN.pop("IS_LAST_ATTEMPT", None)  # a condition in other statements
-SQLITE = PLAIN | {"ADD_ATTEMPTS": sql.ADD_ATTEMPTS["sqlite"]}
-POSTGRES = PLAIN | {"ADD_ATTEMPTS": sql.ADD_ATTEMPTS["postgresql"]}
-del SQLITE["DUE_ATTEMPTS_OF_ALL"], POSTGRES["DUE_ATTEMPTS_OF_ONE"], POSTGRES["LAST_ATTEMPT"], POSTGRES["ADDED_AFTER"]
+PAIRS = {name: pair for name, pair in vars(sql).items() if isinstance(pair, sql.Statement)}
+SQLITE = PLAIN | {name: pair.sqlite for name, pair in PAIRS.items()}
+POSTGRES = PLAIN | {name: pair.postgresql for name, pair in PAIRS.items()}
+del SQLITE["LOCK_HEADS"], POSTGRES["LAST_ATTEMPT"], POSTGRES["ADDED_AFTER"]
 WALKS_DOMAINS = {"FREE_EXPIRED"}
 """An operator's command: it may look at all domains that were ever leased."""
 NEVER_SORTED = {"INSERT_PAGES", "ADD_ATTEMPTS", "DUE_DOMAINS"}
@@ -27,7 +28,7 @@ def test_sqlite_looks_up_and_never_walks(migrated_sqlite: str, name: str) -> Non
     connection = sqlite3.connect(str(sqlite_path(migrated_sqlite)))
     for statement in sql.SETUP["sqlite"]:
         connection.execute(statement)
-    text = sql.spell(SQLITE[name], "sqlite")
+    text = SQLITE[name]
 
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", [None] * text.count("?"))]
     connection.close()
@@ -54,7 +55,7 @@ def prepared(migrated_postgres: str) -> RawDatabase:
 
 @pytest.mark.parametrize("name", sorted(POSTGRES))
 def test_postgres_looks_up_and_never_walks(prepared: RawDatabase, name: str) -> None:
-    text = sql.spell(POSTGRES[name], "postgresql")
+    text = POSTGRES[name]
     generic = text.replace("?::bigint[]", "'{1,2}'::bigint[]").replace("?::text[]", "'{a}'::text[]")
 
     with prepared.read() as tx:

@@ -1,4 +1,4 @@
-"""Leases that nobody works on: taken without our hearing of it, or held by an owner that is frozen or cut off."""
+"""Leases that no process works on: taken without our hearing of it, or held by an owner that is frozen or cut off."""
 
 from __future__ import annotations
 

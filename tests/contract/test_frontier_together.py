@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.raw import DatabaseClock, persist
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, queries

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import func, select, update
 
 from holdfast.clock import SystemClock
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Snapshot, WarcFile
 from holdfast.errors import Invalid

@@ -13,7 +13,7 @@ from sqlalchemy import delete, select
 
 from holdfast.archive_tool.state import STATE_NAME
 from holdfast.clock import SystemClock
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Document, DocumentText, IndexRun, PageGroup, PageLink, Snapshot, Source, WarcFile
 from holdfast.fetch.body import MemoryBody

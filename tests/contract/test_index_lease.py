@@ -11,7 +11,7 @@ import pytest
 from holdfast.clock import to_micros
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import LeaseLost
 from holdfast.index.indexer import Indexer, Interrupted, free_dead_indexers, open_indexer

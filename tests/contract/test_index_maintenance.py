@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from holdfast.clock import SystemClock
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, PageGroup, PageLink, SearchOutbox, Snapshot
 from holdfast.db.raw import RawDatabase

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import event, text
 
 from holdfast.clock import SystemClock, digits14
-from holdfast.db.connect import connect, sqlite_path
+from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import Transaction
+from holdfast.db.raw import Transaction, sqlite_path
 from holdfast.index import writing_queries
 from holdfast.index.indexer import Indexer
 from holdfast.index.queries import cdx_rows_of, document_of, path_of, text_of
@@ -22,7 +22,7 @@ from holdfast.replay.finding import candidates
 from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.visibility import captures_of, visible_snapshot, visible_snapshots
 from tests.archive import BEGIN, Shot, build_archive
-from tests.weighed import MOST_ROWS, WeighedHot
+from tests.weighed import MOST_ROWS, WeighedRawDatabase
 
 URL = "https://example.org/7"
 _SCANS = re.compile(
@@ -142,7 +142,7 @@ def test_no_write_of_the_index_holds_the_database_for_long(tmp_path: Path, migra
     path = sqlite_path(migrated_sqlite)
     assert path is not None
     with closing(connect(migrated_sqlite)) as raw_db:
-        weighed = WeighedHot(raw_db)
+        weighed = WeighedRawDatabase(raw_db)
         with closing(Indexer(weighed, SystemClock(), tmp_path / "home")) as indexer:
             done = indexer.index_file(1)
     archive.database.close()

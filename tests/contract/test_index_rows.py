@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast.clock import SystemClock, digits14
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Document, IndexRun, PageGroup, PageLink, SearchOutbox, Snapshot
 from holdfast.db.raw import RawDatabase, Row, Transaction

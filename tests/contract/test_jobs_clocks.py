@@ -12,7 +12,7 @@ from sqlalchemy import select, text
 
 from holdfast.clock import Clock, SystemClock, from_micros, to_micros
 from holdfast.config import JobSettings
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database, SessionClock
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Hold

@@ -11,9 +11,9 @@ import pytest
 
 from holdfast import config
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.jobs import execution_queries, executions
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 
 _PLAN = CrawlPlan(seeds=("https://example.org/", "https://example.net/"), contact="tests@example.org")
 
@@ -22,7 +22,7 @@ _PLAN = CrawlPlan(seeds=("https://example.org/", "https://example.net/"), contac
 def runtime(database_url: str, tmp_path: Path) -> Iterator[Runtime]:
     """A data directory in which an execution has begun."""
     home, url = tmp_path / "home", None if database_url.startswith("sqlite") else database_url
-    with open_ground(config.load(home=home, database_url=url)) as opened:
+    with open_runtime(config.load(home=home, database_url=url)) as opened:
         executions.begin(
             opened.raw_db, opened.clock, _PLAN, executions.ExecutionWish(home), is_working=lambda _id: False
         )

@@ -14,7 +14,7 @@ from holdfast.search.outbox import drain
 from holdfast.search.search import SearchRequest, SearchService
 from holdfast.search.signals import is_due, recompute, refresh
 from holdfast.urls import hash64
-from holdfast.wiring import open_ground
+from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import Archive
 from holdfast.worker.background import BackgroundContext, LinkSignals
 from holdfast.worker.runners import CHORES
@@ -48,7 +48,7 @@ def _inlinks(archive: Archive) -> dict[int, int]:
 def test_a_worker_fills_them_once_and_search_ranks_by_them(archive: Archive) -> None:
     assert LinkSignals in CHORES
     with ExitStack() as stack:
-        runtime = stack.enter_context(open_ground(archive.settings))
+        runtime = stack.enter_context(open_runtime(archive.settings))
         bench = BackgroundContext(runtime=runtime, database=archive.database, is_stopping=lambda: False, on_end=stack)
 
         assert LinkSignals(bench).run_once()

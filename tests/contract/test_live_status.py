@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.clock import to_micros
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.jobs.executions import ExecutionWish, begin
 from holdfast.jobs.views.status import read_status
 from tests.clock import FakeClock

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.models import Execution
 from holdfast.editions.edition_view import view_edition
 from holdfast.jobs.endings import RULES, FailureCause, ReadingRule, Retry, RunEnding, RunResult, sentence_of

@@ -19,7 +19,7 @@ from holdfast.coordination.runfile import new_name
 from holdfast.crawl.plan import CrawlPlan, seeds_of
 from holdfast.crawl_process.assignment import Assignment
 from holdfast.crawl_process.process import Process
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.frontier.queries import account, audit
 from holdfast.jobs import executions

@@ -19,7 +19,7 @@ from holdfast.crawl.engine import CrawlEngine
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.assignment import Assignment
 from holdfast.crawl_process.process import Process
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.raw import DatabaseClock
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.jobs import executions

@@ -1,4 +1,4 @@
-"""The hot connection: the same promises on both databases."""
+"""The raw connection: the same promises on both databases."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from holdfast.db.connect import connect, sqlite_path
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.migrate import compare
-from holdfast.db.raw import RawDatabase, SqliteRawDatabase
-from holdfast.db.sqlite_file import DatabaseDamaged
+from holdfast.db.raw import DatabaseDamaged, RawDatabase, SqliteRawDatabase, sqlite_path
 from holdfast.errors import NoSpace, Unavailable
 from tests.damage import damage
 

@@ -11,7 +11,7 @@ from holdfast.clock import to_micros
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Unavailable
 from holdfast.jobs.executions import Begun, ExecutionWish, begin

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.assignment import Seeding
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.frontier import Frontier
 from holdfast.jobs.executions import ExecutionWish, begin
 from tests.clock import FakeClock

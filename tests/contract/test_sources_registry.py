@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import to_micros
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job, Source
 from holdfast.errors import Conflict

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from holdfast.clock import SystemClock
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict
 from holdfast.jobs.executions import ExecutionWish, begin

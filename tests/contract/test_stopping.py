@@ -15,7 +15,7 @@ from holdfast.crawl_process.stopping import ask_to_stop, still_held
 from holdfast.jobs import executions
 from holdfast.jobs.endings import RunEnding
 from holdfast.jobs.leases import ExecutionLease
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.runner import RunnerHolding
 from tests.contract.frontier_bed import many
 from tests.contract.worker_bed import DONE, WorkerBed
@@ -47,7 +47,7 @@ def _state(runtime: Runtime, execution_id: int) -> tuple[str, str | None, int]:
 def test_a_crawl_with_a_live_process_elsewhere_is_left_a_word_and_nothing_of_it_is_touched(
     bed: WorkerBed, kind: str
 ) -> None:
-    with open_ground(bed.settings) as runtime:
+    with open_runtime(bed.settings) as runtime:
         number = _crawl(runtime)
         run = RunFile(runtime.run_folder)
         there = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind=kind, execution_id=number)
@@ -64,7 +64,7 @@ def test_a_crawl_with_a_live_process_elsewhere_is_left_a_word_and_nothing_of_it_
 
 @pytest.mark.parametrize(("cancel", "state", "left"), [(False, "stopped", 3), (True, "cancelled", 0)])
 def test_a_crawl_whose_processes_are_gone_is_ended_here(bed: WorkerBed, state: str, left: int, *, cancel: bool) -> None:
-    with open_ground(bed.settings) as runtime:
+    with open_runtime(bed.settings) as runtime:
         number = _crawl(runtime)
 
         ask_to_stop(runtime, execution_id=number, cancel=cancel)
@@ -81,7 +81,7 @@ def test_the_run_of_a_job_is_never_ended_from_outside(bed: WorkerBed, *, cancel:
     seen: list[Any] = []
 
     def play(lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
-        with open_ground(bed.settings) as runtime:
+        with open_runtime(bed.settings) as runtime:
             runtime.frontier.add(lease.execution_id, many("a.example", 3))
             ask_to_stop(runtime, execution_id=lease.execution_id, cancel=cancel)
             seen.append(_state(runtime, lease.execution_id))

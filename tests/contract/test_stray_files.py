@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.models import Snapshot, WarcFile
 from holdfast.index.indexer import Indexer
 from holdfast.warc.roots import record_root

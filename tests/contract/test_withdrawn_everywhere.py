@@ -21,7 +21,7 @@ from sqlalchemy import select
 
 from holdfast.changes.compute import compute_pending
 from holdfast.clock import digits14
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.models import Change, Domain, Page, SignalPage, SignalWord, Snapshot
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.freezing import freeze

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.jobs import executions
 from holdfast.jobs.executions import Begun, ExecutionEnding, ExecutionWish, WorkTime

@@ -23,7 +23,7 @@ from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.states import JobAction
 from holdfast.jobs.views import status
 from holdfast.jobs.views.status import JobsOverview, read_standing
-from holdfast.wiring import open_ground
+from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.runner import RunnerHolding
 from tests.contract.worker_bed import DONE, WorkerBed
@@ -41,7 +41,7 @@ def bed(database_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
 
 
 def _read(bed: WorkerBed) -> JobsOverview:
-    with open_ground(bed.settings) as runtime:
+    with open_runtime(bed.settings) as runtime:
         return read_standing(runtime.raw_db, runtime.clock, bed.settings, run_folder=runtime.run_folder)
 
 
@@ -78,7 +78,7 @@ def test_what_failed_waits_and_works_is_told_with_its_reason(bed: WorkerBed) -> 
 
 
 def test_a_worker_that_died_is_told_from_one_that_works(bed: WorkerBed, tmp_path: Path) -> None:
-    with open_ground(bed.settings) as runtime:
+    with open_runtime(bed.settings) as runtime:
         living = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="worker", execution_id=None
         )

@@ -15,9 +15,9 @@ from sqlalchemy import text
 
 from holdfast.cli import status as shown
 from holdfast.config import Settings
-from holdfast.db.connect import connect, sqlite_path
+from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import NOTE, RawDatabase, last_refusal, note_below
+from holdfast.db.raw import NOTE, RawDatabase, last_refusal, note_below, sqlite_path
 from holdfast.errors import NoSpace
 from holdfast.jobs.views.status import read_standing
 from holdfast.wiring.archive import Archive

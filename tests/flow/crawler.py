@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier.queries import account, audit
 from holdfast.warc.manifest import read_manifest

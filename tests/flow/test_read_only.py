@@ -147,8 +147,7 @@ from contextlib import closing
 from pathlib import Path
 from sqlalchemy import text
 from holdfast.db.engine import Database
-from holdfast.db.raw import SqliteRawDatabase
-from holdfast.db.sqlite_file import DatabaseMoved
+from holdfast.db.raw import DatabaseMoved, SqliteRawDatabase
 
 def by_hot():
     with hot.read() as tx:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.models import Snapshot, WarcFile, Withdrawal
 from holdfast.exports.package_cache import PackageCache
 from holdfast.wiring.archive import Archive

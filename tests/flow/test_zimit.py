@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 from holdfast.archive_tool.files import read_mapping
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED
 from holdfast.cli.index import index
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.models import AuditEvent, Job
 from holdfast.errors import Invalid
 from holdfast.jobs.administration.maintenance import make_due

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.jobs.endings import RunResult
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.runner import StopReason
 from tests.flow.archive_tool.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
@@ -29,7 +29,7 @@ def bed(tmp_path: Path, database_url: str) -> Iterator[ZimitBed]:
 @pytest.fixture
 def crawl(bed: ZimitBed) -> Iterator[Runtime]:
     """What a crawl of our own stands on."""
-    with open_ground(bed.settings) as runtime:
+    with open_runtime(bed.settings) as runtime:
         yield runtime
 
 

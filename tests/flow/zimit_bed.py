@@ -17,7 +17,7 @@ from sqlalchemy import select
 from holdfast import config
 from holdfast.archive_tool.main import run_tool
 from holdfast.config import Settings
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.models import Execution, Job, LogLine, Snapshot, WarcFile
 from holdfast.index.indexer import index_pending, open_indexer
 from holdfast.jobs.endings import RunEnding

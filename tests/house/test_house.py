@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.house import budgets, calls, files, floors, names
+from tests.house import budgets, calls, files, floors, names, tables
 from tests.house.errors import error_tree
 from tests.house.source import ROOT, Module, modules, tracked_files
 
@@ -85,6 +85,15 @@ def test_time_comes_from_the_clock(package: tuple[Module, ...]) -> None:
 
 def test_sql_stands_only_where_it_may(package: tuple[Module, ...]) -> None:
     _clean(calls.stray_sql(package))
+
+
+def test_each_table_belongs_to_one_database_stack(package: tuple[Module, ...]) -> None:
+    _clean(tables.foreign_tables(package))
+    _clean(tables.modelled_writes(package))
+    decision = (ROOT / "docs" / "decisions" / "0027-one-stack-per-table.md").read_text()
+    known = set(tables.table_names(package).values())
+    assert known >= tables.RAW_TABLES | tables.SHARED_TABLES
+    _clean([f"docs/decisions/0027: say which stack {name} belongs to" for name in known if f"`{name}`" not in decision])
 
 
 def test_no_reader_compares_withdrawals_by_itself(package: tuple[Module, ...]) -> None:

@@ -74,3 +74,41 @@ def test_below_its_level_nothing_is_said_and_an_unknown_level_is_refused() -> No
     assert [event["event"] for event in events] == ["loud"]
     with pytest.raises(ValueError, match="no level"):
         log.configure("shouting")
+
+
+def test_what_libraries_write_passes_the_same_formatter_and_the_same_redaction() -> None:
+    lines = _written(
+        "import logging, warnings\n"
+        "log.configure('info')\n"
+        "logging.getLogger('uvicorn.error').warning('lost %s\\nforged', 'https://me:secret@example.org/a')\n"
+        "logging.getLogger('alembic.runtime.migration').info('chatter')\n"
+        "warnings.warn('https://me:secret@example.org/b is deprecated', UserWarning, stacklevel=1)\n"
+        "log.get().info('crawl.done')"
+    )
+
+    first, second, last = (json.loads(line) for line in lines)
+    assert first.pop("timestamp").endswith("Z")
+    assert first == {
+        "library": "uvicorn.error",
+        "message": "lost https://example.org/a\\x0aforged",
+        "event": "library.log",
+        "level": "warning",
+    }
+    assert second["library"] == "py.warnings"
+    assert "secret" not in lines[1]
+    assert last["event"] == "crawl.done"
+
+
+def test_an_exception_that_a_library_logs_is_told_with_its_trace() -> None:
+    [line] = _written(
+        "import logging\n"
+        "log.configure('info')\n"
+        "try:\n"
+        "    raise KeyError('lost')\n"
+        "except KeyError:\n"
+        "    logging.getLogger('asyncio').exception('never retrieved')"
+    )
+
+    event = json.loads(line)
+    assert (event["library"], event["message"], event["level"]) == ("asyncio", "never retrieved", "error")
+    assert "KeyError: 'lost'" in event["exception"]

@@ -17,8 +17,8 @@ from starlette.responses import JSONResponse
 from holdfast import errors, log
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
+from holdfast.db.raw import DatabaseDamaged, DatabaseMoved
 from holdfast.db.schema import SCHEMA, schema_of
-from holdfast.db.sqlite_file import DatabaseDamaged, DatabaseMoved
 from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable
 from holdfast.replay.cdx.question import BadCdxParameter
 from holdfast.wiring.server import TooManyConnections

@@ -38,7 +38,7 @@ from holdfast.replay.checks import Replayable, check_execution, each_execution
 from holdfast.search.outbox import take_over_signals
 from holdfast.search.signals import recompute
 from holdfast.sources.queries import find_source
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.archive import open_archive
 
 
@@ -53,7 +53,7 @@ def index_job(
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
     step_back(settings.index.nice)
-    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         meant = find_completed(database, job_id, execution)
         line = ProgressLine(runtime.clock, quiet=json)
         opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
@@ -85,7 +85,7 @@ def read_executions(settings: Settings, execution_ids: Sequence[int], *, quiet: 
         return []
     step_back(settings.index.nice)
     errors = []
-    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         line = ProgressLine(runtime.clock, quiet=quiet)
         opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
         with opened as indexer, stoppable(indexer):
@@ -148,7 +148,7 @@ _CHILD_S = 20.0
 @contextmanager
 def _opened(settings: Settings) -> Iterator[tuple[Runtime, Database]]:
     configure_log(settings, as_json=False)
-    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         yield runtime, database
 
 

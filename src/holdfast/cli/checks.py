@@ -24,8 +24,8 @@ from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.cli.settings import redacted, walk
 from holdfast.config import Settings
 from holdfast.coordination.disk import is_low, low_volume
-from holdfast.db.connect import sqlite_path
 from holdfast.db.migrate import Migration, compare, downgrade, migrations
+from holdfast.db.raw import sqlite_path
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import Conflict, Unavailable
 from holdfast.wiring import prepare

@@ -43,7 +43,7 @@ from holdfast.jobs import executions
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.urls import ScopeKind
 from holdfast.warc import queries as files
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 
 
 def crawl(
@@ -138,7 +138,7 @@ def crawl(
         found = importlib.import_module("holdfast.operations.probing").dry_run(plan, settings)
         _print_dry_run(found, as_json=json)
         return
-    with open_ground(settings) as runtime, followed(settings) if index else nullcontext() as files:
+    with open_runtime(settings) as runtime, followed(settings) if index else nullcontext() as files:
         status = run(runtime, plan, output=output, resume=resume, workers=workers, as_json=json)
     if files is not None and not json:
         print(
@@ -269,7 +269,7 @@ def stop(
     Example: holdfast stop 3
     """
     configure_log(config.load(home=home), unless_set="ERROR")
-    with open_ground(config.load(home=home)) as runtime:
+    with open_runtime(config.load(home=home)) as runtime:
         ids = ask_to_stop(runtime, execution_id=execution, cancel=cancel)
         states = _wait(runtime, ids, wait)
     if json:

@@ -23,7 +23,7 @@ from holdfast.demo.tour import DemoTour, read_captures
 from holdfast.frontier.queries import account
 from holdfast.replay.address import replay_path
 from holdfast.warc.verify import verify_file
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.archive import open_archive
 from holdfast.wiring.server import listen
 
@@ -63,7 +63,7 @@ def demo(
 
 def _crawl_twice(settings: Settings, folder: Path) -> str:
     """Crawl the bundled site, and once more after it has changed; return its front page's address."""
-    with DemoSite() as site, open_ground(settings) as runtime:
+    with DemoSite() as site, open_runtime(settings) as runtime:
         print(f"a small site is served at {site.url}; crawling it into {folder}")
         # Loopback is a private network: the delay may be short, and the guard has to be told.
         plan = CrawlPlan(seeds=(site.url,), contact="demo@example.org", delay_s=0.05, allow_networks=("127.0.0.0/8",))

@@ -42,7 +42,7 @@ from holdfast.search.outbox import drain
 from holdfast.search.signals import refresh
 from holdfast.sources.queries import find_source
 from holdfast.warc.queries import read_all_again
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.withdrawals.hiding import restore_withdrawals
 
 _LOOK_S = 1.0
@@ -71,7 +71,7 @@ def index(
     """
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
-    with open_ground(settings) as runtime:
+    with open_runtime(settings) as runtime:
         if status:
             _show_status(runtime, as_json=json)
             return
@@ -251,7 +251,7 @@ def import_(
     configure_log(settings, as_json=False)
     step_back(settings.index.nice)
     found = discover(paths, follow_state=follow_state)
-    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         ensure_import_source(database, runtime.clock, code=source, name=name)
         wish = ImportWish(
             source=source,

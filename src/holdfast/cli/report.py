@@ -24,7 +24,7 @@ from holdfast.jobs.endings import shortfall_text
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.outside_text import guarded
 from holdfast.urls import parse_seed
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 
 _TOP = 15
 
@@ -42,7 +42,7 @@ def report(
     """
     if csv + urls + json > 1:
         raise typer.BadParameter("choose one of --urls, --csv and --json")
-    with open_ground(config.load(home=home)) as runtime:
+    with open_runtime(config.load(home=home)) as runtime:
         # The account is of the frontier: a run that went on with another's shows both together.
         status = read_status(runtime.raw_db, runtime.clock, find_execution(runtime, execution))
         if csv:
@@ -158,7 +158,7 @@ def stats(execution: ExecutionId = None, json: AsJson = False, home: Home = None
 
     Example: holdfast frontier stats 3 --json
     """
-    with open_ground(config.load(home=home)) as runtime:
+    with open_runtime(config.load(home=home)) as runtime:
         if execution is not None:
             find_execution(runtime, execution)
         found = runtime.frontier.stats(execution)
@@ -180,7 +180,7 @@ def list_open(
 
     Example: holdfast frontier list 3 --limit 20
     """
-    with open_ground(config.load(home=home)) as runtime:
+    with open_runtime(config.load(home=home)) as runtime:
         one = find_execution(runtime, execution)
         rows = list(runtime.frontier.list_open(one, limit=limit))
     if json:
@@ -207,7 +207,7 @@ def recover(
     Example: holdfast frontier recover --minutes 15
     """
     configure_log(config.load(home=home), unless_set="ERROR")
-    with open_ground(config.load(home=home)) as runtime:
+    with open_runtime(config.load(home=home)) as runtime:
         cleaned = clean_up(runtime)
         # Younger leases may belong to a process of another machine that only lost the database for a moment.
         age_s = runtime.settings.lease.recover_s if minutes is None else minutes * 60.0
@@ -246,7 +246,7 @@ def reset(
     configure_log(config.load(home=home), unless_set="ERROR")
     # As the frontier spells a domain: with its port if that is neither 80 nor 443.
     names = [parse_seed(domain).domain for domain in domains]
-    with open_ground(config.load(home=home)) as runtime:
+    with open_runtime(config.load(home=home)) as runtime:
         lifted = {name: runtime.frontier.reset(name) for name in names}
         with runtime.raw_db.write() as tx:
             for name in names:

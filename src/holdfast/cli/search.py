@@ -15,7 +15,7 @@ from holdfast import config
 from holdfast.cli.formatting import counted, one_line
 from holdfast.cli.parameters import AsJson, Home, command_group, configure_log
 from holdfast.coordination.runfile import step_back
-from holdfast.db.sqlite_file import DatabaseReadOnly
+from holdfast.db.raw import DatabaseReadOnly
 from holdfast.replay.origins import browse_url
 from holdfast.search import queries
 from holdfast.search.directory import IndexBusy

@@ -17,7 +17,7 @@ from holdfast.db.raw import RawDatabase
 from holdfast.feeds.status import FeedStatus, read_feed_status
 from holdfast.jobs import execution_queries
 from holdfast.jobs.views.status import ExecutionStatus, JobsOverview, is_abandoned, read_standing, read_status
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 
 
 def overview_lines(standing: JobsOverview) -> list[str]:
@@ -166,7 +166,7 @@ def status(
 
     Example: holdfast status --watch
     """
-    with open_ground(config.load(home=home)) as runtime:
+    with open_runtime(config.load(home=home)) as runtime:
         raw_db, clock = runtime.raw_db, runtime.clock
         if execution is not None or watch:
             one = execution if execution is not None else _latest(raw_db)

@@ -52,7 +52,7 @@ from holdfast.operations.cleaning import (
 from holdfast.operations.watching import is_tool_run, write_textfile
 from holdfast.sources.queries import find_source
 from holdfast.warc.outfile import disk_error
-from holdfast.wiring import open_ground
+from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import Archive, open_archive
 
 JobId = Annotated[int | None, typer.Option("--id", help="The job's number; its newest execution is meant.")]
@@ -228,7 +228,7 @@ def verify_files(
     Example: holdfast storage verify --id 3 --level 2 --quarantine --apply
     """
     settings = config.load(home=home)
-    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         run = the_run(database, job_id, execution)
         if quarantine:
             check_quarantine(database, run)
@@ -360,7 +360,7 @@ def cleanup(
     Example: holdfast storage cleanup --id 3 --mode temp-nonwarc
     """
     settings = config.load(home=home)
-    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         run = the_run(database, job_id, execution)
         replays = settings.replay.origin is not None and not force
         folder = check_cleanup(database, settings.home, run, mode, replays=replays)
@@ -398,7 +398,7 @@ def sweep(apply: Apply = False, json: AsJson = False, home: Home = None) -> None
     Example: holdfast cleanup-old-jobs --apply
     """
     settings = config.load(home=home)
-    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         cases = Sweep(runtime, database).run(apply=apply)
     rows = [
         {

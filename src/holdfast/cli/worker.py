@@ -29,7 +29,7 @@ from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_hel
 from holdfast.jobs.slots import Rebalance
 from holdfast.jobs.views.listing import count_metrics
 from holdfast.jobs.views.shapes import distribution_shape, metrics_shape, rebalance_shape, sync_shape
-from holdfast.wiring import open_ground
+from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.loop import RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
 from holdfast.worker.runners import CHORES, RUNNERS
@@ -125,7 +125,7 @@ def schedule(
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     if poll_interval is not None:
         settings = settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"poll_s": poll_interval})})
-    with obeying_signals() as stops, open_ground(settings) as runtime, open_jobs(settings) as jobs:
+    with obeying_signals() as stops, open_runtime(settings) as runtime, open_jobs(settings) as jobs:
         jobs.scheduler.start(dead_owners=dead_holders(runtime, jobs.database))
         owner = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="scheduler", execution_id=None

@@ -137,7 +137,7 @@ _RELAXED = ("development", "dev", "local", "test", "testing", "ci")
 
 
 class ApiSettings(SettingGroup):
-    """What is served over HTTP, to whom, and how much of it."""
+    """What is served over HTTP, to which clients, and how much of it."""
 
     host: str = setting("127.0.0.1", description="Address to listen on; other than loopback only with an admin token.")
     port: int = setting(8060, ge=0, le=65535, description="Port to listen on; 0 lets the kernel choose.")
@@ -265,9 +265,7 @@ class FeedSettings(SettingGroup):
         description="Time between two polls of a sitemap that an index names, "
         "unless the index says that it has changed.",
     )
-    max_age_days: float = setting(
-        30.0, gt=0.0, description="Items that are told to be older than this are left to crawls."
-    )
+    max_age_days: float = setting(30.0, gt=0.0, description="Items whose date is older than this are left to crawls.")
     items: int = setting(
         500, ge=1, le=5000, description="New items that one poll captures; the rest waits for the next."
     )
@@ -331,7 +329,7 @@ class StorageSettings(SettingGroup):
     probe_s: float = setting(10.0, ge=0.1, description="Time in which a path must answer.")
     dead_s: float = setting(120.0, ge=0.0, description="Time that a path is dead before something is done about it.")
     confirmations: int = setting(2, ge=1, description="Looks in a row that find a path dead before that.")
-    cooldown_s: float = setting(900.0, ge=0.0, description="Time after a deed in which nothing is done.")
+    cooldown_s: float = setting(900.0, ge=0.0, description="Time after an action in which nothing is done.")
     per_hour: int = setting(2, ge=0, description="Deeds in an hour, on all paths together.")
     per_day: int = setting(6, ge=0, description="Deeds in 24 hours, on all paths together.")
     per_job: int = setting(3, ge=0, description="Deeds in 24 hours that concern one job.")

@@ -129,6 +129,7 @@ class SettingGroup:
         fields = type(self).model_fields
         if self.extra == "forbid" and (unknown := values.keys() - fields.keys()):
             raise SettingRefused((min(unknown),), "Extra inputs are not permitted")
+        # Past `__setattr__`, which refuses every change.
         made = self.__dict__
         for name, field in fields.items():
             if name not in values:
@@ -183,6 +184,7 @@ def _int(value: Any) -> int:
     try:
         if isinstance(value, str):
             text = value.strip()
+            # `5.0` is five: TOML and JSON writers turn whole numbers into that.
             whole, point, zeros = text.partition(".")
             return int(whole if point and zeros and not zeros.strip("0") else text)
         if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
@@ -277,6 +279,7 @@ def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
+# What makes a value of each type that a setting may have, by the type as it is written.
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "int": _int,
     "float": _float,
@@ -291,7 +294,6 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "Path | None": _or_none(_path),
     "Secret | None": _or_none(_secret),
 }
-"""What makes a value of each type that a setting may have, by the type as it is written."""
 
 
 PREFIX = "HOLDFAST_"
@@ -312,6 +314,7 @@ def gather(fields: Mapping[str, Setting], given: Mapping[str, Any]) -> dict[str,
         with _naming(env_file):
             found = importlib.import_module("dotenv").dotenv_values(env_file)
         values = _merged(values, _table(fields, found))
+    # Variables last: what an operator sets for one run wins over the files.
     values = _merged(values, _table(fields, os.environ))
     return {**values, **_merged(values, given)}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.config import DiskSettings, Settings
-from holdfast.db.connect import sqlite_path
+from holdfast.db.raw import sqlite_path
 from holdfast.errors import NoSpace
 
 _PROBE = ".holdfast-probe"
@@ -17,6 +17,7 @@ _PROBE = ".holdfast-probe"
 
 def is_low(folder: Path, marks: DiskSettings) -> bool:
     """Return whether the volume under a folder has less room than we keep free."""
+    # `f_bavail`, what this user may take; root has a reserve beyond it.
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
@@ -42,6 +43,7 @@ def trim(stored: Iterable[CachedFile], most_bytes: int, *, keep: Path, remove: C
     for one in found:
         if total <= most_bytes:
             return
+        # The file asked for now stays whatever it takes: it is about to be read.
         if one.path != keep and remove(one.path):
             total -= one.size
 
@@ -86,8 +88,8 @@ def _megabytes(count: int) -> str:
 
 
 _ANSWER_S = 2.0
+# Looks that a dead mount keeps from coming back, by data directory: one at a time, and nothing waits for them.
 _hanging: dict[Path, threading.Thread] = {}
-"""Looks that a dead mount keeps from coming back, by data directory: one at a time, and nothing waits for them."""
 
 
 def low_volume(settings: Settings) -> Path | None:
@@ -100,6 +102,7 @@ def low_volume(settings: Settings) -> Path | None:
     before = _hanging.get(settings.home)
     if before is not None and before.is_alive():
         return None
+    # A mount whose server is gone blocks a look for ever, and a thread cannot be stopped: it is left behind.
     look = threading.Thread(target=lambda: found.extend(_low(settings)), name="volumes", daemon=True)
     look.start()
     look.join(_ANSWER_S)
@@ -122,6 +125,7 @@ def _low(settings: Settings) -> list[Path]:
 def _mounts(store: Path) -> list[Path]:
     """Return the folders of sources that are volumes of their own."""
     try:
+        # A folder of another device is a mount.
         own = store.stat().st_dev
         with os.scandir(store) as entries:
             found = [entry.path for entry in entries if entry.is_dir() and entry.stat().st_dev != own]
@@ -169,6 +173,7 @@ def storage_trouble(folder: Path) -> str | None:
         fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(fd, b"holdfast")
+            # Some file systems take a write and refuse it only when it is synced.
             os.fsync(fd)
         finally:
             os.close(fd)

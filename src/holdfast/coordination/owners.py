@@ -9,120 +9,106 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.coordination.runfile import InHand, RunFile, boot_id, claimed, in_hand, is_held, is_hidden
-from holdfast.db.raw import RawDatabase, Transaction
+from holdfast.coordination.runfile import RunFile, boot_id, claimed, is_held, is_hidden
+from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.values import dataclass
-
-_COLUMNS = "id, kind, host, pid, run_file, execution_id, started_at, heartbeat_at, ended_at"
-
-
-class OwnerRow(NamedTuple):
-    """A process that holds leases, or held them; times in microseconds."""
-
-    id: int
-    kind: str
-    host: str
-    pid: int
-    run_file: str
-    execution_id: int | None
-    started_at: int
-    heartbeat_at: int
-    ended_at: int | None
-
-
-class NewOwner(NamedTuple):
-    """A process that is about to hold leases."""
-
-    kind: str
-    host: str
-    pid: int
-    run_file: str
-    execution_id: int | None
-
-
-def insert_owner(tx: Transaction, owner: NewOwner, *, now: int) -> int:
-    """Register a process and return its id."""
-    rows = tx.execute(
-        "INSERT INTO owners(kind, host, pid, run_file, execution_id, started_at, heartbeat_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
-        (*owner, now, now),
-    )
-    return int(rows[0][0])
-
-
-def beat(tx: Transaction, *, owner_id: int, now: int) -> None:
-    """Say that an owner is alive and getting on; one that was taken for gone is back."""
-    tx.execute("UPDATE owners SET heartbeat_at = ?, ended_at = NULL WHERE id = ?", (now, owner_id))
-
-
-def end_owner(tx: Transaction, *, owner_id: int, now: int) -> bool:
-    """Close an owner's row; False if it was closed before."""
-    rows = tx.execute("UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id", (now, owner_id))
-    return bool(rows)
-
-
-def open_owners(tx: Transaction) -> list[OwnerRow]:
-    """Return the owners of all machines that have not said goodbye; as many as there are processes."""
-    rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE ended_at IS NULL ORDER BY id")  # noqa: S608
-    return [OwnerRow(*row) for row in rows]
-
-
-def owner(tx: Transaction, *, owner_id: int) -> OwnerRow | None:
-    """Return what is known of one owner, None if there never was one."""
-    rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE id = ?", (owner_id,))  # noqa: S608
-    return OwnerRow(*rows[0]) if rows else None
-
-
-def is_open(tx: Transaction, *, owner_id: int) -> bool:
-    """Return whether an owner's row is not closed yet."""
-    return bool(tx.execute("SELECT 1 FROM owners WHERE id = ? AND ended_at IS NULL", (owner_id,)))
-
-
-def open_owners_of(tx: Transaction, *, execution_id: int) -> list[OwnerRow]:
-    """Return the owners that work on an execution, in any role."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM owners WHERE execution_id = ? AND ended_at IS NULL ORDER BY id",  # noqa: S608
-        (execution_id,),
-    )
-    return [OwnerRow(*row) for row in rows]
-
 
 GONE = timedelta(minutes=2)
 """Silence after which an owner counts as gone whose lock can say nothing."""
 
 
-class Life(Enum):
-    """What can be told of an owner from here."""
+class OwnerState(Enum):
+    """What can be known of an owner from here."""
 
     ALIVE = auto()
     DEAD = auto()
-    """Its lock is free, and that lock is the word of the kernel that ran it; or its files are here and it is silent."""
+    """Its lock is free, and the kernel that ran it freed it; or its files are here and it is silent."""
     AWAY = auto()
     """It is of another machine, and has been silent for long: what lies on that machine is not ours to touch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadOwner:
-    """A process that ended without saying goodbye, and what it had in hand."""
+class OwnerRow:
+    """A process that holds leases, or held them, as its row and its run file show it."""
 
     id: int
     kind: str
     host: str
     pid: int
-    execution_id: int | None
-    heartbeat_at: datetime
-    in_hand: tuple[InHand, ...]
     run_path: Path
-    is_away: bool = False
-    """It is of another machine: its leases are free, but only files of it that are seen here may be touched."""
+    """Where its run file was made; after `judged`, where it lies now."""
+    execution_id: int | None
+    started_at: datetime
+    heartbeat_at: datetime
+    ended_at: datetime | None
+    state: OwnerState = OwnerState.ALIVE
+    is_silent: bool = False
+    """No heartbeat for longer than `GONE`."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its lock is free, if its run file can be seen from here; or it has been silent for too long."""
+        return self.is_silent or self.state is OwnerState.DEAD
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is of another machine: its leases are free, but only files of it that lie here may be touched."""
+        return self.state is OwnerState.AWAY
+
+
+_COLUMNS = "id, kind, host, pid, run_file, execution_id, started_at, heartbeat_at, ended_at"
+
+
+def _owner_row(row: Row) -> OwnerRow:
+    number, kind, host, pid, run_file, execution_id, started_at, heartbeat_at, ended_at = row
+    return OwnerRow(
+        id=number,
+        kind=kind,
+        host=host,
+        pid=pid,
+        run_path=Path(run_file),
+        execution_id=execution_id,
+        started_at=from_micros(started_at),
+        heartbeat_at=from_micros(heartbeat_at),
+        ended_at=None if ended_at is None else from_micros(ended_at),
+    )
+
+
+def owner_row(raw_db: RawDatabase, owner_id: int) -> OwnerRow | None:
+    """Return the row of one owner, None if there never was one."""
+    with raw_db.read() as tx:
+        rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE id = ?", (owner_id,))  # noqa: S608
+    return _owner_row(rows[0]) if rows else None
+
+
+def _open_owners(raw_db: RawDatabase) -> list[OwnerRow]:
+    """Return the owners of all machines whose rows are open; as many as there are processes."""
+    with raw_db.read() as tx:
+        rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE ended_at IS NULL ORDER BY id")  # noqa: S608
+    return [_owner_row(row) for row in rows]
+
+
+def _is_open(raw_db: RawDatabase, owner_id: int) -> bool:
+    with raw_db.read() as tx:
+        return bool(tx.execute("SELECT 1 FROM owners WHERE id = ? AND ended_at IS NULL", (owner_id,)))
+
+
+def _end(raw_db: RawDatabase, clock: Clock, owner_id: int) -> bool:
+    """Close an owner's row; False if it was closed before."""
+    with raw_db.write() as tx:
+        rows = tx.execute(
+            "UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id",
+            (to_micros(clock.now()), owner_id),
+        )
+    return bool(rows)
 
 
 class OwnerProcess:
@@ -133,98 +119,88 @@ class OwnerProcess:
         self.run = run
         self.kind = kind
         self.execution_id = execution_id
-        new_owner = NewOwner(kind, socket.gethostname(), os.getpid(), str(run.path.resolve()), execution_id)
+        now = to_micros(clock.now())
+        # Resolved: a later start may run in another folder, and would look for a relative path there.
+        run_file = str(run.path.resolve())
         with raw_db.write() as tx:
-            self.id = insert_owner(tx, new_owner, now=to_micros(clock.now()))
+            rows = tx.execute(
+                "INSERT INTO owners(kind, host, pid, run_file, execution_id, started_at, heartbeat_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                (kind, socket.gethostname(), os.getpid(), run_file, execution_id, now, now),
+            )
+        self.id = int(rows[0][0])
 
     def beat(self, tx: Transaction) -> None:
-        """Say, in the caller's transaction, that we are alive and getting on."""
+        """Say, in the caller's transaction, that this process is alive and getting on."""
         beat_owner(tx, self._clock, self.id)
 
     def end(self) -> None:
-        """Say goodbye: leases are released, files are sealed."""
-        with self._raw_db.write() as tx:
-            end_owner(tx, owner_id=self.id, now=to_micros(self._clock.now()))
+        """Close the row: leases are released, files are sealed."""
+        _end(self._raw_db, self._clock, self.id)
+        # After the row: a start that finds the row open and the run file gone waits two minutes for nothing.
         self.run.close()
 
 
 def beat_owner(tx: Transaction, clock: Clock, owner_id: int) -> None:
     """Say, in the caller's transaction, that an owner is alive: what it holds is freed after two minutes of silence."""
-    beat(tx, owner_id=owner_id, now=to_micros(clock.now()))
+    # `ended_at = NULL`: a process that stood still and was taken for gone is back, and must be found if it then dies.
+    tx.execute("UPDATE owners SET heartbeat_at = ?, ended_at = NULL WHERE id = ?", (to_micros(clock.now()), owner_id))
 
 
-def _locate(folder: Path, run_file: str) -> Path:
-    """Return where a run file lies: in this data directory, wherever that was when it was made, or where it was made.
-
-    Its name is drawn at random, so that a file of this name is the one that was meant.
-    """
-    path = Path(run_file)
-    ours = folder / path.name
-    return path if not ours.exists() and (is_hidden(path) or path.exists()) else ours
+def _located(folder: Path, run_path: Path) -> Path:
+    """Return where a run file lies: in this data directory, which may have been moved since, or where it was made."""
+    # Its name is drawn at random, so that a file of this name is the one that was meant.
+    ours = folder / run_path.name
+    return run_path if not ours.exists() and (is_hidden(run_path) or run_path.exists()) else ours
 
 
-def _life(row: OwnerRow, folder: Path, *, silent_since: int) -> Life:
-    """Return whether an owner lives. Nothing alive is ever taken for dead."""
-    path = _locate(folder, row.run_file)
-    is_silent, is_here = row.heartbeat_at <= silent_since, row.host == socket.gethostname()
+def judged(owner: OwnerRow, folder: Path, *, silent_since: datetime) -> OwnerRow:
+    """Return an owner with its state and the place of its run file. Nothing alive is ever taken for dead."""
+    path, is_silent = _located(folder, owner.run_path), owner.heartbeat_at <= silent_since
+    return replace(owner, run_path=path, is_silent=is_silent, state=_state(path, owner.host, is_silent=is_silent))
+
+
+def _state(path: Path, host: str, *, is_silent: bool) -> OwnerState:
     if is_hidden(path):  # of another user: as one of another machine, only its silence tells
-        return Life.AWAY if is_silent else Life.ALIVE
+        return OwnerState.AWAY if is_silent else OwnerState.ALIVE
     if is_held(path):
-        return Life.ALIVE
+        return OwnerState.ALIVE
     if path.exists():
         # A lock that seems free was taken on another kernel if the run file says so: then the storage is shared, and
         # may be of a kind that keeps locks to each machine. The name of the machine proves nothing: two may share one.
         if is_silent or boot_id(path) in (None, boot_id()):
-            return Life.DEAD
-        return Life.ALIVE
+            return OwnerState.DEAD
+        return OwnerState.ALIVE
     if not is_silent:
-        return Life.ALIVE
-    return Life.DEAD if is_here else Life.AWAY
+        return OwnerState.ALIVE
+    return OwnerState.DEAD if host == socket.gethostname() else OwnerState.AWAY
 
 
-def dead_owners(raw_db: RawDatabase, clock: Clock, *, folder: Path) -> list[DeadOwner]:
-    """Return the owners that ended without a word, as far as can be told from here. Nothing is changed.
+def _judged_all(clock: Clock, owners: Sequence[OwnerRow], folder: Path) -> list[OwnerRow]:
+    silent_since = clock.now() - GONE
+    return [judged(owner, folder, silent_since=silent_since) for owner in owners]
 
-    `cleaning_up` takes one of them in hand.
+
+def dead_owners(raw_db: RawDatabase, clock: Clock, *, folder: Path) -> list[OwnerRow]:
+    """Return the owners that ended without closing their rows, as far as can be known from here. Nothing is changed.
+
+    `cleaning_up` holds one of them.
     """
-    with raw_db.read() as tx:
-        rows = open_owners(tx)
-    silent_since = to_micros(clock.now() - GONE)
-    dead = []
-    for row in rows:
-        life = _life(row, folder, silent_since=silent_since)
-        if life is not Life.ALIVE:
-            path = _locate(folder, row.run_file)
-            dead.append(
-                DeadOwner(
-                    id=row.id,
-                    kind=row.kind,
-                    host=row.host,
-                    pid=row.pid,
-                    execution_id=row.execution_id,
-                    heartbeat_at=from_micros(row.heartbeat_at),
-                    in_hand=tuple(in_hand(path)),
-                    run_path=path,
-                    is_away=life is Life.AWAY,
-                )
-            )
-    return dead
+    owners = _judged_all(clock, _open_owners(raw_db), folder)
+    return [owner for owner in owners if owner.state is not OwnerState.ALIVE]
 
 
 @contextmanager
-def cleaning_up(raw_db: RawDatabase, owner: DeadOwner) -> Iterator[bool]:
+def cleaning_up(raw_db: RawDatabase, owner: OwnerRow) -> Iterator[bool]:
     """Hold a dead owner while cleaning up after it; False if another start is at it, or has done it."""
     with claimed(owner.run_path) as ours:
-        if ours:
-            with raw_db.read() as tx:
-                ours = is_open(tx, owner_id=owner.id)
-        yield ours
+        # Asked once the claim is held: before that, another start may have finished between the list and the claim.
+        yield ours and _is_open(raw_db, owner.id)
 
 
-def close_owner(raw_db: RawDatabase, clock: Clock, owner: DeadOwner) -> bool:
+def close_owner(raw_db: RawDatabase, clock: Clock, owner: OwnerRow) -> bool:
     """Close a dead owner's row after its leases are free; False if another start did it first."""
-    with raw_db.write() as tx:
-        closed = end_owner(tx, owner_id=owner.id, now=to_micros(clock.now()))
+    closed = _end(raw_db, clock, owner.id)
     owner.run_path.unlink(missing_ok=True)
     return closed
 
@@ -234,93 +210,59 @@ def is_gone(raw_db: RawDatabase, clock: Clock, owner_id: int, *, folder: Path) -
 
     One of another machine that fell silent is not called gone here: its jobs have a heartbeat of their own.
     """
-    with raw_db.read() as tx:
-        row = owner(tx, owner_id=owner_id)
-    if row is None or row.ended_at is not None:
+    owner = owner_row(raw_db, owner_id)
+    if owner is None or owner.ended_at is not None:
         return True
-    return _life(row, folder, silent_since=to_micros(clock.now() - GONE)) is Life.DEAD
+    return judged(owner, folder, silent_since=clock.now() - GONE).state is OwnerState.DEAD
 
 
 def is_registered(raw_db: RawDatabase, owner_id: int, *, host: str) -> bool:
     """Return whether there is, or was, an owner of this number on a machine of this name."""
+    owner = owner_row(raw_db, owner_id)
+    return owner is not None and owner.host == host
+
+
+def seen_owners(raw_db: RawDatabase, clock: Clock, *, kind: str, folder: Path) -> list[OwnerRow]:
+    """Return the owners of one kind, on all machines, whose rows are open; nothing is changed."""
+    return _judged_all(clock, [owner for owner in _open_owners(raw_db) if owner.kind == kind], folder)
+
+
+def living_owners(raw_db: RawDatabase, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerRow]:
+    """Return the owners that work on an execution now, in any role and on any machine, as far as is known from here."""
     with raw_db.read() as tx:
-        row = owner(tx, owner_id=owner_id)
-    return row is not None and row.host == host
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerSeen:
-    """An owner that has not said goodbye, as far as can be told from here."""
-
-    id: int
-    host: str
-    pid: int
-    started_at: datetime
-    heartbeat_at: datetime
-    is_gone: bool
-    """Its lock is free, if its run file can be seen from here; or it has been silent for too long."""
-
-
-def _seen(row: OwnerRow, *, is_gone: bool) -> OwnerSeen:
-    return OwnerSeen(
-        id=row.id,
-        host=row.host,
-        pid=row.pid,
-        started_at=from_micros(row.started_at),
-        heartbeat_at=from_micros(row.heartbeat_at),
-        is_gone=is_gone,
-    )
-
-
-def seen_owners(raw_db: RawDatabase, clock: Clock, *, kind: str, folder: Path) -> list[OwnerSeen]:
-    """Return the owners of one kind, on all machines, that have not said goodbye; nothing is changed."""
-    with raw_db.read() as tx:
-        rows = open_owners(tx)
-    silent_since = to_micros(clock.now() - GONE)
-    return [
-        _seen(
-            row, is_gone=row.heartbeat_at <= silent_since or _life(row, folder, silent_since=silent_since) is Life.DEAD
+        rows = tx.execute(
+            f"SELECT {_COLUMNS} FROM owners WHERE execution_id = ? AND ended_at IS NULL ORDER BY id",  # noqa: S608
+            (execution_id,),
         )
-        for row in rows
-        if row.kind == kind
-    ]
-
-
-def living_owners(raw_db: RawDatabase, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerSeen]:
-    """Return who works on an execution now, in any role and on any machine, as far as can be told from here."""
-    return [_seen(row, is_gone=False) for row in _living(raw_db, clock, execution_id, folder)]
+    owners = _judged_all(clock, [_owner_row(row) for row in rows], folder)
+    return [owner for owner in owners if owner.state is OwnerState.ALIVE]
 
 
 def is_working(raw_db: RawDatabase, clock: Clock, *, execution_id: int, kind: str, folder: Path) -> bool:
     """Return whether a live process, of any machine, works on the execution in this role."""
-    return any(row.kind == kind for row in _living(raw_db, clock, execution_id, folder))
+    living = living_owners(raw_db, clock, execution_id=execution_id, folder=folder)
+    return any(owner.kind == kind for owner in living)
 
 
 def has_rival(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> bool:
     """Return whether a live owner has had the same role on the same execution for longer: of two, the later yields."""
-    assert owner.execution_id is not None
-    rows = _living(raw_db, clock, owner.execution_id, folder)
-    return any(row.id < owner.id and row.kind == owner.kind for row in rows)
+    return any(rival.id < owner.id for rival in _rivals(raw_db, clock, owner, folder))
 
 
-def later_rivals(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> list[OwnerSeen]:
+def later_rivals(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> list[OwnerRow]:
     """Return the live owners that took up the same role on the same execution after this one, oldest first.
 
     A start yields to an earlier owner that lives: one that stays has found this owner silent and taken its place.
     """
+    return [rival for rival in _rivals(raw_db, clock, owner, folder) if rival.id > owner.id]
+
+
+def _rivals(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, folder: Path) -> list[OwnerRow]:
     assert owner.execution_id is not None
-    rows = _living(raw_db, clock, owner.execution_id, folder)
-    return [_seen(row, is_gone=False) for row in rows if row.id > owner.id and row.kind == owner.kind]
+    living = living_owners(raw_db, clock, execution_id=owner.execution_id, folder=folder)
+    return [rival for rival in living if rival.kind == owner.kind]
 
 
 def was_closed(raw_db: RawDatabase, owner: OwnerProcess) -> bool:
     """Return whether this process was taken for gone: its row was closed by another start while it stood still."""
-    with raw_db.read() as tx:
-        return not is_open(tx, owner_id=owner.id)
-
-
-def _living(raw_db: RawDatabase, clock: Clock, execution_id: int, folder: Path) -> list[OwnerRow]:
-    with raw_db.read() as tx:
-        rows = open_owners_of(tx, execution_id=execution_id)
-    silent_since = to_micros(clock.now() - GONE)
-    return [row for row in rows if _life(row, folder, silent_since=silent_since) is Life.ALIVE]
+    return not _is_open(raw_db, owner.id)

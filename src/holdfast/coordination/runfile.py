@@ -1,7 +1,7 @@
-"""A process's run file: a lock that the kernel lets go when the process dies, and the page that it has in hand.
+"""A process's run file: a lock that the kernel lets go when the process dies, and the pages that it is parsing.
 
-The lock tells the next start on this machine at once who is gone; the slots tell which page to blame; the tick tells a
-watchdog that the event loop gets on. Times are the machine's monotonic clock, the same for all its processes.
+The lock tells the next start on this machine at once which process is gone; the slots tell which page it died on; the
+tick tells a watchdog that the event loop gets on. Times are the machine's monotonic clock, the same for all processes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from holdfast.errors import HoldfastError
-from holdfast.values import dataclass
 
+# The layout of the file, which processes of another version may read: tick at 0, boot id at 16, slots from 64 on.
 _SLOTS = 8
 _TICK = struct.Struct("<d")
 _BOOT = struct.Struct("<36s")
@@ -27,23 +27,17 @@ _SIZE = 4096
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InHand:
-    """An attempt that a process is parsing, and since when (monotonic seconds)."""
-
-    attempt_id: int
-    since: float
-
-
 class RunFile:
     """Held by one live process. Writing a slot costs less than a microsecond; nothing is synced."""
 
     def __init__(self, folder: Path, name: str | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / (name or new_name())
+        # O_EXCL: a name is drawn at random, and a file that is there belongs to another process.
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.ftruncate(self._fd, _SIZE)
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Mapped: to write a slot is a copy in memory, and what was written survives the death of the process.
         self._memory = mmap.mmap(self._fd, _SIZE)
         _BOOT.pack_into(self._memory, _BOOT_AT, (boot_id() or "").encode())
 
@@ -52,22 +46,23 @@ class RunFile:
         _TICK.pack_into(self._memory, 0, now)
 
     def take(self, slot: int, attempt_id: int, now: float) -> None:
-        """Say that this attempt is in hand: if the process dies now, it is to blame."""
+        """Say that this attempt is being parsed: if the process dies now, the crash counts against it."""
         _SLOT.pack_into(self._memory, 64 + slot * _SLOT.size, attempt_id, now)
 
     def put_down(self, slot: int) -> None:
-        """Say that nothing is in hand any more."""
+        """Say that nothing is being parsed any more."""
         _SLOT.pack_into(self._memory, 64 + slot * _SLOT.size, 0, 0.0)
 
     def close(self) -> None:
         """Remove the file and let go of the lock."""
         self._memory.close()
+        # Removed before the lock is let go: a free lock on a file that is there says that its process died.
         self.path.unlink(missing_ok=True)
         os.close(self._fd)
 
 
 def new_name() -> str:
-    """Return a name for a run file that nobody has."""
+    """Return a name for a run file that no other process has."""
     return f"{os.urandom(16).hex()}.run"
 
 
@@ -80,6 +75,7 @@ def is_held(path: Path) -> bool:
     except PermissionError:
         return True
     try:
+        # Shared, so that two starts that look at once do not take each other for the owner.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -122,8 +118,7 @@ def _own_boot_id() -> str | None:
 def claimed(path: Path) -> Iterator[bool]:
     """Hold the run file of a dead process while cleaning up after it; False if it lives or another start is at it.
 
-    False also for one of another user, whose next start cleans up. A run file that is gone cannot be held: a file
-    beside its place is, for as long as it takes.
+    False also for one of another user, whose next start cleans up.
     """
     claim: Path | None = None
     if is_hidden(path):
@@ -132,6 +127,7 @@ def claimed(path: Path) -> Iterator[bool]:
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
+        # A run file that is gone cannot be held: a file beside its place is, for as long as it takes.
         claim = path.with_suffix(".claim")
         claim.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(claim, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -151,7 +147,7 @@ def claimed(path: Path) -> Iterator[bool]:
 
 
 def clear_slots(path: Path) -> None:
-    """Strike out what a dead process had in hand, once it was blamed: no page is blamed twice for one death."""
+    """Clear what a dead process was parsing, once the crash was counted: one death counts once against a page."""
     if _read(path):
         with path.open("r+b") as file:
             file.seek(64)
@@ -164,11 +160,11 @@ def last_tick(path: Path) -> float | None:
     return (_TICK.unpack_from(head)[0] or None) if head else None
 
 
-def in_hand(path: Path) -> list[InHand]:
-    """Return the attempts that the process had in hand when last seen."""
+def parsed_attempts(path: Path) -> dict[int, float]:
+    """Return the attempts that the process was parsing when last seen, and since when (monotonic seconds)."""
     memory = _read(path)
     slots = [_SLOT.unpack_from(memory, 64 + i * _SLOT.size) for i in range(_SLOTS)] if memory else []
-    return [InHand(attempt_id=attempt_id, since=since) for attempt_id, since in slots if attempt_id]
+    return {attempt_id: since for attempt_id, since in slots if attempt_id}
 
 
 def _read(path: Path) -> bytes:
@@ -176,12 +172,13 @@ def _read(path: Path) -> bytes:
         memory = path.read_bytes()
     except (FileNotFoundError, PermissionError):
         return b""
+    # A file of another size was torn when it was made, or is none of ours.
     return memory if len(memory) == _SIZE else b""
 
 
 @contextmanager
 def alone(path: Path, busy: HoldfastError) -> Iterator[None]:
-    """Hold the lock of a file while the block runs; raise `busy` at once if somebody else has it, OSError as `open`."""
+    """Hold the lock of a file while the block runs; raise `busy` at once if another has it, OSError as `open`."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
@@ -196,7 +193,7 @@ def alone(path: Path, busy: HoldfastError) -> Iterator[None]:
 def step_back(nice: int) -> int:
     """Give up this process's priority, and that of what it starts, down to this niceness; return the one in force.
 
-    Work that nobody waits for does so: at 10 beside a server on the same core it gets a tenth of it, and all of an idle
-    one. A process that is nicer already stays so.
+    Work that no reader waits for does so: at 10 beside a server on the same core it gets a tenth of it, and all of an
+    idle one. A process that is nicer already stays so.
     """
     return os.nice(max(0, nice - os.nice(0)))

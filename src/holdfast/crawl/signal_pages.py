@@ -16,8 +16,7 @@ from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Domain, Page, SignalLink, SignalPage, SignalWord, Source
 from holdfast.errors import Invalid, NotFound
-from holdfast.parse.language import SMALL_WORDS
-from holdfast.parse.text import analysable, nfc, words_of
+from holdfast.parse.text import SMALL_WORDS, analysable, nfc, words_of
 from holdfast.urls import Url, parse, typed_host, url_hash
 from holdfast.withdrawals.visibility import visible_page
 

@@ -55,7 +55,7 @@ from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.roots import record_root
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.feeds import open_feeds
 
 _BEAT_S = 5.0
@@ -408,7 +408,7 @@ def main() -> None:
     gc.enable()
     code = 1
     try:
-        with open_ground(settings) as runtime:
+        with open_runtime(settings) as runtime:
             ending = uvloop.run(Process(runtime, assignment).run())
         code = 0
         print(json.dumps({"ending": ending.value}), flush=True)

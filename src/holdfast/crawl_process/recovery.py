@@ -8,8 +8,8 @@ from pathlib import Path
 
 from holdfast import log
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import DeadOwner, cleaning_up, close_owner, dead_owners
-from holdfast.coordination.runfile import clear_slots, is_held
+from holdfast.coordination.owners import OwnerRow, cleaning_up, close_owner, dead_owners
+from holdfast.coordination.runfile import clear_slots, is_held, parsed_attempts
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.jobs.execution_queries import frontier_of
@@ -70,7 +70,7 @@ def recover(runtime: Runtime) -> RecoveryReport:
     return report
 
 
-def _clean_up(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
+def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:
     """Clean up after one dead process. Each step may be repeated if this one is the last that we live to do."""
     report.owners += 1
     _blame(runtime, owner, report)  # before its domains are free: nobody may take up the page that killed it meanwhile
@@ -117,12 +117,13 @@ def _open_path(runtime: Runtime, file: FileRow) -> Path:
     return path.with_name(path.name + OPEN_SUFFIX)
 
 
-def _blame(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
-    if owner.kind != "process" or not owner.in_hand:
+def _blame(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:
+    attempt_ids = list(parsed_attempts(owner.run_path))
+    if owner.kind != "process" or not attempt_ids:
         return
     evidence = f"process {owner.pid} on {owner.host} died while parsing this page"
     limit = runtime.settings.parse.crashes
-    report.quarantined += runtime.frontier.blame([slot.attempt_id for slot in owner.in_hand], evidence, limit=limit)
+    report.quarantined += runtime.frontier.attribute_crash(attempt_ids, evidence, limit=limit)
     clear_slots(owner.run_path)
 
 

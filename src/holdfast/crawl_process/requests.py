@@ -39,7 +39,7 @@ from holdfast.types import (
 )
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import decode, parse_head, payload_chunks
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 
 KIND = "visitor"
 PATIENCE_S = 30.0
@@ -177,7 +177,7 @@ def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]
     if settings.database_url is None and not (Path(settings.home) / "holdfast.db").is_file():
         yield DomainLeases(None)
         return
-    with open_ground(settings) as runtime:
+    with open_runtime(settings) as runtime:
         leases = DomainLeases(runtime)
         try:
             yield leases

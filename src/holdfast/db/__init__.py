@@ -1,4 +1,27 @@
-"""The ground: engine and sessions, models by area, migrations, and the plain connection that hot statements use.
+"""The database: raw connections for the crawl, engine and sessions for the rest, models by area, migrations.
 
-Nothing is imported here, so that a crawl process can take `db.hot` alone and stay small.
+A connection is opened here by its address: `sqlite:///FILE` or `postgresql://…`. SQLAlchemy is not loaded with this, so
+that a crawl process stays small.
 """
+
+from __future__ import annotations
+
+import importlib
+
+from holdfast.db.raw import RawDatabase, SqliteRawDatabase, sqlite_path
+from holdfast.errors import Invalid
+
+__all__ = ["connect"]
+
+
+def connect(database_url: str) -> RawDatabase:
+    """Open a raw connection by address; Invalid for a kind that we do not speak."""
+    path = sqlite_path(database_url)
+    if path is not None:
+        return SqliteRawDatabase(path)
+    scheme, _, rest = database_url.partition("://")
+    if scheme.split("+")[0] not in ("postgresql", "postgres"):
+        raise Invalid(f"cannot use the database address {scheme}://…; write sqlite:///FILE or postgresql://…")
+    # Loaded by name: psycopg costs a tenth of a second that a crawl on SQLite need not pay.
+    raw_db: RawDatabase = importlib.import_module("holdfast.db.postgres").PostgresRawDatabase(f"postgresql://{rest}")
+    return raw_db

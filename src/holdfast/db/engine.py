@@ -15,20 +15,30 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, SystemClock, from_micros
 from holdfast.config import Settings
-from holdfast.db.connect import sqlite_path
 from holdfast.db.models.base import Model
-from holdfast.db.raw import STATEMENT_S, DatabaseClock, connect_arguments, sqlite_refusal, taken
+from holdfast.db.raw import (
+    STATEMENT_S,
+    DatabaseClock,
+    OpenSqliteFile,
+    connect_arguments,
+    damage_of,
+    is_read_only,
+    open_sqlite,
+    refused,
+    sqlite_path,
+    sqlite_refusal,
+    taken,
+)
 from holdfast.db.raw import want_of_room as out_of_room
 from holdfast.db.schema import prepare
-from holdfast.db.sqlite_file import OpenSqliteFile, damage_of, is_read_only, open_sqlite, refused
 from holdfast.errors import Unavailable
 from holdfast.outside_text import to_json
 
 _KEPT = 5
 _DISK_FULL = "53100"
 _BUSY_S = 30.0
+# At once, for all threads of a serving process (api/dependencies.py): none of them ever waits for a connection.
 _CONNECTIONS = 20
-"""At once, for all threads of a serving process (api/dependencies.py): none of them ever waits for a connection."""
 
 
 def _engine(database_url: str, statement_s: float | None, file: OpenSqliteFile | None) -> Engine:
@@ -37,6 +47,8 @@ def _engine(database_url: str, statement_s: float | None, file: OpenSqliteFile |
         return create_engine(
             f"postgresql+psycopg://{rest}",
             json_serializer=to_json,
+            # A server may have been restarted since: a dead connection of the pool is replaced instead of failing a
+            # request.
             pool_pre_ping=True,
             pool_size=_KEPT,
             max_overflow=_CONNECTIONS - _KEPT,
@@ -46,8 +58,9 @@ def _engine(database_url: str, statement_s: float | None, file: OpenSqliteFile |
     assert path is not None
 
     def connect() -> sqlite3.Connection:
-        connection = open_sqlite(path, timeout_s=_BUSY_S)  # we say BEGIN ourselves: IMMEDIATE for writers
+        connection = open_sqlite(path, timeout_s=_BUSY_S)
         pragmas = ["synchronous=FULL", "foreign_keys=ON"]
+        # Switching to WAL writes to the file, which one that may only be read does not allow.
         for pragma in pragmas if is_read_only(path) else ["journal_mode=WAL", *pragmas]:
             connection.execute(f"PRAGMA {pragma}")
         file.note()
@@ -93,7 +106,10 @@ class Database:
         if self._file is not None:
             self._file.demand_same()
         try:
+            # Rows stay readable after the commit: what a request answers is built from them then.
             with Session(self.engine, expire_on_commit=False) as session, session.begin():
+                # The driver begins no transaction by itself (`isolation_level=None`): IMMEDIATE for writers, which then
+                # never have to give up halfway.
                 if self.engine.dialect.name == "sqlite":
                     session.connection().exec_driver_sql(begin)
                 yield session
@@ -134,8 +150,8 @@ def _plain(exc: DBAPIError) -> str:
     return str(exc.orig).splitlines()[0] if exc.orig else "no detail"
 
 
+# Steps of SQLite's machine between two questions: about a millisecond.
 _STEPS = 20_000
-"""Steps of SQLite's machine between two questions: about a millisecond."""
 _DEADLINE = "statement_deadline"
 _UNLIMITED = "statement_unlimited"
 
@@ -149,6 +165,7 @@ def limit_statements(engine: Engine, *, seconds: float, clock: Clock | None = No
         _limit_postgres(engine, seconds)
     else:
         _limit_sqlite(engine, seconds, clock or SystemClock())
+    # Connections that were opened before have no limit.
     engine.dispose()
 
 
@@ -177,6 +194,7 @@ def _limit_sqlite(engine: Engine, seconds: float, clock: Clock) -> None:
             deadline = record.info.get(_DEADLINE)
             return int(deadline is not None and clock.monotonic() > deadline)
 
+        # SQLite has no time limit of its own: a handler that returns 1 interrupts the statement.
         connection.set_progress_handler(is_late, _STEPS)
 
     @event.listens_for(engine, "before_cursor_execute")
@@ -186,6 +204,7 @@ def _limit_sqlite(engine: Engine, seconds: float, clock: Clock) -> None:
 
     @event.listens_for(engine, "checkin")
     def forget(_connection: Any, record: Any) -> None:
+        # The connection goes back to the pool: the next request must not inherit the licence.
         record.info.pop(_UNLIMITED, None)
         record.info.pop(_DEADLINE, None)
 

@@ -1,6 +1,6 @@
 """Bring a database to the schema of this code, once, under a lock: `python -m holdfast.db.migrate`; or back.
 
-It runs as a process of its own, so that nobody else pays for loading Alembic. All steps are one transaction: a process
+It runs as a process of its own, so that no other pays for loading Alembic. All steps are one transaction: a process
 that is killed in the middle leaves the database as it was, and the same command does it again.
 """
 
@@ -19,11 +19,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from holdfast.db.connect import sqlite_path
+from holdfast import log
 from holdfast.db.engine import Database
 from holdfast.db.models import Model
+from holdfast.db.raw import damage_of, damaged, sqlite_path
 from holdfast.db.schema import MIGRATED, SCHEMA, schema_of
-from holdfast.db.sqlite_file import damage_of, damaged
 from holdfast.errors import Unavailable
 
 _LOCK = 0x686F6C64  # "hold", for PostgreSQL's advisory lock
@@ -35,11 +35,14 @@ def _alone(database: Database) -> Iterator[None]:
     path = sqlite_path(database.url)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # A file beside the database, because SQLite itself locks only within a transaction, and some switches change
+        # outside of one.
         with path.with_suffix(".migrating").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         return
     with database.engine.connect() as connection:
+        # Held by the connection, so that a process that is killed lets go of it.
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
         yield
 
@@ -95,6 +98,7 @@ def _migrating(database_url: str) -> Iterator[Config]:
 
 
 if __name__ == "__main__":
+    log.configure("WARNING")
     upgrade(os.environ[MIGRATED])
 
 

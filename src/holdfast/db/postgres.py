@@ -1,4 +1,4 @@
-"""The hot connection to PostgreSQL, through psycopg 3."""
+"""The raw connection to PostgreSQL, through psycopg 3."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ class _PostgresTransaction:
     def _text(self, statement: str) -> Any:
         text = self._texts.get(statement)
         if text is None:
+            # The one translation of SQL that is left: a parameter is `?` in all statements, as SQLite has it, and `%s`
+            # here. No statement of ours has a `?` that is none. Kept by statement, so that psycopg sees the same text
+            # and keeps it prepared.
             text = self._texts[statement] = statement.replace("%", "%%").replace("?", "%s")
         return text
 
@@ -33,6 +36,7 @@ class _PostgresTransaction:
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         statement: Any = f"COPY {table} ({','.join(columns)}) FROM STDIN"
+        # COPY, because one round trip for each row would cost more than the row.
         with self._cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
@@ -53,12 +57,18 @@ class PostgresRawDatabase:
     def _connect(self) -> psycopg.Connection[Row]:
         try:
             return psycopg.connect(
-                self._url, autocommit=True, prepare_threshold=3, **connect_arguments(statement_s=self._statement_s)
+                # Autocommit: transactions are opened explicitly, so that none stands open between two calls. Prepared
+                # after three uses: a crawl sends few statements thousands of times.
+                self._url,
+                autocommit=True,
+                prepare_threshold=3,
+                **connect_arguments(statement_s=self._statement_s),
             )
         except psycopg.Error as exc:
             raise Unavailable("cannot reach PostgreSQL; check HOLDFAST_DATABASE_URL and that the server runs") from exc
 
     def _usable(self) -> psycopg.Connection[Row]:
+        # A server that restarts ends all connections; the next transaction of a crawl then simply goes on.
         if self._connection.closed or self._connection.broken:
             self._connection = self._connect()
             self.generation += 1
@@ -72,6 +82,7 @@ class PostgresRawDatabase:
                 yield _PostgresTransaction(cursor, self._texts)
         except psycopg.errors.DiskFull as exc:
             raise want_of_room(self._url) from exc
+        # InternalError where the server ended a transaction that stood idle for too long.
         except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as exc:
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
         if writes:

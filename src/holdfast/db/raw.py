@@ -1,7 +1,8 @@
-"""The plain connection that hot statements use: one thread, explicit transactions, rows loaded in bulk.
+"""The raw connection of crawl, index and coordination: one thread, explicit transactions, rows loaded in bulk.
 
 Statements are written once, with `?`; what the two databases do differently (bulk load, transaction start, how errors
-are named) is here. SQLAlchemy is not imported, so that a crawl process stays small.
+are named) is here, and so is the SQLite file itself: how it is opened where it may only be read, whether it is whole,
+and whether what is open still is what is at its path. SQLAlchemy is not imported, so that a crawl process stays small.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import errno
 import json
 import os
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -17,12 +19,11 @@ from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock, from_micros
-from holdfast.db.sqlite_file import OpenSqliteFile, damage_of, is_read_only, open_sqlite, refused
-from holdfast.errors import NoSpace, Unavailable
+from holdfast.errors import HoldfastError, NoSpace, Unavailable
 from holdfast.values import dataclass
 
 NOTE = "write_refused.json"
@@ -32,16 +33,17 @@ _OVER_QUOTA = (
     "nothing committed is lost"
 )
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# The bits of an extended result code that say what kind of trouble it is.
 _PRIMARY = 0xFF
 _PROBE_BYTES = 64 * 1024
+# A full disk still takes what fits into pages that are there: a note goes when nothing was refused for so long.
 _STANDS = timedelta(minutes=1)
-"""A full disk still takes what fits into pages that are there: a note goes when nothing was refused for so long."""
 
 _clock = SystemClock()
+# The data directory of each database that this process has opened, by `_key`.
 _homes: dict[str, Path] = {}
-"""The data directory of each database that this process has opened, by `_key`."""
+# Databases of which a note may stand.
 _noted: set[str] = set()
-"""Databases of which a note may stand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +68,8 @@ def note_below(home: Path, database_url: str) -> None:
 def last_refusal(home: Path) -> WriteRefusal | None:
     """Return the refusal that stands; None if what was written since was taken."""
     try:
-        told = json.loads((home / NOTE).read_bytes())
-        return WriteRefusal(at=datetime.fromisoformat(told["at"]), message=str(told["message"]))
+        note = json.loads((home / NOTE).read_bytes())
+        return WriteRefusal(at=datetime.fromisoformat(note["at"]), message=str(note["message"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -83,6 +85,7 @@ def want_of_room(database_url: str, message: str = FULL) -> NoSpace:
             text = json.dumps({"at": _clock.now().isoformat(), "message": message})
             fresh = home / f".{NOTE}.{os.getpid()}"
             fresh.write_text(text)
+            # Renamed, so that a reader never sees half of it.
             fresh.replace(home / NOTE)
     return NoSpace(message)
 
@@ -93,6 +96,7 @@ def taken(database_url: str) -> None:
     if key not in _noted or (home := _homes.get(key)) is None:
         return
     found = last_refusal(home)
+    # A note from the future (the clock was set back) must not stand for ever.
     if found is not None and timedelta(0) <= _clock.now() - found.at < _STANDS:
         return
     with suppress(OSError):
@@ -101,14 +105,12 @@ def taken(database_url: str) -> None:
 
 
 def sqlite_refusal(path: Path, exc: sqlite3.Error) -> NoSpace | None:
-    """Return the error for a write to a file that found no room, noted; None if it failed for something else.
-
-    SQLite tells a full disk by name, a quota and a limit on the size of files only as trouble with writing: then a
-    write of ours beside it tells them apart from a disk that is broken.
-    """
+    """Return the error for a write to a file that found no room, noted; None if it failed for something else."""
     address = f"sqlite:///{path}"
     if exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_FULL:
         return want_of_room(address)
+    # SQLite names a full disk, but a quota and a limit on the size of files are only trouble with writing to it. A
+    # write of ours beside the file tells them apart from a disk that is broken.
     if exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_IOERR and _is_refused_beside(path):
         return want_of_room(address, _OVER_QUOTA)
     return None
@@ -119,9 +121,12 @@ def _is_refused_beside(path: Path) -> bool:
     try:
         end = max(one.stat().st_size for one in beside if one.exists())
         with tempfile.TemporaryFile(dir=path.parent) as probe:
+            # At the end that the file has: a limit on the size of files is met there, and not at the start of a new
+            # one.
             os.pwrite(probe.fileno(), b"\0" * _PROBE_BYTES, end)
     except OSError as exc:
         return exc.errno in _NO_ROOM
+    # Neither file is there any more.
     except ValueError:
         return False
     return False
@@ -131,11 +136,156 @@ def _key(database_url: str) -> str:
     return unquote(database_url.partition("://")[2])
 
 
+class DatabaseMoved(Unavailable):
+    """The SQLite file was moved away or replaced while it was open."""
+
+    code = "database_moved"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"the database {path} was moved away or replaced while it was in use, or is written again although it was "
+            "opened to be read only; put it back, or start this anew"
+        )
+
+
+class DatabaseDamaged(HoldfastError):
+    """The SQLite file is damaged. Not Unavailable: that is waited for, and no waiting mends a file."""
+
+    code = "database_damaged"
+
+
+def damaged(path: Path | None, trouble: str) -> DatabaseDamaged:
+    """Return the error that tells of a damaged file and of the two ways out."""
+    return DatabaseDamaged(
+        f"the database {path} is damaged: {trouble}; end all processes, move the file away, and put a copy of it back, "
+        "or make its rows anew from the WARC files: holdfast index --rebuild"
+    )
+
+
+def damage_of(exc: BaseException | None, path: Path | None) -> DatabaseDamaged | None:
+    """Return the house's error for a file that SQLite cannot read as a database; None for any other trouble."""
+    code = getattr(exc, "sqlite_errorcode", None)
+    if code is None or code & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return None
+    return damaged(path, str(exc))
+
+
+class DatabaseReadOnly(Unavailable):
+    """The SQLite file may be read here, and not be written."""
+
+    code = "database_read_only"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"nothing can be changed here: {path} or its folder is read-only for this user; make both writable, or "
+            "choose another data directory with --home"
+        )
+
+
+def open_sqlite(path: Path, *, timeout_s: float, cached_statements: int = 128) -> sqlite3.Connection:
+    """Open a file for any thread, made if it is not there; one that cannot be written is opened to be read.
+
+    sqlite3.Error if that is not possible either: `refused` says what to do.
+    """
+    address = _read_only_address(path)
+    # One thread at a time uses a connection, not always the same; transactions are begun explicitly.
+    return sqlite3.connect(
+        path if address is None else address,
+        uri=address is not None,
+        timeout=timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=cached_statements,
+    )
+
+
+def is_read_only(path: Path) -> bool:
+    """Return whether there is such a file and it can only be read."""
+    return _read_only_address(path) is not None
+
+
+def _read_only_address(path: Path) -> str | None:
+    log, shared = path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+    if not path.is_file():
+        return None
+    # A writer needs both files beside it; where its folder takes no new ones they have to be there already.
+    if os.access(path, os.W_OK) and (
+        os.access(path.parent, os.W_OK) or (os.access(log, os.W_OK) and os.access(shared, os.W_OK))
+    ):
+        return None
+    # Without a log no process writes, and the file is whole in itself: only so can it be read where no file can be made
+    # beside it. With a log it is read together with that, as long as its index is there.
+    has_log = log.is_file() and log.stat().st_size > 0
+    return f"file:{quote(str(path))}?mode=ro" + ("" if has_log else "&immutable=1")
+
+
+def refused(path: Path, exc: sqlite3.Error) -> Unavailable:
+    """Return what to tell of a file that could not be opened or written, with the next step."""
+    if not path.parent.is_dir():
+        return Unavailable(
+            f"there is no folder {path.parent}, so there is no database in it; is its storage mounted? If it never was "
+            "there, make it, or choose another data directory with --home"
+        )
+    if not path.exists() and not os.access(path.parent, os.W_OK):
+        return Unavailable(
+            f"there is no database in {path.parent}, and none can be made: the folder is read-only for this user; make "
+            "it writable, or choose another data directory with --home"
+        )
+    if is_read_only(path) and exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_CANTOPEN:
+        return Unavailable(
+            f"{path} was not closed, and what its last writer did stands in {path.name}-wal, which can only be read "
+            "where the folder can be written: make it writable, or copy the data directory to where it is"
+        )
+    if exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_READONLY:
+        return DatabaseReadOnly(path)
+    return Unavailable(f"cannot open the database {path}: {exc}; check the folder and its free space")
+
+
+class OpenSqliteFile:
+    """A SQLite file by its inode, as it was before it was opened.
+
+    One that was moved away, deleted or replaced goes on answering processes that have it open: they would read what no
+    other sees, and write what is lost when the last of them ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # What was opened as immutable is read without locks and without the log: right until another user writes it.
+        self._is_fixed = "immutable" in (_read_only_address(path) or "")
+        self._opened = self._found()
+
+    def note(self) -> None:
+        """Remember which file is open, where there was none before the first connection made it."""
+        self._opened = self._opened or self._found()
+
+    def demand_same(self) -> None:
+        """Refuse, with DatabaseMoved, if another file or none is at the path by now. One look at the folder."""
+        # Writing on into a file that was moved away would be lost without a word when the last process closes it.
+        if not self.is_same():
+            raise DatabaseMoved(self._path)
+
+    def is_same(self) -> bool:
+        """Return whether the path still leads to the file that was opened first; so it is before any was."""
+        return self._opened is None or self._found() == self._opened
+
+    def _found(self) -> tuple[int, ...] | None:
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 - a third of the time of Path.stat, for every transaction
+        except OSError:
+            return None
+        # The number of a file that is gone may be given at once to a folder that takes its place.
+        identity = found.st_dev, found.st_ino, stat.S_IFMT(found.st_mode)
+        if not self._is_fixed:
+            return identity
+        log = self._path.with_name(f"{self._path.name}-wal")
+        return *identity, found.st_mtime_ns, log.stat().st_size if log.exists() else 0
+
+
 Row = tuple[Any, ...]
 
 
 class Transaction(Protocol):
-    """What a statement runs on, inside `Hot.write` or `Hot.read`."""
+    """What a statement runs on, inside `RawDatabase.write` or `RawDatabase.read`."""
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and return its rows, if it has any."""
@@ -184,8 +334,8 @@ class RawDatabase(Protocol):
         ...
 
 
+# Rows of one SQLite insert: binding dominates, so 3.0 us a row of eight columns fall to 1.9; 250 give 1.8.
 _ROWS_AT_ONCE = 50
-"""Rows of one SQLite insert: binding dominates, so 3.0 us a row of eight columns fall to 1.9; 250 give 1.8."""
 
 
 class _SqliteTransaction:
@@ -240,10 +390,13 @@ class SqliteRawDatabase:
     def _transaction(self, begin: str) -> Iterator[_SqliteTransaction]:
         self._file.demand_same()
         try:
+            # `BEGIN IMMEDIATE` for writers: a reader that becomes a writer halfway is refused at once, however long it
+            # may wait.
             self._connection.execute(begin)
             try:
                 yield _SqliteTransaction(self._connection)
             except BaseException:
+                # SQLite has rolled back by itself after some errors (a full disk); a second ROLLBACK would be an error.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
@@ -253,11 +406,12 @@ class SqliteRawDatabase:
                 self._connection.execute("ROLLBACK")
             if (damage := damage_of(exc, self._path)) is not None:
                 raise damage from exc
+            # A broken constraint is a mistake of ours, and trying again does not mend it.
             if not isinstance(exc, sqlite3.OperationalError):
                 raise
             if (full := sqlite_refusal(self._path, exc)) is not None:
                 raise full from exc
-            if exc.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            if exc.sqlite_errorcode & _PRIMARY in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
                 raise refused(self._path, exc) from exc
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
         if begin != "BEGIN":
@@ -293,12 +447,13 @@ def connect_arguments(*, statement_s: float | None = STATEMENT_S) -> dict[str, A
     """Return what psycopg connects with: five seconds to answer, a limit for statements, probes of a silent line.
 
     None lifts the limits on a statement and on a transaction that stands idle: only a migration may take its time.
-    Nothing is compiled: that takes longer than our short questions (jobs by status took 614 ms with it, 56 without).
     """
     limit_ms = int((statement_s or 0) * 1000)
     return {
         "connect_timeout": 5,
+        # No JIT: compiling takes longer than our short questions (jobs by status took 614 ms with it, 56 without).
         "options": f"-c statement_timeout={limit_ms} -c idle_in_transaction_session_timeout={limit_ms} -c jit=off",
+        # A server that vanished without closing the connection is noticed after about ten seconds, not after two hours.
         "keepalives_idle": 5,
         "keepalives_interval": 2,
         "keepalives_count": 3,
@@ -316,12 +471,13 @@ def persist(
 ) -> _Answer:
     """Return what the call returns, trying again after each wait while it raises Unavailable.
 
-    The last Unavailable is raised; a full disk (NoSpace) at once, because waiting does not empty it. A commit whose
+    The last Unavailable is raised; a full disk (NoSpace) at once. A commit whose
     answer was lost counts as not done: the call must be harmless when repeated.
     """
     for wait_s in waits_s:
         try:
             return call()
+        # Before Unavailable, of which it is one: waiting does not empty a disk.
         except NoSpace:
             raise
         except Unavailable as exc:
@@ -331,8 +487,8 @@ def persist(
 
 
 _QUICK_S = 0.05
+# A round trip that took longer than this is repeated, at most so often.
 _READINGS = 3
-"""A round trip that took longer than this is repeated, at most so often."""
 
 
 class DatabaseClock:
@@ -341,16 +497,14 @@ class DatabaseClock:
     def __init__(self, raw_db: RawDatabase, base: Clock | None = None) -> None:
         self._raw_db = raw_db
         self._base: Clock = base or SystemClock()
+        # A moment of the server and ours (monotonic), in one attribute: other threads read it at any time.
         self._reading = self._base.now(), self._base.monotonic()
-        """A moment of the server and ours (monotonic), in one attribute: other threads read it at any time."""
         self.synchronise()
 
     def synchronise(self) -> float:
-        """Read the server's clock again; return the seconds by which this one was behind. Unavailable if it cannot.
-
-        The server reads its clock somewhere inside the round trip, so the middle is wrong by half of it at most. A
-        process that was frozen in a reading would be wrong for as long: it reads again, and the quickest one counts.
-        """
+        """Read the server's clock again; return the seconds by which this one was behind. Unavailable if it cannot."""
+        # The server reads its clock somewhere inside the round trip, so the middle is wrong by half of it at most. A
+        # process that was frozen in a reading would be wrong for as long: it reads again, and the quickest one counts.
         readings: list[tuple[float, int, float]] = []
         while len(readings) < _READINGS:
             before = self._base.monotonic()
@@ -376,3 +530,9 @@ class DatabaseClock:
     def monotonic(self) -> float:
         """Return seconds that never run backwards."""
         return self._base.monotonic()
+
+
+def sqlite_path(database_url: str) -> Path | None:
+    """Return the file of a `sqlite:///…` address, or None for another kind of database."""
+    parts = urlsplit(database_url)
+    return Path(unquote(database_url[len("sqlite:///") :])) if parts.scheme == "sqlite" else None

@@ -10,9 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from holdfast.config import Settings
-from holdfast.db.connect import connect, sqlite_path
-from holdfast.db.raw import note_below
-from holdfast.db.sqlite_file import is_read_only
+from holdfast.db import connect
+from holdfast.db.raw import is_read_only, note_below, sqlite_path
 from holdfast.errors import Invalid, Unavailable
 
 SCHEMA = "0009"
@@ -28,6 +27,7 @@ def schema_of(database_url: str) -> str | None:
     raw_db = connect(database_url)
     try:
         with raw_db.read() as tx:
+            # Asked first: on PostgreSQL a question about a table that is not there ends the transaction.
             there = tx.execute(
                 "SELECT 1 FROM information_schema.tables WHERE table_name = 'alembic_version'"
                 if raw_db.dialect == "postgresql"
@@ -50,6 +50,7 @@ def make_fresh(database_url: str) -> bool:
         return False
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30.0)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
+        # Two commands that start at once on an empty folder: the second waits here, and then finds the tables.
         connection.execute("BEGIN IMMEDIATE")
         empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
         for statement in FRESH.read_text().split(";\n") if empty else ():
@@ -82,6 +83,7 @@ def prepare(settings: Settings) -> None:
     found = schema_of(settings.database)
     if found == SCHEMA or (found is None and make_fresh(settings.database)):
         return
+    # An older program must not write into tables that it does not know.
     if found is not None and found > SCHEMA:
         raise Unavailable(f"the database has schema {found}, newer than this program's {SCHEMA}; upgrade holdfast")
     path = sqlite_path(settings.database)
@@ -90,6 +92,7 @@ def prepare(settings: Settings) -> None:
             f"{path} has schema {found or 'none'} and is read-only here, so it cannot be brought to {SCHEMA}; make it "
             "and its folder writable, or choose another data directory with --home"
         )
+    # In a process of its own: Alembic and SQLAlchemy are not loaded for this into a crawl.
     done = subprocess.run(
         [sys.executable, "-m", "holdfast.db.migrate"],
         capture_output=True,
@@ -99,5 +102,6 @@ def prepare(settings: Settings) -> None:
         env={**os.environ, MIGRATED: settings.database},
     )
     if done.returncode:
+        # The last line of a trace is the error itself.
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise Unavailable(f"the database could not be brought to schema {SCHEMA}: {last[0]}")

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.changes.compute import compute_pending
 from holdfast.clock import digits14
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.models import Change, PageGroup, Snapshot
 from holdfast.index.indexer import Indexer, index_pending
 from holdfast.replay.address import replay_path

@@ -31,7 +31,7 @@ from holdfast.feeds.health import (
 )
 from holdfast.feeds.polling_queries import FeedItemRow, FeedRow, NewFeed, WaitingItem
 from holdfast.frontier import Frontier
-from holdfast.frontier.connection import FrontierTransaction
+from holdfast.frontier.sql import FrontierTransaction
 from holdfast.outside_text import clean
 from holdfast.types import FoundUrl, ListedUrl, PolledListing, UrlKind, Visit
 from holdfast.urls import parse

@@ -1,15 +1,8 @@
 """The frontier: what to ask for next, who may ask it, and what came of it; politeness and circuit as pure functions."""
 
-from holdfast.frontier.frontier import Frontier
-from holdfast.frontier.values import (
-    Account,
-    FrontierSettings,
-    FrontierStats,
-    KnownSignals,
-    OpenAttempt,
-    Settled,
-    Summary,
-)
+from holdfast.frontier.frontier import Frontier, FrontierSettings
+from holdfast.frontier.queries import Account, FrontierStats, OpenAttempt, Summary
+from holdfast.frontier.settling import KnownSignals, Settled
 
 __all__ = [
     "Account",

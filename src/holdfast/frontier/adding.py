@@ -12,7 +12,8 @@ from operator import eq, itemgetter
 from holdfast.clock import from_micros
 from holdfast.db.raw import Row
 from holdfast.frontier import sql
-from holdfast.frontier.connection import Connection, FrontierTransaction
+from holdfast.frontier.leasing import original_of
+from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
 from holdfast.types import Attempt, FoundUrl, Original, Outcome, PageToReread, UrlKind
 from holdfast.values import dataclass
@@ -46,25 +47,25 @@ class Depths:
         ]
 
     def make_smaller(self, execution_id: int, raised: Iterable[Raised]) -> int:
-        """Give pages their smaller depth, in a transaction of its own; return how many there were.
-
-        Its own, because locks on domains come before all else: those of the pages that are found are others than those
-        of the pages that are settled.
-        """
+        """Give pages their smaller depth, in a transaction of its own; return how many there were."""
         best: dict[tuple[int, int], tuple[int, int]] = {}
         for domain_id, page_id, depth, rank in raised:
             known = best.get((domain_id, page_id))
+            # Two links of one batch may lead to a page by ways of different length.
             if known is None or depth < known[0]:
                 best[domain_id, page_id] = depth, rank
         if not best:
             return 0
+        # A transaction of its own: locks on domains are taken before all others, and the domains of the pages that were
+        # found are not those of the pages that are being settled.
         with self._connection.write() as tx:
             tx.execute(sql.LOCK_DOMAINS, (tx.list(sorted({domain_id for domain_id, _ in best})),))
             pages = sorted(best.items())
             tx.many(
                 sql.RAISE,
-                [(depth, rank, execution_id, *page, depth) for page, (depth, rank) in pages],
+                [(depth, rank, rank, execution_id, *page, depth) for page, (depth, rank) in pages],
             )
+            # Without a limit on depth no link was left out, so nothing would be gained by reading the page again.
             if self.rules.limited:
                 note_rereads(tx, execution_id, [page for page, _ in pages])
         return len(best)
@@ -91,22 +92,12 @@ def _reread(row: Row) -> PageToReread:
         file_id,
         offset,
         record_id,
-        original_url,
-        original_at,
-        digest,
-        original_file_id,
-        original_offset,
+        *_,
     ) = row
     original = None
     if record_id is not None:
-        original = Original(
-            record_id=record_id,
-            url=original_url or url,
-            captured_at=from_micros(original_at),
-            payload_digest=digest,
-            warc_file_id=original_file_id,
-            offset=original_offset,
-        )
+        original = original_of(url, row[9:])
+    # Fetched without validators: there is no record to revisit, but its bytes lie there and can be read again.
     elif file_id is not None:
         original = Original(
             record_id="",
@@ -134,8 +125,8 @@ def _reread(row: Row) -> PageToReread:
     )
 
 
+# A head that only loses attempts does not become due earlier.
 _NEVER = 1 << 62
-"""A head that only loses attempts does not become due earlier."""
 _OPEN, _SUCCEEDED, _FAILED, _RULED_OUT, _DUE = range(5)
 
 
@@ -155,6 +146,7 @@ class QueueHeads:
         """Count new open attempts that may be asked for from `due_at` on."""
         change = self._of(domain_id)
         change[_OPEN] += count
+        # The earliest counts: a later one of the same transaction must not hide what may be asked for now.
         if due_at < change[_DUE]:
             change[_DUE] = due_at
 
@@ -173,6 +165,7 @@ class QueueHeads:
     def write(self, tx: FrontierTransaction, execution_id: int) -> None:
         """Bring the changes into the table."""
         if self._changes:
+            # In the order of domains, which is the order in which every process locks them.
             rows = [(domain_id, *change) for domain_id, change in sorted(self._changes.items())]
             tx.load("new_heads", sql.HEAD_COLUMNS, rows)
             tx.execute(sql.UPSERT_HEADS, (execution_id,))
@@ -201,7 +194,7 @@ _REQUISITES = 100_000
 
 
 class DomainNames:
-    """The ids of domain names; names that nobody knew get a row."""
+    """The ids of domain names; names that are new get a row."""
 
     def __init__(self, connection: Connection, *, limit: int) -> None:
         self._connection, self._limit = connection, limit
@@ -213,11 +206,13 @@ class DomainNames:
         missing = sorted(wanted - self._ids.keys())
         if missing:
             if len(self._ids) + len(missing) > self._limit:
+                # Those of this batch stay: the caller is about to use them.
                 self._ids = {name: self._ids[name] for name in wanted & self._ids.keys()}
             self._ids.update(self._look_up(missing, now))
         return self._ids
 
     def _look_up(self, names: list[str], now: int) -> dict[str, int]:
+        # Read first: nearly all names are known, and a reader waits for no writer.
         with self._connection.read() as tx:
             known = {name: int(number) for name, number in tx.execute(sql.DOMAIN_IDS, (tx.list(names),))}
         new = [name for name in names if name not in known]
@@ -259,6 +254,7 @@ def rows_of(batches: Iterable[Batch], ids: dict[str, int], *, now: int) -> list[
 
 def _once(rows: list[FoundRow]) -> list[FoundRow]:
     """Return sorted rows with the best one for each address."""
+    # Most batches hold no address twice, and two lists that are shifted by one say so without a loop in Python.
     hashes = list(map(_HASH, rows))
     if not any(map(eq, hashes, hashes[1:])):
         return rows
@@ -273,6 +269,7 @@ def _once(rows: list[FoundRow]) -> list[FoundRow]:
 
 def _is_plain(rows: Sequence[FoundRow]) -> bool:
     """Return whether no row needs a second look: all at once, in ASCII, with a priority that fits its column."""
+    # One look at all addresses together, instead of one at each: thousands come at a time, and nearly all are plain.
     text = "".join(map(_URL, rows))
     priorities = {0, *map(_PRIORITY, rows)}
     return (
@@ -287,6 +284,7 @@ def _plain(row: FoundRow, now: int) -> FoundRow:
     domain_id, url_hash, url, kind, priority, depth, scheduled_for, via, hops, generation = row
     if scheduled_for is not None and scheduled_for <= now:
         scheduled_for = None
+    # The column is a SMALLINT: PostgreSQL would refuse the whole batch for one value that does not fit.
     priority = max(-_SMALL, min(priority, _SMALL))
     url = clean(url, _MAX_URL) or ""
     return domain_id, url_hash, url, kind, priority, depth, scheduled_for, via, hops, generation
@@ -313,26 +311,25 @@ class Requisites:
         self._hashes.difference_update(url_hashes)
 
     def promote(self, tx: FrontierTransaction, execution_id: int, rows: Sequence[FoundRow]) -> None:
-        """Make pages of open requisites among the rows just inserted, and remember the requisites that they bring.
-
-        Called after attempts were closed: one that somebody else is closing is skipped, not waited for.
-        """
+        """Make pages of open requisites among the rows just inserted, and remember the requisites that they bring."""
+        # Called after attempts were closed: one that another process is closing is skipped, not waited for.
         known = self._hashes
         again = [row[1] for row in rows if row[1] in known and row[3] == "page"] if known else []
         if again:
             known.difference_update(again)
-            tx.many(sql.PROMOTE, tx.execute(sql.OPEN_REQUISITES, (tx.list(again), execution_id)))
+            tx.many(sql.PROMOTE, tx.execute(sql.OPEN_REQUISITES, (execution_id, tx.list(again))))
         known.update(row[1] for row in rows if row[3] == "requisite")
+        # A promotion that is missed costs the links of one page; memory without a limit costs the process.
         if len(known) > self._limit:
             known.clear()
 
 
 def _add_attempts(tx: FrontierTransaction, execution_id: int, now: int) -> list[Row]:
     """Insert the attempts that are missing; return how many, by domain and by when they may be asked for."""
-    if tx.dialect == "postgresql":
-        return tx.execute(sql.ADD_ATTEMPTS["postgresql"], (execution_id, now))
+    if tx.is_postgres:
+        return tx.execute(sql.ADD_ATTEMPTS, (execution_id, now))
     last = tx.execute(sql.LAST_ATTEMPT)[0][0]
-    tx.execute(sql.ADD_ATTEMPTS["sqlite"], (execution_id, now))
+    tx.execute(sql.ADD_ATTEMPTS, (execution_id, now))
     return tx.execute(sql.ADDED_AFTER, (last,))
 
 

@@ -14,18 +14,20 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier import queries, sql
 from holdfast.frontier.adding import Adding, DepthRules, Depths, QueueHeads
-from holdfast.frontier.connection import Connection, FrontierTransaction
 from holdfast.frontier.leasing import FrontierLeases, robots_of_origin
+from holdfast.frontier.queries import FrontierStats, OpenAttempt, Unreachable
 from holdfast.frontier.settling import (
     ClosedUnvisited,
     Closing,
+    KnownSignals,
     ProcessTotals,
+    Settled,
     Settlement,
     forget_signals,
     known_signals,
     signal_links,
 )
-from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled, Unreachable
+from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
 from holdfast.types import (
     Attempt,
@@ -38,9 +40,22 @@ from holdfast.types import (
     UrlKind,
     Visit,
 )
+from holdfast.values import dataclass
 
 ALL_KINDS = tuple(UrlKind)
 QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierSettings:
+    """Sizes and times; the defaults are those of the design."""
+
+    lease_s: float = 60.0
+    """How long a domain is held without renewal."""
+    links_per_transaction: int = 5_000
+    """Found addresses that one transaction adds at most; a larger settle is split between visits."""
+    known_domains: int = 100_000
+    """Names whose id is remembered (about 150 bytes each)."""
 
 
 class Frontier:
@@ -72,7 +87,9 @@ class Frontier:
         what is added stand or fall together, and what it raises undoes both.
         """
         added = 0
+        # A larger transaction keeps the other processes waiting: SQLite has one writer.
         size = self._settings.links_per_transaction
+        # Once even for no address at all, if there is something to do beside it.
         for start in range(0, max(len(found), also is not None), size):
             now = to_micros(self._clock.now())
             rows = self._adding.rows([(found[start : start + size], via)], now=now)
@@ -107,6 +124,7 @@ class Frontier:
         """
         attempt, now = reread.attempt, to_micros(self._clock.now())
         rows = self._adding.rows([(found, attempt.page_id)], now=now)
+        # Depths first, then the note that it was read: killed between the two, the page is read once more.
         if rows:
             with self._connection.write() as tx:
                 tx.load("new_found", sql.FOUND_COLUMNS, rows)
@@ -135,8 +153,8 @@ class Frontier:
     def lease_named(self, owner_id: int, domain: str) -> DomainLease | None:
         """Take one domain by name for a request that is no attempt (a robots.txt that redirects there).
 
-        None if somebody holds it, an operator forbids it, or it must rest for more than half a lease: its next moment
-        may still be to come. Give it back with `release`.
+        None if another process holds it, an operator forbids it, or it must rest for more than half a lease: its next
+        moment may still be to come. Give it back with `release`.
         """
         ids = self._adding.names.ids([domain], now=to_micros(self._clock.now()))
         return self._leases.lease_one(ids[domain], owner_id)
@@ -166,7 +184,7 @@ class Frontier:
     def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
         """Extend all leases of this owner in one statement; return domain: (token, expiry).
 
-        A domain that is missing, or has another token, is lost: ask it nothing more. An expired lease that nobody took
+        A domain that is missing, or has another token, is lost: ask it nothing more. An expired lease that is free
         is renewed; one that was freed is not, nor one that no caller of this frontier got to know (the answer to a
         `lease` was lost): an owner has one frontier.
         """
@@ -207,7 +225,7 @@ class Frontier:
     def let_go(self, leases: Collection[tuple[int, int]]) -> int:
         """Let go of (domain, token) pairs that we hold and do not work on: their lease's answer was lost on the way.
 
-        Whoever leases such a domain next takes it over, and waits one delay. Return how many were still ours.
+        The process that leases such a domain next takes it over, and waits one delay. Return how many were still ours.
         """
         return self._leases.let_go(leases) if leases else 0
 
@@ -216,16 +234,17 @@ class Frontier:
         return self._leases.free(owner_ids) if owner_ids else 0
 
     def recover(self, *, older_than_s: float = 900.0) -> int:
-        """Free leases that expired longer ago than this (TR-005) and return how many there were."""
+        """Free leases that expired longer ago than this and return how many there were."""
         return self._leases.recover(older_than_s=older_than_s)
 
-    def blame(self, attempt_ids: Sequence[int], evidence: str, *, limit: int = 3) -> list[int]:
-        """Count a crash against attempts that a dead process had in hand; return those that are now quarantined.
+    def attribute_crash(self, attempt_ids: Sequence[int], evidence: str, *, limit: int = 3) -> list[int]:
+        """Count a crash against attempts that a dead process was parsing; return those that are now quarantined.
 
         With `limit` crashes an attempt is closed as failed, reason `quarantined`, with the evidence as its message.
         """
+        # The evidence is text of a crash, and may hold what no column takes.
         ending = ClosedUnvisited(outcome=Outcome.FAILED, reason=QUARANTINED, message=clean(evidence, 2000))
-        return self._closing.blame(attempt_ids, ending, limit=limit) if attempt_ids else []
+        return self._closing.attribute_crash(attempt_ids, ending, limit=limit) if attempt_ids else []
 
     def close_domain(
         self,
@@ -255,7 +274,7 @@ class Frontier:
     ) -> int:
         """Close up to `limit` open attempts of an execution and return how many; call again until it returns 0.
 
-        What another process has in hand is closed too; its visit then counts as repeated.
+        What another process is fetching is closed too; its visit then counts as repeated.
         """
         return self._closing.close_rest(
             execution_id, ClosedUnvisited(outcome=outcome, reason=reason), kinds=kinds, limit=limit
@@ -326,6 +345,7 @@ class Frontier:
 
         With the token of each, to be given to `close_domain`: a process that takes one meanwhile knows better.
         """
+        # In microseconds, as the columns are.
         now, patience = to_micros(self._clock.now()), round(patience_s * 1_000_000)
         with self._connection.read() as tx:
             return queries.hopeless_domains(

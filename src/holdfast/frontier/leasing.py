@@ -14,7 +14,7 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import DatabaseClock, Row
 from holdfast.errors import Conflict, NotFound
 from holdfast.frontier import sql
-from holdfast.frontier.connection import Connection, FrontierTransaction
+from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.types import (
     Attempt,
     CircuitState,
@@ -26,6 +26,7 @@ from holdfast.types import (
     UrlKind,
 )
 
+# As much as is parsed of a robots.txt; RFC 9309 (2.5) asks for at least 500 KiB.
 _ROBOTS_BYTES = 512 * 1024
 
 
@@ -83,6 +84,7 @@ def write_updates(tx: FrontierTransaction, updates: Sequence[DomainUpdate]) -> N
     """Write what was learned; the caller holds the locks and has checked the tokens."""
     if not updates:
         return
+    # The last update of a domain counts; sorted, because rows are locked in the order of ids.
     rows = {update.domain_id: _row(update) for update in updates}
     tx.load("new_domains", sql.DOMAIN_COLUMNS, [rows[domain_id] for domain_id in sorted(rows)])
     tx.execute(sql.UPDATE_DOMAINS)
@@ -126,8 +128,8 @@ def fence(tx: FrontierTransaction, tokens: Collection[tuple[int, int]]) -> set[t
 
 
 _KINDS = {kind.value: kind for kind in UrlKind}
+# Looks of one lease: heads that a dead owner left due without anything to ask are rare, and put off when met.
 _TRIES = 3
-"""Looks of one lease: heads that a dead owner left due without anything to ask are rare, and put off when met."""
 
 
 class FrontierLeases:
@@ -136,8 +138,8 @@ class FrontierLeases:
     def __init__(self, connection: Connection, clock: Clock, *, lease_s: float) -> None:
         self._connection, self._clock = connection, clock
         self._length = timedelta(seconds=lease_s)
+        # By owner: domains whose lease a caller got to know, and its token. Only those are renewed.
         self._handed: dict[int, dict[int, int]] = {}
-        """By owner: domains whose lease a caller got to know, and its token. Only those are renewed."""
 
     def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
         """Take up to `domains` that are due, longest waiting first; a domain with nothing to hand out is put off."""
@@ -176,6 +178,7 @@ class FrontierLeases:
         """Take one domain for a request that is no attempt; None if it is held, forbidden or must rest for long."""
         now = self._clock.now()
         with self._connection.write() as tx:
+            # Half a lease: a caller that must wait longer for the domain would lose it before it may ask.
             rested_by = to_micros(now + self._length / 2)
             rows = tx.execute(sql.FREE_DOMAIN, (domain_id, to_micros(now), rested_by))
             self._take(tx, owner_id, rows, now)
@@ -209,6 +212,7 @@ class FrontierLeases:
         return DomainLease(
             domain_id=domain_id,
             domain=name,
+            # The row was read before it was taken, which counts its token up by one.
             token=token + 1,
             expires_at=now + self._length,
             delay_s=delay_s or 0.0,
@@ -226,14 +230,15 @@ class FrontierLeases:
         due: dict[int, list[Attempt]] = {}
         if self._connection.is_postgres:
             values = (list(domain_ids), execution_id, at, limit, execution_id, limit)
-            rows = tx.execute(sql.DUE_ATTEMPTS_OF_ALL, values)
+            rows = tx.execute(sql.DUE_ATTEMPTS, values)
         else:
             rows = []
             for domain_id in domain_ids:
                 values_of_one = (execution_id, domain_id, at, limit, execution_id, domain_id, limit)
-                rows += tx.execute(sql.DUE_ATTEMPTS_OF_ONE, values_of_one)
+                rows += tx.execute(sql.DUE_ATTEMPTS, values_of_one)
         for row in rows:
             taken = due.setdefault(row[2], [])
+            # Two lists come for each domain, late ones and ready ones, each up to the limit.
             if len(taken) < limit:
                 taken.append(_attempt(row))
         return {domain_id: tuple(taken) for domain_id, taken in due.items()}
@@ -241,22 +246,22 @@ class FrontierLeases:
     def refill(
         self, execution_id: int, lease: tuple[int, int], *, limit: int, holding: Collection[int]
     ) -> list[Attempt]:
-        """Return more due attempts of a held (domain, token), without those in hand; none if it is not ours now."""
+        """Return more due attempts of a held (domain, token), without those that it has; none if it is not ours now."""
         domain_id, token = lease
         with self._connection.read() as tx:
-            held = tx.execute(sql.HOLDS, (domain_id,))
+            # Another process may have taken the domain over meanwhile; two would then ask it at once.
+            held = tx.execute(sql.LEASE_TOKEN, (domain_id,))
             if not held or held[0][0] != token:
                 return []
             at = to_micros(self._clock.now())
+            # Attempts that are being fetched are still open and come first again: so many more are asked for.
             due = self._due(tx, execution_id, [domain_id], at, limit + len(holding))
         fresh = [attempt for attempt in due.get(domain_id, ()) if attempt.id not in holding]
         return fresh[:limit]
 
     def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
-        """Extend all leases of an owner and return them as domain: (token, expiry); what is missing is lost.
-
-        A domain that was taken for a call which then failed is known to nobody: it is let go instead.
-        """
+        """Extend all leases of an owner and return them as domain: (token, expiry); what is missing is lost."""
+        # Once a renewal, so that the drift between this machine and the server never adds up to a lease.
         if isinstance(self._clock, DatabaseClock):
             self._clock.synchronise()
         until = self._clock.now() + self._length
@@ -264,6 +269,8 @@ class FrontierLeases:
             rows = tx.execute(sql.RENEW, (owner_id, to_micros(until)))
             handed = self._handed.get(owner_id, {})
             known = {domain_id: token for domain_id, token in rows if handed.get(domain_id) == token}
+            # Taken by a call whose answer was lost: no part of this process works on it, and renewing it would hold it
+            # for ever.
             if len(known) < len(rows):
                 tx.execute(sql.LET_GO, (tx.list([domain_id for domain_id, _ in rows if domain_id not in known]),))
         self._handed[owner_id] = known
@@ -290,6 +297,8 @@ class FrontierLeases:
             held = fence(tx, [(lease.domain_id, lease.token) for lease in idle])
             ours = sorted(lease.domain_id for lease in idle if (lease.domain_id, lease.token) in held)
             clean = {lease.domain_id for lease in idle if not lease.taken_over}
+            # A domain that was taken over keeps the name of the dead owner, so that the next one waits a full delay as
+            # well.
             tx.execute(sql.RELEASE, (owner_id, tx.list([domain_id for domain_id in ours if domain_id in clean])))
             tx.execute(sql.LET_GO, (tx.list([domain_id for domain_id in ours if domain_id not in clean]),))
             _next_due(tx, execution_id, tx.list(ours))
@@ -301,10 +310,10 @@ class FrontierLeases:
         return {row[0] for row in rows}
 
     def rest(self, execution_id: int, domain_ids: Collection[int], *, seconds: float) -> None:
-        """Let an execution wait so long for domains that it gave back: those who want them come first."""
+        """Let an execution wait so long for domains that it gave back: other executions come first."""
         until = to_micros(self._clock.now() + timedelta(seconds=seconds))
         with self._connection.write() as tx:
-            tx.execute(sql.REST, (until, execution_id, tx.list(sorted(domain_ids))))
+            tx.execute(sql.REST, (until, execution_id, until, tx.list(sorted(domain_ids))))
 
     def reset(self, domain: str) -> bool:
         """Make a domain that was left alone ready to be asked; see `Frontier.reset`."""
@@ -317,7 +326,7 @@ class FrontierLeases:
             if owner is not None and expires_at > now:
                 raise Conflict(f"a crawl works on {domain} at this moment; there is nothing to lift")
             ids = tx.list([domain_id])
-            lifted = tx.execute(sql.FORGET_OUTAGE, (now, domain_id, now))
+            lifted = tx.execute(sql.FORGET_OUTAGE, (now, now, domain_id, now))
             lifted += tx.execute(sql.FORGET_ROBOTS, (domain_id,))
             tx.execute(sql.FORGET_ROBOTS_FAILURES, (domain_id,))
             for (execution_id,) in tx.execute(sql.QUEUES_OF_DOMAIN, (domain_id,)):
@@ -325,7 +334,7 @@ class FrontierLeases:
         return bool(lifted)
 
     def let_go(self, leases: Collection[tuple[int, int]]) -> int:
-        """Let go of held (domain, token) pairs that nobody works on; return how many were still in force."""
+        """Let go of held (domain, token) pairs that no process works on; return how many were still in force."""
         with self._connection.write() as tx:
             held = fence(tx, leases)
             tx.execute(sql.LET_GO, (tx.list(sorted(domain_id for domain_id, _ in held)),))
@@ -337,7 +346,7 @@ class FrontierLeases:
             return len(tx.execute(sql.FREE_OWNERS, (tx.list(owner_ids),)))
 
     def recover(self, *, older_than_s: float) -> int:
-        """Let go of leases that expired longer ago than this (TR-005); return how many there were."""
+        """Let go of leases that expired longer ago than this; return how many there were."""
         before = self._clock.now() - timedelta(seconds=older_than_s)
         with self._connection.write() as tx:
             return len(tx.execute(sql.FREE_EXPIRED, (to_micros(before),)))
@@ -346,8 +355,23 @@ class FrontierLeases:
 def _next_due(tx: FrontierTransaction, execution_id: int, ids: Any) -> None:
     """Set when the queues of these domains have something to give again."""
     # First the lock, then the look: an add that we waited for is seen, one that waits for us lowers it afterwards.
-    tx.execute(sql.LOCK_HEADS, (execution_id, ids))
+    if tx.is_postgres:
+        tx.execute(sql.LOCK_HEADS, (execution_id, ids))
     tx.execute(sql.PUT_OFF, (execution_id, ids))
+
+
+def original_of(url: str, columns: Sequence[Any]) -> Original:
+    """Return the original of a page from its six columns, in the order of the table."""
+    record_id, original_url, original_at, digest, file_id, offset = columns
+    return Original(
+        record_id=record_id,
+        # Only another address than the page's own is stored.
+        url=original_url or url,
+        captured_at=from_micros(original_at),
+        payload_digest=digest,
+        warc_file_id=file_id,
+        offset=offset,
+    )
 
 
 def _attempt(row: Row) -> Attempt:
@@ -374,14 +398,7 @@ def _attempt(row: Row) -> Attempt:
     ) = row
     original = None
     if record_id is not None:
-        original = Original(
-            record_id=record_id,
-            url=original_url or url,
-            captured_at=from_micros(original_at),
-            payload_digest=digest,
-            warc_file_id=file_id,
-            offset=offset,
-        )
+        original = original_of(url, (record_id, original_url, original_at, digest, file_id, offset))
     return Attempt(
         id=number,
         page_id=page_id,

@@ -25,6 +25,7 @@ def floor_delay(asked_s: float, *, is_private: bool) -> float:
 def delay_between(asked_s: float, *, penalty: float, is_private: bool) -> float:
     """Return the seconds between the starts of two requests, with the slow-down after 429 and 503."""
     delay_s = floor_delay(asked_s, is_private=is_private)
+    # A delay of zero, allowed in a private network, would stay zero however often a server says 429.
     return delay_s if penalty <= 1.0 else max(delay_s, MIN_DELAY_S) * penalty
 
 
@@ -38,6 +39,7 @@ def relax(circuit: CircuitState) -> CircuitState:
     if circuit.penalty <= 1.0:
         return circuit
     penalty = circuit.penalty * RELAX
+    # A product alone never comes back to 1: near it, the slow-down counts as over.
     return replace(circuit, penalty=penalty if penalty > 1.05 else 1.0)
 
 
@@ -60,6 +62,7 @@ def on_success(circuit: CircuitState, *, needed: int = SUCCESSES_TO_CLOSE) -> Ci
         if circuit.failures == 0 and circuit.unreachable_since is None:
             return circuit
         return replace(circuit, failures=0, successes=0, unreachable_since=None)
+    # One good answer of a server that is coming up again proves little.
     if circuit.successes + 1 >= needed:
         return CircuitState(penalty=circuit.penalty)
     return replace(circuit, state=Circuit.HALF_OPEN.value, successes=circuit.successes + 1, unreachable_since=None)
@@ -67,6 +70,7 @@ def on_success(circuit: CircuitState, *, needed: int = SUCCESSES_TO_CLOSE) -> Ci
 
 def on_failure(circuit: CircuitState, *, now: datetime, threshold: int = FAILURES_TO_OPEN) -> CircuitState:
     """Return the circuit after a failure of the domain. Any failure of one that was not closed opens it anew."""
+    # Bounded, because a domain may be down for years and the column is an INTEGER.
     failures = min(circuit.failures + 1, 1_000_000)
     if circuit.state == Circuit.CLOSED and failures < threshold:
         return replace(circuit, failures=failures, successes=0)
@@ -76,6 +80,7 @@ def on_failure(circuit: CircuitState, *, now: datetime, threshold: int = FAILURE
         failures=failures,
         successes=0,
         opened_at=now,
+        # Kept from the first failure on: patience is counted from there, not from the last try.
         unreachable_since=circuit.unreachable_since or now,
     )
 
@@ -91,7 +96,7 @@ def open_until(circuit: CircuitState, *, now: datetime, reset_s: float = RESET_S
 def unreachable_for(circuit: CircuitState, *, now: datetime, since: datetime) -> timedelta:
     """Return how long the domain has been unreachable, counted from `since` at the earliest.
 
-    The state outlives an execution; `since` is when this one began to ask, so that yesterday's outage gives nobody up.
+    The state outlives an execution; `since` is when this one began to ask: yesterday's outage gives up no domain.
     """
     if circuit.unreachable_since is None:
         return timedelta()
@@ -128,6 +133,7 @@ RETRIES = 3
 BASE_S = 1.0
 JITTER = 0.5
 """Share of the first wait that is added at random at most, so that retries do not march in step."""
+# Request Timeout, Too Early, Too Many Requests: the only 4xx that say to ask again.
 _AGAIN = frozenset({408, 425, 429})
 
 
@@ -140,6 +146,7 @@ def may_retry(*, status: int | None = None, problem: FetchProblem | None = None)
 
 def retry_wait(number: int, *, base_s: float = BASE_S, random: Random) -> float:
     """Return the seconds between attempt `number` and the next: 1, 2, 4 and up to half a second more."""
+    # The exponent is bounded: 2 ** 1024 is no float.
     return base_s * (2.0 ** min(number - 1, 16) + random.uniform(0.0, JITTER))
 
 

@@ -1,7 +1,7 @@
-"""Questions about the frontier that nobody waits for in a hurry: figures, lists, the report of an execution, the audit.
+"""Questions about the frontier that no page waits for: figures, lists, the report of an execution, the audit.
 
-Reports take a hot connection of their own (a frontier's is tuned for look-ups) and read in short transactions: ten
-million rows hold nobody up.
+Reports take a raw connection of their own (a frontier's is tuned for look-ups) and read in short transactions: ten
+million rows hold up no other process.
 """
 
 from __future__ import annotations
@@ -9,17 +9,108 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import field
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from holdfast.clock import from_micros
 from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row
-from holdfast.frontier.connection import Connection, FrontierTransaction
 from holdfast.frontier.leasing import moment
-from holdfast.frontier.values import Account, FrontierStats, OpenAttempt, Summary, Unreachable
+from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
 from holdfast.types import Outcome, UrlKind
+from holdfast.values import dataclass
 
 _PAGE = 1000
 _EXCLUSIONS_SHOWN = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierStats:
+    """The frontier in figures; each address counts once, however often it was tried."""
+
+    pending: int
+    """Open attempts, those that are being fetched included."""
+    leased_domains: int
+    """Domains that a live owner holds."""
+    completed: int
+    failed: int
+    ruled_out: int
+    """Closed by a rule or a limit of ours, without being asked."""
+    domains: int
+    """Domains with at least one address."""
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    """Running totals of the processes, added up where they are numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAttempt:
+    """One line of `holdfast frontier list`."""
+
+    id: int
+    url: str
+    domain: str
+    kind: UrlKind
+    priority: int
+    depth: int
+    number: int
+    crashes: int
+    created_at: datetime
+    scheduled_for: datetime | None
+    leased: bool
+    """Whether a live owner holds its domain."""
+
+
+class Account(NamedTuple):
+    """The current outcome of one address in one execution: its last attempt."""
+
+    url: str
+    domain: str
+    kind: UrlKind
+    depth: int
+    attempts: int
+    outcome: Outcome | None
+    """None while it is open."""
+    reason: str | None
+    status: int | None
+    message: str | None
+    media_type: str | None
+    wire_bytes: int | None
+    title: str | None
+    redirected_to: str | None
+    via: str | None
+    """The address of the page that it was found on."""
+    completed_at: datetime | None
+    warc_file_id: int | None
+    warc_offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """An execution's addresses by their current outcome, counted each way that a reader may ask."""
+
+    total: int
+    open: int
+    outcomes: Mapping[str, int]
+    reasons: Mapping[tuple[str, str], int]
+    """By (outcome, reason)."""
+    kinds: Mapping[tuple[str, str], int]
+    """By (kind, outcome)."""
+    statuses: Mapping[int, int]
+    media_types: Mapping[str, int]
+    domains: Mapping[str, int]
+    depths: Mapping[int, int]
+    """Pages only: requisites have no depth of their own."""
+    wire_bytes: int
+    exclusions: Mapping[tuple[str, str], int]
+    """Links that were not added, by (rule, host): the largest thousand."""
+
+
+class Unreachable(NamedTuple):
+    """A domain that cannot be reached, and when it is tried again."""
+
+    domain: str
+    since: datetime
+    next_try_at: datetime
 
 
 def open_count(tx: FrontierTransaction, execution_id: int) -> int:
@@ -36,7 +127,7 @@ def open_domains(tx: FrontierTransaction, execution_id: int) -> int:
 
 
 def expired_domains(tx: FrontierTransaction, *, now: int) -> int:
-    """Return how many domains have an owner that neither renewed nor gave back, and whom nobody has freed."""
+    """Return how many domains have an owner that neither renewed them nor gave them back, and are not freed yet."""
     rows = tx.execute(
         "SELECT count(*) FROM domains WHERE lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ?",
         (now,),
@@ -44,17 +135,22 @@ def expired_domains(tx: FrontierTransaction, *, now: int) -> int:
     return int(rows[0][0])
 
 
+_HELD_UNTIL = "CASE WHEN d.lease_owner IS NULL OR d.lease_expires_at <= ? THEN 0 ELSE d.lease_expires_at END"
+_OPEN_QUEUES = (
+    "FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0 AND d.id = q.domain_id AND d.is_allowed"
+)
+_NEXT_DUE = Statement(
+    sqlite=f"SELECT min(max(q.due_at, d.next_allowed_at, {_HELD_UNTIL})) {_OPEN_QUEUES}",
+    postgresql=f"SELECT min(GREATEST(q.due_at, d.next_allowed_at, {_HELD_UNTIL})) {_OPEN_QUEUES}",
+)
+
+
 def next_due_at(tx: FrontierTransaction, execution_id: int, *, now: int) -> int | None:
     """Return the earliest moment at which a lease may find something, or None if nothing is open.
 
     A domain that is held counts from the end of its lease: before that only its holder has a say.
     """
-    rows = tx.execute(
-        "SELECT min(GREATEST(q.due_at, d.next_allowed_at, CASE WHEN d.lease_owner IS NULL OR d.lease_expires_at <= ?"
-        " THEN 0 ELSE d.lease_expires_at END)) FROM queues q CROSS JOIN domains d"
-        " WHERE q.execution_id = ? AND q.open > 0 AND d.id = q.domain_id AND d.is_allowed",
-        (now, execution_id),
-    )
+    rows = tx.execute(_NEXT_DUE, (now, execution_id))
     return None if rows[0][0] is None else int(rows[0][0])
 
 
@@ -120,6 +216,7 @@ def stats(tx: FrontierTransaction, execution_id: int | None, *, now: int) -> Fro
         + (" AND EXISTS (SELECT 1 FROM queues q WHERE q.execution_id = ? AND q.domain_id = d.id)" if where else ""),
         (now, *values),
     )
+    # Each process writes its own totals, so that none of them waits for another.
     totals = tx.execute(f"SELECT counts FROM execution_counts {where}", values)  # noqa: S608
     pending, completed, failed, ruled_out, domains = (int(figure) for figure in figures[0])
     return FrontierStats(
@@ -137,6 +234,7 @@ def _added_up(totals: list[Any]) -> dict[str, Any]:
     """Return the sum of the processes' totals, nested ones too; what is no number is left out."""
     summed: dict[str, Any] = {}
     for total in totals:
+        # SQLite gives JSON as text, PostgreSQL as what it means.
         _add(summed, json.loads(total) if isinstance(total, str) else total)
     return summed
 
@@ -149,6 +247,7 @@ def _add(summed: dict[str, Any], total: Mapping[str, Any]) -> None:
             summed[key] = summed.get(key, 0) + value
 
 
+# Two lists, each in the order of an index: one ORDER BY over both would sort all open attempts of a domain.
 _LISTED = (
     "SELECT c.id, p.url, c.kind, c.priority, c.depth, c.attempt, c.crashes, c.created_at, c.scheduled_for"
     " FROM page_crawls c CROSS JOIN pages p"
@@ -208,6 +307,7 @@ _ACCOUNT = (
 def account(raw_db: RawDatabase, execution_id: int) -> Iterator[Account]:
     """Yield the current outcome of each address of an execution, by domain and age; a thousand rows at a time."""
     connection = Connection(raw_db)
+    # By key, not by OFFSET: the last of ten million rows is found as quickly as the first.
     after = (-1, -1)
     while True:
         with connection.read() as tx:
@@ -252,6 +352,7 @@ def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str], exclusions:
     }
     wire_bytes = 0
     for domain_id, kind, depth, outcome, reason, status, media_type, count, size in groups:
+        # An attempt without an outcome is work to do.
         word = outcome or "open"
         wire_bytes += int(size)
         counts["outcome"][word] += count
@@ -280,6 +381,7 @@ def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str], exclusions:
     )
 
 
+# Each statement takes the execution twice, so that all of them are asked alike.
 _BROKEN = {
     "queues.open differs from the open attempts": (
         "SELECT count(*) FROM (SELECT domain_id, sum(n) AS difference FROM ("

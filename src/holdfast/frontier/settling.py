@@ -11,18 +11,48 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
+from datetime import datetime
 from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding, Depths, FoundRow, QueueHeads, Raised, note_rereads
-from holdfast.frontier.connection import Connection, FrontierTransaction
 from holdfast.frontier.leasing import fence, write_updates
-from holdfast.frontier.values import KnownSignals, Settled
+from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
 from holdfast.types import DomainUpdate, Outcome, UrlKind, Visit
 from holdfast.urls import page_key
 from holdfast.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What came of a settle."""
+
+    closed: int = 0
+    """How many attempts were closed now."""
+    new: int = 0
+    """How many addresses the execution had not seen before."""
+    retried: int = 0
+    """How many attempts n+1 were inserted."""
+    added: frozenset[int] = frozenset()
+    """Domains that have something new to ask for."""
+    refused: tuple[Visit, ...] = ()
+    """Visits with a token that is no longer the domain's: nothing of them was written."""
+    repeated: tuple[Visit, ...] = ()
+    """Visits of attempts that were closed before, by an earlier settle of ours, or by an operator or a limit."""
+    lost: tuple[int, ...] = ()
+    """Domains whose update was not taken, because their token is another one now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSignals:
+    """What was kept of a page before."""
+
+    fetched_at: datetime
+    content_hash: str | None
+    has_all_links: bool
+    """Whether the links that were kept are all that the page has to other groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +86,11 @@ class Closing:
             rows = tx.execute(sql.OPEN_OF_ALL, of_all + of_all)
         return self._close([row[0] for row in rows[:limit]], ending)
 
-    def blame(self, attempt_ids: Sequence[int], ending: ClosedUnvisited, *, limit: int) -> list[int]:
+    def attribute_crash(self, attempt_ids: Sequence[int], ending: ClosedUnvisited, *, limit: int) -> list[int]:
         """Count a crash against each open attempt; close those with `limit` of them and return their ids."""
         with self._connection.write() as tx:
             _lock(tx, attempt_ids)
-            rows = tx.execute(sql.BLAME, (tx.list(attempt_ids),))
+            rows = tx.execute(sql.COUNT_CRASH, (tx.list(attempt_ids),))
             guilty = sorted(number for number, crashes in rows if crashes >= limit)
             self._end(tx, guilty, ending)
         return guilty
@@ -73,6 +103,7 @@ class Closing:
             return 0
         now = to_micros(self._clock.now())
         with self._connection.write() as tx:
+            # Under the lock of their domains, as every change to attempts.
             _lock(tx, [row[0] for row in rows])
             tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in rows])
             for outcome, count in Counter(outcome for _, outcome in rows).items():
@@ -97,7 +128,8 @@ class Closing:
                 if not rows:
                     return
                 _lock(tx, [row[0] for row in rows])
-                tx.execute(sql.FORGET_ORIGINALS, (tx.list([row[1] for row in rows]), warc_file_id))
+                tx.execute(sql.FORGET_ORIGINALS, (warc_file_id, tx.list([row[1] for row in rows])))
+            # On by offset, so that each transaction is short.
             after = rows[-1][2]
 
     def _close(
@@ -106,6 +138,7 @@ class Closing:
         if not attempt_ids:
             return 0
         with self._connection.write() as tx:
+            # Another process took the domain meanwhile, and may be fetching the very pages.
             if held is not None and not fence(tx, [held]):
                 return 0
             _lock(tx, attempt_ids)
@@ -132,8 +165,10 @@ class Closing:
 
 def _count_closed(tx: FrontierTransaction, execution_id: int, outcome: Outcome, closed: int, now: int) -> None:
     """Add to the totals of what ended without a visit: no process counts it, and it may end after all of them."""
+    # The row must be there before it can be locked: two that end something at once would otherwise overwrite each
+    # other.
     tx.execute(sql.ENSURE_COUNTS, (execution_id, now))
-    found = tx.execute(sql.NOBODYS_COUNTS, (execution_id,))[0][0]
+    found = tx.execute(sql.UNVISITED_COUNTS, (execution_id,))[0][0]
     counts = json.loads(found) if isinstance(found, str) else found
     outcomes = Counter(counts.get("outcomes", {}))
     outcomes[outcome.value] += closed
@@ -180,6 +215,7 @@ class SignalRows:
         if not self.pages:
             return
         ids = sorted(self.pages)
+        # Replaced, not merged: a word that the page no longer has must not be found.
         tx.execute(sql.DROP_WORDS, (tx.list(ids),))
         tx.execute(sql.DROP_LINKS, (tx.list(ids),))
         tx.append("signal_words", sql.WORD_COLUMNS, self.words)
@@ -199,6 +235,7 @@ def _page(visit: Visit) -> tuple[Any, ...]:
     signals = visit.signals
     assert signals is not None
     content_hash = None if visit.content_hash is None else f"sha256:{visit.content_hash}"
+    # Longer than a language tag may be: cut, it would name another language.
     language = visit.language if visit.language is not None and len(visit.language) <= 35 else None
     return (
         to_micros(visit.finished_at),
@@ -263,8 +300,8 @@ class _Work:
     """What a set of visits writes: computed before the transaction, and again only if some of them do not count."""
 
     closed: list[tuple[Any, ...]]
-    told: dict[str, list[tuple[Any, ...]]]
-    """What pages learn, by statement."""
+    page_updates: dict[str, list[tuple[Any, ...]]]
+    """What changes in pages, by statement."""
     retries: list[tuple[int, int, int]]
     """When, now, and the attempt that is repeated."""
     found: list[FoundRow]
@@ -274,17 +311,17 @@ class _Work:
 
     @classmethod
     def of(cls, visits: Sequence[Visit], adding: Adding, *, now: int) -> _Work:
-        told: dict[str, list[tuple[Any, ...]]] = {}
+        page_updates: dict[str, list[tuple[Any, ...]]] = {}
         excluded: Counter[tuple[str, str]] = Counter()
         for visit in visits:
             if visit.outcome is not Outcome.EXCLUDED:
-                statement, values = _told(visit)
-                told.setdefault(statement, []).append(values)
+                statement, values = _page_update(visit)
+                page_updates.setdefault(statement, []).append(values)
             for (rule, host), count in visit.excluded.items():
                 excluded[clean(rule, 200) or "", clean(host, 255) or ""] += count
         return cls(
             closed=[_closed(visit) for visit in visits],
-            told=told,
+            page_updates=page_updates,
             retries=[(to_micros(v.retry_at), now, v.attempt.id) for v in visits if v.retry_at is not None],
             found=adding.rows([(visit.found, visit.attempt.page_id) for visit in visits], now=now),
             shallower=adding.rows(
@@ -306,6 +343,7 @@ class Settlement:
         self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate], totals: ProcessTotals | None
     ) -> Settled:
         """Settle all visits; split into several transactions only if they found more than one should add."""
+        # Updates of domains and totals go with the last part: they tell of all visits, and must not stand before them.
         settled = Settled()
         chunks = list(_chunks(visits, self._links))
         for chunk in chunks[:-1]:
@@ -320,15 +358,18 @@ class Settlement:
         tokens = {(visit.attempt.domain_id, visit.token) for visit in visits}
         tokens |= {(update.domain_id, update.token) for update in updates}
         with self._connection.write() as tx:
+            # Locks on domains first: whatever follows relies on no other process closing these attempts.
             held = fence(tx, tokens) if tokens else set()
             write_updates(tx, [update for update in updates if (update.domain_id, update.token) in held])
             ours = [visit for visit in visits if (visit.attempt.domain_id, visit.token) in held]
             taken, overtaken = _still_open(tx, execution_id, ours)
+            # Rare, so the work was computed for all of them before the transaction, and not inside it.
             if len(taken) < len(visits):
                 work = _Work.of(taken, self._adding, now=now)  # every domain of these was looked up above
             heads = QueueHeads()
             added = self._adding.insert(tx, execution_id, work.found, heads, now=now)
             _close(tx, taken, work, heads)
+            # Their links counted from the greater depth, and may have been left out for it.
             if overtaken and self._depths.rules.limited:
                 note_rereads(tx, execution_id, overtaken)
             work.signals.write(tx, execution_id)
@@ -339,6 +380,7 @@ class Settlement:
                 raised += self._raised_before(tx, execution_id, _Work.of(repeated, self._adding, now=now))
             _count(tx, execution_id, work, totals, now)
             heads.write(tx, execution_id)
+        # After the commit, in a transaction of its own (see `make_smaller`).
         self._depths.make_smaller(execution_id, raised)
         self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is UrlKind.REQUISITE)
         return Settled(
@@ -374,9 +416,11 @@ def _chunks(visits: Sequence[Visit], links: int) -> Iterator[Sequence[Visit]]:
     found = 0
     seen: set[int] = set()
     for visit in visits:
+        # A repeat after a lost answer may bring the same visit twice in one call.
         if visit.attempt.id in seen:
             continue
         seen.add(visit.attempt.id)
+        # A visit is never split: its attempt closes with all its links or with none.
         size = len(visit.found) + weight(visit)
         if chunk and (found + size > links or len(chunk) >= _VISITS_AT_ONCE):
             yield chunk
@@ -403,13 +447,12 @@ def _still_open(
 ) -> tuple[list[Visit], list[tuple[int, int]]]:
     """Return the visits whose attempt is still open; under the lock of their domains no other process can close it.
 
-    And the (domain, page) pairs among them that were found by a shorter way since they were taken: what they brought
-    counts from the greater depth still.
+    And the (domain, page) pairs among them that were found by a shorter way since they were leased.
     """
     if not visits:
         return [], []
     depths: dict[int, int] = dict(
-        tx.execute(sql.OPEN_AMONG, (tx.list([visit.attempt.id for visit in visits]), execution_id))
+        tx.execute(sql.OPEN_AMONG, (execution_id, tx.list([visit.attempt.id for visit in visits])))
     )
     still = [visit for visit in visits if visit.attempt.id in depths]
     overtaken = sorted(
@@ -423,7 +466,7 @@ def _still_open(
 def _close(tx: FrontierTransaction, visits: Sequence[Visit], work: _Work, heads: QueueHeads) -> None:
     """Close attempts, tell their pages, insert attempts n+1. Those cannot be there yet: the attempts were open."""
     tx.many(sql.CLOSE_VISIT, work.closed)
-    for statement, rows in work.told.items():
+    for statement, rows in work.page_updates.items():
         tx.many(statement, rows)
     tx.many(sql.INSERT_RETRY, work.retries)
     for visit in visits:
@@ -443,7 +486,9 @@ def _count(tx: FrontierTransaction, execution_id: int, work: _Work, totals: Proc
 
 def _closed(visit: Visit) -> tuple[Any, ...]:
     """Return the values of CLOSE_VISIT."""
+    # What was not stored (a timeout, a page of which only signals are kept) points to no record.
     record = visit.record or (None, None, None, None)
+    # Servers send status lines such as 99999; the column is a SMALLINT.
     status = visit.status if visit.status is None or 0 <= visit.status <= 32767 else None
     return (
         visit.outcome.value,
@@ -468,11 +513,10 @@ def _closed(visit: Visit) -> tuple[Any, ...]:
     )
 
 
-def _told(visit: Visit) -> tuple[str, tuple[Any, ...]]:
-    """Return how a page learns of its visit: a statement and its values.
-
-    Validators belong to the last good answer; a 304 without any leaves them as they are. Language sticks.
-    """
+def _page_update(visit: Visit) -> tuple[str, tuple[Any, ...]]:
+    """Return how a page learns of its visit: a statement and its values."""
+    # Validators belong to the last good answer; a 304 without any leaves them as they are. The first language that was
+    # found stays.
     at, page_id = to_micros(visit.finished_at), visit.attempt.page_id
     if visit.outcome is not Outcome.SUCCESS:
         return sql.PAGE_FAILED, (at, page_id)

@@ -1,57 +1,41 @@
-"""The frontier's hot statements, written once for both databases; `spell` names the few words that differ.
+"""The frontier's statements, each as a person can run it: `?` is a value, everything else is the database's own SQL.
 
-Locks are taken in one order by everybody, so that PostgreSQL never deadlocks: domains by id; new pages, new attempts by
-(domain, hash); changes to attempts, to pages; exclusions; queues by domain. New before changed, because an insert that
-meets a row which somebody is changing waits for that somebody, also if it then does nothing. An attempt is closed only
-under the lock of its domain.
+A statement that SQLite and PostgreSQL read alike is a string. Where they differ it is a `Statement`, with both texts
+side by side.
+
+Locks are taken in one order by every process, so that PostgreSQL never deadlocks: domains by id; new pages, new
+attempts by (domain, hash); changes to attempts, to pages; exclusions; queues by domain. New before changed, because an
+insert that meets a row which another process is changing waits for that process, also if it then does nothing. An
+attempt is closed only under the lock of its domain.
 """
+
+# ruff: noqa: S608 - statements are made of constants of this file, never of what a caller gives
 
 from __future__ import annotations
 
-from holdfast.db.raw import IS_LAST_ATTEMPT
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
-# OFFSET 0 keeps PostgreSQL from turning these look-ups into a join: before the first ANALYZE it takes every table for
-# nearly empty, and would read all attempts of a domain for each loaded row (40 pages/s instead of 900).
-_PAGE_KNOWN = "(SELECT 1 FROM pages k WHERE k.domain_id = f.domain_id AND k.url_hash = f.url_hash OFFSET 0)"
-_ATTEMPT_KNOWN = (
-    "(SELECT 1 FROM page_crawls k WHERE k.execution_id = e.id AND k.domain_id = f.domain_id AND k.page_id = p.id"
-    " AND k.attempt = 1 OFFSET 0)"
-)
-_SPELLINGS = {
-    "postgresql": (
-        # Beside ON CONFLICT: looking first takes no number from a sequence and waits for nobody.
-        (" UNLESS PAGE", f" AND NOT EXISTS {_PAGE_KNOWN}"),
-        (" UNLESS ATTEMPT", f" AND NOT EXISTS {_ATTEMPT_KNOWN}"),
-        (" AMONG NAMES ?", " = ANY(?::text[])"),
-        (" AMONG ?", " = ANY(?::bigint[])"),
-        (" LOCKED", " FOR UPDATE"),
-        (" CLAIMED AS d", " FOR UPDATE OF d SKIP LOCKED"),
-        (" CLAIMED AS c", " FOR UPDATE OF c SKIP LOCKED"),
-        (" AS LOADED", " ORDER BY f.domain_id, f.url_hash"),
-    ),
-    "sqlite": (
-        (" AMONG NAMES ?", " IN (SELECT value FROM json_each(?))"),
-        (" AMONG ?", " IN (SELECT value FROM json_each(?))"),
-        (" LOCKED", ""),  # BEGIN IMMEDIATE has locked the whole database
-        (" CLAIMED AS d", ""),
-        (" CLAIMED AS c", ""),
-        (" UNLESS PAGE", ""),
-        (" UNLESS ATTEMPT", ""),
-        (" AS LOADED", ""),  # rows come as they were loaded: in key order
-        ("LEAST(", "min("),
-        ("GREATEST(", "max("),
-    ),
-}
+from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row, Transaction
 
 
-def spell(statement: str, dialect: str) -> str:
-    """Return a statement of this file in the words of one database."""
-    for ours, theirs in _SPELLINGS[dialect]:
-        statement = statement.replace(ours, theirs)
-    return statement
+class Statement(NamedTuple):
+    """What asks or changes the same thing in each database, where one text does not do for both.
 
+    What differs, and why:
 
-# --- the session -----------------------------------------------------------------------------------------------------
+    - A list of values is one parameter, so that the text stays the same and stays prepared: an array in PostgreSQL,
+      JSON in SQLite, which has no arrays (`FrontierTransaction.list`).
+    - `FOR UPDATE` has no word in SQLite: BEGIN IMMEDIATE has locked the whole database already. `SKIP LOCKED` passes
+      over rows that another process has, instead of waiting for it.
+    - The greater of two values is `GREATEST` in PostgreSQL and `max` in SQLite.
+    """
+
+    sqlite: str
+    postgresql: str
+
 
 FOUND_COLUMNS = (
     "domain_id",
@@ -110,17 +94,21 @@ SETUP = {
     ),
 }
 # PostgreSQL empties them itself at each commit; SQLite before each use.
-CLEAR = {
-    table: f"DELETE FROM {table}"  # noqa: S608 - names from the next line
-    for table in ("new_found", "new_domains", "new_heads", "new_exclusions")
-}
+CLEAR = {table: f"DELETE FROM {table}" for table in ("new_found", "new_domains", "new_heads", "new_exclusions")}
 
-# --- domains ---------------------------------------------------------------------------------------------------------
-
-DOMAIN_IDS = "SELECT name, id FROM domains WHERE name AMONG NAMES ?"
+DOMAIN_IDS = Statement(
+    sqlite="SELECT name, id FROM domains WHERE name IN (SELECT value FROM json_each(?))",
+    postgresql="SELECT name, id FROM domains WHERE name = ANY(?::text[])",
+)
 INSERT_DOMAIN = "INSERT INTO domains (name, created_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
-LOCK_DOMAINS = "SELECT id, lease_token FROM domains WHERE id AMONG ? ORDER BY id LOCKED"
-DOMAINS_OF = "SELECT DISTINCT domain_id FROM page_crawls WHERE id AMONG ?"
+LOCK_DOMAINS = Statement(
+    sqlite="SELECT id, lease_token FROM domains WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+    postgresql="SELECT id, lease_token FROM domains WHERE id = ANY(?::bigint[]) ORDER BY id FOR UPDATE",
+)
+DOMAINS_OF = Statement(
+    sqlite="SELECT DISTINCT domain_id FROM page_crawls WHERE id IN (SELECT value FROM json_each(?))",
+    postgresql="SELECT DISTINCT domain_id FROM page_crawls WHERE id = ANY(?::bigint[])",
+)
 UPDATE_DOMAINS = """
 UPDATE domains SET next_allowed_at = n.next_allowed_at, delay_s = coalesce(n.delay_s, domains.delay_s),
        circuit_state = n.circuit_state, circuit_failures = n.circuit_failures,
@@ -134,12 +122,19 @@ ON CONFLICT (origin) DO UPDATE SET domain_id = excluded.domain_id, answer = excl
        body = excluded.body, failures = excluded.failures, fetched_at = excluded.fetched_at,
        checked_at = excluded.checked_at"""
 _ROBOTS = "SELECT domain_id, origin, answer, status, body, failures, fetched_at, checked_at FROM robots"
-ROBOTS = f"{_ROBOTS} WHERE domain_id AMONG ? ORDER BY domain_id, origin"
+ROBOTS = Statement(
+    sqlite=f"{_ROBOTS} WHERE domain_id IN (SELECT value FROM json_each(?)) ORDER BY domain_id, origin",
+    postgresql=f"{_ROBOTS} WHERE domain_id = ANY(?::bigint[]) ORDER BY domain_id, origin",
+)
 ROBOTS_OF_ORIGIN = f"{_ROBOTS} WHERE origin = ?"
-DOMAIN_TO_RESET = "SELECT id, lease_owner, lease_expires_at FROM domains WHERE name = ? LOCKED"
+DOMAIN_TO_RESET = Statement(
+    sqlite="SELECT id, lease_owner, lease_expires_at FROM domains WHERE name = ?",
+    postgresql="SELECT id, lease_owner, lease_expires_at FROM domains WHERE name = ? FOR UPDATE",
+)
 FORGET_OUTAGE = """
-UPDATE domains SET next_allowed_at = LEAST(next_allowed_at, ?), circuit_state = 'closed', circuit_failures = 0,
-       circuit_successes = 0, circuit_opened_at = NULL, penalty = 1.0, unreachable_since = NULL
+UPDATE domains SET next_allowed_at = CASE WHEN next_allowed_at > ? THEN ? ELSE next_allowed_at END,
+       circuit_state = 'closed', circuit_failures = 0, circuit_successes = 0, circuit_opened_at = NULL, penalty = 1.0,
+       unreachable_since = NULL
  WHERE id = ? AND (circuit_state <> 'closed' OR penalty > 1.0 OR unreachable_since IS NOT NULL OR next_allowed_at > ?)
 RETURNING id"""
 FORGET_ROBOTS = "DELETE FROM robots WHERE domain_id = ? AND answer = 'unreachable' RETURNING origin"
@@ -151,35 +146,51 @@ WITH RECURSIVE e (id) AS (
     SELECT (SELECT min(n.execution_id) FROM queues n WHERE n.execution_id > e.id) FROM e WHERE e.id IS NOT NULL)
 SELECT e.id FROM e CROSS JOIN queues q WHERE q.execution_id = e.id AND q.domain_id = ? AND q.open > 0 ORDER BY e.id"""
 
-# --- adding ----------------------------------------------------------------------------------------------------------
-
-INSERT_PAGES = """
+_ADD_PAGES = """
 INSERT INTO pages (domain_id, url_hash, url, created_at)
-SELECT f.domain_id, f.url_hash, f.url, ? FROM new_found f WHERE true UNLESS PAGE AS LOADED
-ON CONFLICT (domain_id, url_hash) DO NOTHING"""
+SELECT f.domain_id, f.url_hash, f.url, ? FROM new_found f WHERE """
+INSERT_PAGES = Statement(
+    # SQLite reads rows as they were loaded, which is in key order: an ORDER BY would sort them once more.
+    sqlite=f"{_ADD_PAGES} true ON CONFLICT (domain_id, url_hash) DO NOTHING",
+    # NOT EXISTS beside ON CONFLICT: looking first takes no number from a sequence and waits for no other process.
+    # OFFSET 0 keeps PostgreSQL from turning the look-up into a join: before the first ANALYZE it takes every table for
+    # nearly empty, and would read all attempts of a domain for each loaded row (40 pages/s instead of 900).
+    postgresql=f"""{_ADD_PAGES}
+       NOT EXISTS (SELECT 1 FROM pages k WHERE k.domain_id = f.domain_id AND k.url_hash = f.url_hash OFFSET 0)
+ ORDER BY f.domain_id, f.url_hash ON CONFLICT (domain_id, url_hash) DO NOTHING""",
+)
 _ADD_ATTEMPTS = """
 INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, hops, generation,
                          via_page_id, scheduled_for, created_at)
 SELECT e.id, f.domain_id, p.id, 1, f.kind, f.priority, f.depth, f.hops, f.generation, f.via_page_id, f.scheduled_for,
        e.now
   FROM (SELECT CAST(? AS BIGINT) AS id, CAST(? AS BIGINT) AS now) e CROSS JOIN new_found f CROSS JOIN pages p
- WHERE p.domain_id = f.domain_id AND p.url_hash = f.url_hash UNLESS ATTEMPT AS LOADED
-ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING"""
-# How many there were, by domain and time. SQLite has one writer, so what is new is what has a higher id: half a
-# microsecond a row cheaper than RETURNING.
-ADD_ATTEMPTS = {
-    "sqlite": _ADD_ATTEMPTS,
-    "postgresql": f"""WITH added AS ({_ADD_ATTEMPTS} RETURNING domain_id, scheduled_for)
-SELECT domain_id, scheduled_for, count(*) FROM added GROUP BY 1, 2""",  # noqa: S608 - constants of this file
-}
+ WHERE p.domain_id = f.domain_id AND p.url_hash = f.url_hash"""
+ADD_ATTEMPTS = Statement(
+    sqlite=f"{_ADD_ATTEMPTS} ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING",
+    # It answers how many are new, by domain and time; SQLite is asked afterwards, with ADDED_AFTER.
+    postgresql=f"""
+WITH added AS ({_ADD_ATTEMPTS}
+   AND NOT EXISTS (SELECT 1 FROM page_crawls k WHERE k.execution_id = e.id AND k.domain_id = f.domain_id
+                      AND k.page_id = p.id AND k.attempt = 1 OFFSET 0)
+ ORDER BY f.domain_id, f.url_hash
+ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING RETURNING domain_id, scheduled_for)
+SELECT domain_id, scheduled_for, count(*) FROM added GROUP BY 1, 2""",
+)
+# For SQLite only: it has one writer, so what is new is what has a higher id. Half a microsecond a row cheaper than
+# RETURNING.
 LAST_ATTEMPT = "SELECT coalesce(max(id), 0) FROM page_crawls"
 ADDED_AFTER = "SELECT domain_id, scheduled_for, count(*) FROM page_crawls WHERE id > ? GROUP BY 1, 2"
-# PostgreSQL skips one that its domain's holder is closing at this moment, so that nobody waits in the wrong order.
-OPEN_REQUISITES = """
+_OPEN_REQUISITES = """
 SELECT f.priority, f.depth, c.id FROM new_found f CROSS JOIN pages p CROSS JOIN page_crawls c
- WHERE f.url_hash AMONG ? AND f.kind = 'page' AND p.domain_id = f.domain_id AND p.url_hash = f.url_hash
+ WHERE f.kind = 'page' AND p.domain_id = f.domain_id AND p.url_hash = f.url_hash
    AND c.execution_id = ? AND c.domain_id = p.domain_id AND c.page_id = p.id
-   AND c.kind = 'requisite' AND c.outcome IS NULL CLAIMED AS c"""
+   AND c.kind = 'requisite' AND c.outcome IS NULL"""
+OPEN_REQUISITES = Statement(
+    sqlite=f"{_OPEN_REQUISITES} AND f.url_hash IN (SELECT value FROM json_each(?))",
+    # SKIP LOCKED passes over one that its domain's holder is closing now: to wait would break the order of locks.
+    postgresql=f"{_OPEN_REQUISITES} AND f.url_hash = ANY(?::bigint[]) FOR UPDATE OF c SKIP LOCKED",
+)
 PROMOTE = "UPDATE page_crawls SET kind = 'page', priority = ?, depth = ? WHERE id = ? AND outcome IS NULL"
 # Pages that the execution knows by a longer way than the one just found.
 DEEPER = """
@@ -188,7 +199,7 @@ SELECT p.domain_id, p.id, f.depth, f.priority FROM new_found f CROSS JOIN pages 
    AND c.execution_id = ? AND c.domain_id = p.domain_id AND c.page_id = p.id AND c.attempt = 1
    AND c.kind = 'page' AND c.depth > f.depth"""
 RAISE = """
-UPDATE page_crawls SET depth = ?, priority = CASE WHEN outcome IS NULL THEN GREATEST(priority, ?) ELSE priority END
+UPDATE page_crawls SET depth = ?, priority = CASE WHEN outcome IS NULL AND priority < ? THEN ? ELSE priority END
  WHERE execution_id = ? AND domain_id = ? AND page_id = ? AND depth > ?"""
 # What a parser could not finish once is not given to it again.
 ADD_REREAD = """
@@ -196,7 +207,7 @@ INSERT INTO rereads (execution_id, page_id, domain_id, depth)
 SELECT c.execution_id, c.page_id, c.domain_id, c.depth FROM page_crawls c
  WHERE c.execution_id = ? AND c.domain_id = ? AND c.page_id = ? AND c.outcome = 'success'
    AND coalesce(c.reason, '') NOT IN ('parse_timeout', 'parse_crashed')
-ON CONFLICT (execution_id, page_id) DO UPDATE SET depth = LEAST(rereads.depth, excluded.depth)"""
+ON CONFLICT (execution_id, page_id) DO UPDATE SET depth = excluded.depth WHERE excluded.depth < rereads.depth"""
 REREADS = """
 SELECT r.page_id, r.domain_id, r.depth, p.url, p.url_hash, c.status_code, c.redirected_to, c.warc_file_id,
        c.warc_offset, p.original_record_id, p.original_url, p.original_at, p.original_digest, p.original_file_id,
@@ -210,93 +221,146 @@ DROP_REREAD = "DELETE FROM rereads WHERE execution_id = ? AND page_id = ? AND de
 DROP_REREADS = "DELETE FROM rereads WHERE execution_id = ?"
 UPSERT_HEADS = """
 INSERT INTO queues (execution_id, domain_id, open, succeeded, failed, ruled_out, due_at)
-SELECT ?, h.domain_id, h.open, h.succeeded, h.failed, h.ruled_out, GREATEST(h.due_at, d.next_allowed_at)
+SELECT ?, h.domain_id, h.open, h.succeeded, h.failed, h.ruled_out,
+       CASE WHEN h.due_at > d.next_allowed_at THEN h.due_at ELSE d.next_allowed_at END
   FROM new_heads h CROSS JOIN domains d WHERE d.id = h.domain_id ORDER BY h.domain_id
 ON CONFLICT (execution_id, domain_id) DO UPDATE SET open = queues.open + excluded.open,
        succeeded = queues.succeeded + excluded.succeeded, failed = queues.failed + excluded.failed,
        ruled_out = queues.ruled_out + excluded.ruled_out,
-       due_at = CASE WHEN queues.open = 0 THEN excluded.due_at ELSE LEAST(queues.due_at, excluded.due_at) END"""
-
-# --- leasing ---------------------------------------------------------------------------------------------------------
+       due_at = CASE WHEN queues.open = 0 OR excluded.due_at < queues.due_at THEN excluded.due_at
+                     ELSE queues.due_at END"""
 
 _LEASED = """d.id, d.name, d.delay_s, d.next_allowed_at, d.lease_owner, d.lease_token, d.circuit_state,
        d.circuit_failures, d.circuit_successes, d.circuit_opened_at, d.penalty, d.unreachable_since"""
 _FREE = "d.is_allowed AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at <= ?"
-DUE_DOMAINS = f"""
+_DUE_DOMAINS = f"""
 SELECT {_LEASED} FROM queues q CROSS JOIN domains d
  WHERE q.execution_id = ? AND q.open > 0 AND q.due_at <= ? AND d.id = q.domain_id AND {_FREE}
- ORDER BY q.due_at, q.domain_id LIMIT ? CLAIMED AS d"""  # noqa: S608 - constants of this file
-FREE_DOMAIN = f"SELECT {_LEASED} FROM domains d WHERE d.id = ? AND {_FREE} CLAIMED AS d"  # noqa: S608
+ ORDER BY q.due_at, q.domain_id LIMIT ?"""
+DUE_DOMAINS = Statement(sqlite=_DUE_DOMAINS, postgresql=f"{_DUE_DOMAINS} FOR UPDATE OF d SKIP LOCKED")
+_FREE_DOMAIN = f"SELECT {_LEASED} FROM domains d WHERE d.id = ? AND {_FREE}"
+FREE_DOMAIN = Statement(sqlite=_FREE_DOMAIN, postgresql=f"{_FREE_DOMAIN} FOR UPDATE OF d SKIP LOCKED")
 BARRED = """
 SELECT 1 FROM domains d WHERE d.name = ?
    AND (NOT d.is_allowed OR ((d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at > ?))"""
 FORBIDDEN = "SELECT 1 FROM domains WHERE name = ? AND NOT is_allowed"
-TAKE = """
-UPDATE domains SET lease_owner = ?, lease_expires_at = ?, lease_token = lease_token + 1 WHERE id AMONG ?"""
-HOLDS = "SELECT lease_token FROM domains WHERE id = ?"
-RENEW = """
-WITH held AS (SELECT id FROM domains WHERE lease_owner = ? AND lease_expires_at > 0 ORDER BY id LOCKED)
+_TAKE = "UPDATE domains SET lease_owner = ?, lease_expires_at = ?, lease_token = lease_token + 1"
+TAKE = Statement(
+    sqlite=f"{_TAKE} WHERE id IN (SELECT value FROM json_each(?))",
+    postgresql=f"{_TAKE} WHERE id = ANY(?::bigint[])",
+)
+LEASE_TOKEN = "SELECT lease_token FROM domains WHERE id = ?"  # noqa: S105 - a number that counts leases
+# Locked in the order of ids before they are changed: an UPDATE alone locks them in the order in which it finds them.
+RENEW = Statement(
+    sqlite="""
+WITH held AS (SELECT id FROM domains WHERE lease_owner = ? AND lease_expires_at > 0)
 UPDATE domains SET lease_expires_at = ? FROM held WHERE domains.id = held.id
-RETURNING domains.id, domains.lease_token"""
-RELEASE = "UPDATE domains SET lease_owner = NULL, lease_expires_at = 0 WHERE lease_owner = ? AND id AMONG ?"
-# The owner stays named, so that whoever leases the domain next knows that it was not given back.
-LET_GO = "UPDATE domains SET lease_expires_at = 0 WHERE id AMONG ?"
-FREE_OWNERS = """
-WITH held AS (SELECT id FROM domains WHERE lease_owner AMONG ? AND lease_expires_at > 0 ORDER BY id LOCKED)
-UPDATE domains SET lease_expires_at = 0, lease_token = lease_token + 1 FROM held WHERE domains.id = held.id
-RETURNING domains.id"""
-FREE_EXPIRED = """
-WITH held AS (SELECT id FROM domains
-               WHERE lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ? ORDER BY id LOCKED)
-UPDATE domains SET lease_expires_at = 0, lease_token = lease_token + 1 FROM held WHERE domains.id = held.id
-RETURNING domains.id"""
+RETURNING domains.id, domains.lease_token""",
+    postgresql="""
+WITH held AS (SELECT id FROM domains WHERE lease_owner = ? AND lease_expires_at > 0 ORDER BY id FOR UPDATE)
+UPDATE domains SET lease_expires_at = ? FROM held WHERE domains.id = held.id
+RETURNING domains.id, domains.lease_token""",
+)
+_RELEASE = "UPDATE domains SET lease_owner = NULL, lease_expires_at = 0 WHERE lease_owner = ?"
+RELEASE = Statement(
+    sqlite=f"{_RELEASE} AND id IN (SELECT value FROM json_each(?))",
+    postgresql=f"{_RELEASE} AND id = ANY(?::bigint[])",
+)
+# The owner stays named, so that the process that leases the domain next knows that it was not given back.
+LET_GO = Statement(
+    sqlite="UPDATE domains SET lease_expires_at = 0 WHERE id IN (SELECT value FROM json_each(?))",
+    postgresql="UPDATE domains SET lease_expires_at = 0 WHERE id = ANY(?::bigint[])",
+)
+_VOID = "UPDATE domains SET lease_expires_at = 0, lease_token = lease_token + 1"
+FREE_OWNERS = Statement(
+    sqlite=f"""{_VOID}
+ WHERE lease_owner IN (SELECT value FROM json_each(?)) AND lease_expires_at > 0 RETURNING id""",
+    postgresql=f"""
+WITH held AS (SELECT id FROM domains WHERE lease_owner = ANY(?::bigint[]) AND lease_expires_at > 0
+               ORDER BY id FOR UPDATE)
+{_VOID} FROM held WHERE domains.id = held.id RETURNING domains.id""",
+)
+_EXPIRED = "lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ?"
+FREE_EXPIRED = Statement(
+    sqlite=f"{_VOID} WHERE {_EXPIRED} RETURNING id",
+    postgresql=f"""
+WITH held AS (SELECT id FROM domains WHERE {_EXPIRED} ORDER BY id FOR UPDATE)
+{_VOID} FROM held WHERE domains.id = held.id RETURNING domains.id""",
+)
+# For PostgreSQL only: SQLite's one writer has no other to wait for.
 LOCK_HEADS = """
-SELECT domain_id FROM queues WHERE execution_id = ? AND domain_id AMONG ? ORDER BY domain_id LOCKED"""
-PUT_OFF = """
-UPDATE queues SET due_at = GREATEST(
-    (SELECT d.next_allowed_at FROM domains d WHERE d.id = queues.domain_id),
+SELECT domain_id FROM queues WHERE execution_id = ? AND domain_id = ANY(?::bigint[]) ORDER BY domain_id FOR UPDATE"""
+_NEXT_ALLOWED = "(SELECT d.next_allowed_at FROM domains d WHERE d.id = queues.domain_id)"
+_FIRST_OPEN = """
     CASE WHEN EXISTS (SELECT 1 FROM page_crawls c
                        WHERE c.execution_id = queues.execution_id AND c.domain_id = queues.domain_id
                          AND c.outcome IS NULL AND c.scheduled_for IS NULL)
          THEN 0
          ELSE coalesce((SELECT min(c.scheduled_for) FROM page_crawls c
                          WHERE c.execution_id = queues.execution_id AND c.domain_id = queues.domain_id
-                           AND c.outcome IS NULL AND c.scheduled_for IS NOT NULL), 0) END)
- WHERE execution_id = ? AND domain_id AMONG ?"""
+                           AND c.outcome IS NULL AND c.scheduled_for IS NOT NULL), 0) END"""
+PUT_OFF = Statement(
+    sqlite=f"""
+UPDATE queues SET due_at = max({_NEXT_ALLOWED}, {_FIRST_OPEN})
+ WHERE execution_id = ? AND domain_id IN (SELECT value FROM json_each(?))""",
+    postgresql=f"""
+UPDATE queues SET due_at = GREATEST({_NEXT_ALLOWED}, {_FIRST_OPEN})
+ WHERE execution_id = ? AND domain_id = ANY(?::bigint[])""",
+)
 
-# Those who only want to know what is new: they are few, and soon done.
-WANTED = """
+# Polls of feeds only want to know what is new: they are few, and soon done, so a crawl makes way for them.
+_WANTED = """
 SELECT q.domain_id FROM jobs j CROSS JOIN executions e CROSS JOIN queues q
  WHERE j.state = 'running' AND j.kind = 'feed' AND e.job_id = j.id AND e.state = 'running'
-   AND q.execution_id = e.id AND q.domain_id AMONG ? AND q.open > 0 AND q.due_at <= ?"""
-REST = "UPDATE queues SET due_at = GREATEST(due_at, ?) WHERE execution_id = ? AND domain_id AMONG ?"
+   AND q.execution_id = e.id AND q.open > 0"""
+WANTED = Statement(
+    sqlite=f"{_WANTED} AND q.domain_id IN (SELECT value FROM json_each(?)) AND q.due_at <= ?",
+    postgresql=f"{_WANTED} AND q.domain_id = ANY(?::bigint[]) AND q.due_at <= ?",
+)
+_REST = "UPDATE queues SET due_at = ? WHERE execution_id = ? AND due_at < ?"
+REST = Statement(
+    sqlite=f"{_REST} AND domain_id IN (SELECT value FROM json_each(?))",
+    postgresql=f"{_REST} AND domain_id = ANY(?::bigint[])",
+)
 
 _ATTEMPT = """c.id, c.page_id, c.domain_id, p.url, p.url_hash, c.kind, c.depth, c.attempt, c.priority, p.etag,
        p.last_modified, p.original_record_id, p.original_url, p.original_at, p.original_digest, p.original_file_id,
        p.original_offset, c.hops, c.generation"""
 _QUEUED = "c.id, c.page_id, c.domain_id, c.kind, c.depth, c.attempt, c.priority, c.hops, c.generation"
-# Deferred attempts whose time has come go first: they have waited, and they are few.
-_LATE = f"""SELECT * FROM (
-    SELECT 0 AS turn, c.scheduled_for AS place, {_QUEUED} FROM page_crawls c
-     WHERE c.execution_id = ? AND c.domain_id = $domain AND c.outcome IS NULL AND c.scheduled_for <= ?
-     ORDER BY c.scheduled_for, c.id LIMIT ?) late"""  # noqa: S608 - constants of this file
-_READY = f"""SELECT * FROM (
-    SELECT 1 AS turn, -c.priority AS place, {_QUEUED} FROM page_crawls c
-     WHERE c.execution_id = ? AND c.domain_id = $domain AND c.outcome IS NULL AND c.scheduled_for IS NULL
-     ORDER BY c.priority DESC, c.id LIMIT ?) ready"""  # noqa: S608 - constants of this file
-DUE_ATTEMPTS_OF_ONE = f"""
-SELECT {_ATTEMPT} FROM ({_LATE} UNION ALL {_READY}) c CROSS JOIN pages p
- WHERE p.id = c.page_id ORDER BY c.turn, c.place, c.id""".replace("$domain", "?")  # noqa: S608
-# PostgreSQL only: one round trip for all domains of a lease. SQLite has no LATERAL and no round trips.
-DUE_ATTEMPTS_OF_ALL = f"""
-SELECT {_ATTEMPT} FROM unnest(?::bigint[]) AS h (domain_id)
- CROSS JOIN LATERAL ({_LATE} UNION ALL {_READY}) c CROSS JOIN pages p
- WHERE p.id = c.page_id ORDER BY c.domain_id, c.turn, c.place, c.id""".replace("$domain", "h.domain_id")  # noqa: S608
 
-# --- settling --------------------------------------------------------------------------------------------------------
+
+def _due_attempts_of(domain: str) -> str:
+    """Return the due attempts of one domain, which is a value, or a column of what this is joined to."""
+    # Deferred attempts whose time has come go first: they have waited, and they are few.
+    return f"""
+SELECT * FROM (
+    SELECT 0 AS turn, c.scheduled_for AS place, {_QUEUED} FROM page_crawls c
+     WHERE c.execution_id = ? AND c.domain_id = {domain} AND c.outcome IS NULL AND c.scheduled_for <= ?
+     ORDER BY c.scheduled_for, c.id LIMIT ?) late
+UNION ALL SELECT * FROM (
+    SELECT 1 AS turn, -c.priority AS place, {_QUEUED} FROM page_crawls c
+     WHERE c.execution_id = ? AND c.domain_id = {domain} AND c.outcome IS NULL AND c.scheduled_for IS NULL
+     ORDER BY c.priority DESC, c.id LIMIT ?) ready"""
+
+
+DUE_ATTEMPTS = Statement(
+    # Of one domain: SQLite has no LATERAL, and no round trips that would have to be spared.
+    sqlite=f"""
+SELECT {_ATTEMPT} FROM ({_due_attempts_of("?")}) c CROSS JOIN pages p
+ WHERE p.id = c.page_id ORDER BY c.turn, c.place, c.id""",
+    # Of all domains of a lease, in one round trip.
+    postgresql=f"""
+SELECT {_ATTEMPT} FROM unnest(?::bigint[]) AS h (domain_id)
+ CROSS JOIN LATERAL ({_due_attempts_of("h.domain_id")}) c CROSS JOIN pages p
+ WHERE p.id = c.page_id ORDER BY c.domain_id, c.turn, c.place, c.id""",
+)
 
 # Not `execution_id = ?`: SQLite would then walk all attempts of the execution instead of looking up these.
-OPEN_AMONG = "SELECT id, depth FROM page_crawls WHERE id AMONG ? AND outcome IS NULL AND execution_id + 0 = ?"
+_OPEN_AMONG = "SELECT id, depth FROM page_crawls WHERE outcome IS NULL AND execution_id + 0 = ?"
+OPEN_AMONG = Statement(
+    sqlite=f"{_OPEN_AMONG} AND id IN (SELECT value FROM json_each(?))",
+    postgresql=f"{_OPEN_AMONG} AND id = ANY(?::bigint[])",
+)
 # One by one, by key: joined with a temporary table, PostgreSQL may choose to walk all attempts.
 CLOSE_VISIT = """
 UPDATE page_crawls SET outcome = ?, reason = ?, status_code = ?, message = ?, media_type = ?, wire_bytes = ?,
@@ -323,8 +387,11 @@ PAGE_FETCHED_ANEW = """
 UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language = coalesce(language, ?), etag = ?,
        last_modified = ?, original_record_id = ?, original_url = nullif(?, url), original_at = ?, original_digest = ?,
        original_file_id = ?, original_offset = ? WHERE id = ?"""
-PAGE_FAILED = """
-UPDATE pages SET status = 'failed', failed_at = ?, error_count = LEAST(error_count + 1, 30000) WHERE id = ?"""
+# The column takes 32,767 at most, and a page may fail for years.
+_PAGE_FAILED = """
+UPDATE pages SET status = 'failed', failed_at = ?,
+       error_count = CASE WHEN error_count < 30000 THEN error_count + 1 ELSE 30000 END"""
+PAGE_FAILED = f"{_PAGE_FAILED} WHERE id = ?"
 INSERT_RETRY = """
 INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, hops, generation,
                          via_page_id, scheduled_for, crashes, created_at)
@@ -338,19 +405,29 @@ ON CONFLICT (execution_id, rule, host) DO UPDATE SET count = exclusions.count + 
 UPSERT_COUNTS = """
 INSERT INTO execution_counts (execution_id, owner_id, counts, updated_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (execution_id, owner_id) DO UPDATE SET counts = excluded.counts, updated_at = excluded.updated_at"""
-# What ended without a visit is nobody's: owner 0.
+# What ended without a visit was counted by no process: it stands under owner 0.
 ENSURE_COUNTS = """
 INSERT INTO execution_counts (execution_id, owner_id, counts, updated_at) VALUES (?, 0, '{}', ?)
 ON CONFLICT (execution_id, owner_id) DO NOTHING"""
-NOBODYS_COUNTS = "SELECT counts FROM execution_counts WHERE execution_id = ? AND owner_id = 0 LOCKED"
-
-# --- signals ---------------------------------------------------------------------------------------------------------
+UNVISITED_COUNTS = Statement(
+    sqlite="SELECT counts FROM execution_counts WHERE execution_id = ? AND owner_id = 0",
+    postgresql="SELECT counts FROM execution_counts WHERE execution_id = ? AND owner_id = 0 FOR UPDATE",
+)
 
 WORD_COLUMNS = ("word", "page_id", "count")
 LINK_COLUMNS = ("page_id", "to_hash", "from_hash", "to_url")
-DROP_WORDS = "DELETE FROM signal_words WHERE page_id AMONG ?"
-DROP_LINKS = "DELETE FROM signal_links WHERE page_id AMONG ?"
-DROP_SIGNALS = "DELETE FROM signal_pages WHERE page_id AMONG ?"
+DROP_WORDS = Statement(
+    sqlite="DELETE FROM signal_words WHERE page_id IN (SELECT value FROM json_each(?))",
+    postgresql="DELETE FROM signal_words WHERE page_id = ANY(?::bigint[])",
+)
+DROP_LINKS = Statement(
+    sqlite="DELETE FROM signal_links WHERE page_id IN (SELECT value FROM json_each(?))",
+    postgresql="DELETE FROM signal_links WHERE page_id = ANY(?::bigint[])",
+)
+DROP_SIGNALS = Statement(
+    sqlite="DELETE FROM signal_pages WHERE page_id IN (SELECT value FROM json_each(?))",
+    postgresql="DELETE FROM signal_pages WHERE page_id = ANY(?::bigint[])",
+)
 SIGNALS_OF = """
 SELECT page_id, execution_id FROM signal_pages WHERE source_id = ? AND page_id > ? ORDER BY page_id LIMIT ?"""
 SOURCE_OF = "SELECT j.source_id FROM executions e CROSS JOIN jobs j WHERE e.id = ? AND j.id = e.job_id"
@@ -363,40 +440,58 @@ ON CONFLICT (page_id) DO UPDATE SET source_id = excluded.source_id, execution_id
        content_hash = excluded.content_hash, language = excluded.language, title = excluded.title,
        description = excluded.description, word_count = excluded.word_count, links_count = excluded.links_count,
        page_key = excluded.page_key"""
-KNOWN_SIGNALS = """
+_KNOWN_SIGNALS = """
 SELECT s.page_id, s.fetched_at, s.content_hash, s.links_count,
        (SELECT count(*) FROM signal_links l WHERE l.page_id = s.page_id)
-  FROM signal_pages s WHERE s.page_id AMONG ?"""
+  FROM signal_pages s"""
+KNOWN_SIGNALS = Statement(
+    sqlite=f"{_KNOWN_SIGNALS} WHERE s.page_id IN (SELECT value FROM json_each(?))",
+    postgresql=f"{_KNOWN_SIGNALS} WHERE s.page_id = ANY(?::bigint[])",
+)
 LINKS_OF = "SELECT to_url FROM signal_links WHERE page_id = ? ORDER BY to_hash"
-
-# --- closing without a visit -----------------------------------------------------------------------------------------
 
 _OPEN_OF_DOMAIN = "FROM page_crawls c WHERE c.execution_id = ? AND c.domain_id = ? AND c.outcome IS NULL"
 OPEN_OF_DOMAIN = f"""
 SELECT id FROM (SELECT c.id {_OPEN_OF_DOMAIN} AND c.scheduled_for IS NULL LIMIT ?) ready UNION ALL
-SELECT id FROM (SELECT c.id {_OPEN_OF_DOMAIN} AND c.scheduled_for IS NOT NULL LIMIT ?) late"""  # noqa: S608
-_OPEN_OF_ALL = "FROM page_crawls c WHERE c.execution_id = ? AND c.outcome IS NULL AND c.kind AMONG NAMES ?"
-OPEN_OF_ALL = f"""
-SELECT id FROM (SELECT c.id {_OPEN_OF_ALL} AND c.scheduled_for IS NULL
-                 ORDER BY c.domain_id, c.priority DESC, c.id LIMIT ?) ready UNION ALL
-SELECT id FROM (SELECT c.id {_OPEN_OF_ALL} AND c.scheduled_for IS NOT NULL
-                 ORDER BY c.domain_id, c.scheduled_for, c.id LIMIT ?) late"""  # noqa: S608
-BLAME = """
-UPDATE page_crawls SET crashes = LEAST(crashes + 1, 30000) WHERE id AMONG ? AND outcome IS NULL RETURNING id, crashes"""
-CLOSE_IDS = """
-UPDATE page_crawls SET outcome = ?, reason = ?, message = ?, completed_at = ? WHERE id AMONG ? AND outcome IS NULL
-RETURNING execution_id, domain_id, page_id"""
+SELECT id FROM (SELECT c.id {_OPEN_OF_DOMAIN} AND c.scheduled_for IS NOT NULL LIMIT ?) late"""
+_OPEN_OF_ALL = "FROM page_crawls c WHERE c.execution_id = ? AND c.outcome IS NULL"
+_READY_FIRST = "c.scheduled_for IS NULL ORDER BY c.domain_id, c.priority DESC, c.id LIMIT ?"
+_LATE_FIRST = "c.scheduled_for IS NOT NULL ORDER BY c.domain_id, c.scheduled_for, c.id LIMIT ?"
+OPEN_OF_ALL = Statement(
+    sqlite=f"""
+SELECT id FROM (SELECT c.id {_OPEN_OF_ALL} AND c.kind IN (SELECT value FROM json_each(?)) AND {_READY_FIRST}) ready
+UNION ALL
+SELECT id FROM (SELECT c.id {_OPEN_OF_ALL} AND c.kind IN (SELECT value FROM json_each(?)) AND {_LATE_FIRST}) late""",
+    postgresql=f"""
+SELECT id FROM (SELECT c.id {_OPEN_OF_ALL} AND c.kind = ANY(?::text[]) AND {_READY_FIRST}) ready UNION ALL
+SELECT id FROM (SELECT c.id {_OPEN_OF_ALL} AND c.kind = ANY(?::text[]) AND {_LATE_FIRST}) late""",
+)
+_COUNT_CRASH = """
+UPDATE page_crawls SET crashes = CASE WHEN crashes < 30000 THEN crashes + 1 ELSE 30000 END WHERE outcome IS NULL"""
+COUNT_CRASH = Statement(
+    sqlite=f"{_COUNT_CRASH} AND id IN (SELECT value FROM json_each(?)) RETURNING id, crashes",
+    postgresql=f"{_COUNT_CRASH} AND id = ANY(?::bigint[]) RETURNING id, crashes",
+)
+_CLOSE = "UPDATE page_crawls SET outcome = ?, reason = ?, message = ?, completed_at = ? WHERE outcome IS NULL"
+CLOSE_IDS = Statement(
+    sqlite=f"{_CLOSE} AND id IN (SELECT value FROM json_each(?)) RETURNING execution_id, domain_id, page_id",
+    postgresql=f"{_CLOSE} AND id = ANY(?::bigint[]) RETURNING execution_id, domain_id, page_id",
+)
 RECORDS_OF_FILE = """
 SELECT id, page_id, warc_offset FROM page_crawls WHERE warc_file_id = ? AND warc_offset > ?
  ORDER BY warc_offset LIMIT ?"""
-FORGET_ORIGINALS = """
+_FORGET_ORIGINALS = """
 UPDATE pages SET original_record_id = NULL, original_url = NULL, original_at = NULL, original_digest = NULL,
        original_file_id = NULL, original_offset = NULL, etag = NULL, last_modified = NULL
- WHERE id AMONG ? AND original_file_id = ?"""
-FAIL_PAGES = """
-UPDATE pages SET status = 'failed', failed_at = ?, error_count = LEAST(error_count + 1, 30000) WHERE id AMONG ?"""
-
-# --- asking once more ------------------------------------------------------------------------------------------------
+ WHERE original_file_id = ?"""
+FORGET_ORIGINALS = Statement(
+    sqlite=f"{_FORGET_ORIGINALS} AND id IN (SELECT value FROM json_each(?))",
+    postgresql=f"{_FORGET_ORIGINALS} AND id = ANY(?::bigint[])",
+)
+FAIL_PAGES = Statement(
+    sqlite=f"{_PAGE_FAILED} WHERE id IN (SELECT value FROM json_each(?))",
+    postgresql=f"{_PAGE_FAILED} WHERE id = ANY(?::bigint[])",
+)
 
 # A page that took down a process, or that was cut off each time, is not mended by a server that is back.
 # `+c.id`, or a server that takes this domain for most of the table walks all attempts ever made in the order of ids.
@@ -404,10 +499,79 @@ FAILED_OF_DOMAIN = f"""
 SELECT c.id, c.outcome FROM page_crawls c WHERE c.execution_id = ? AND c.domain_id = ?
    AND c.outcome IN ('failed', 'timeout', 'blocked_5xx')
    AND c.reason NOT IN ('quarantined', 'parse_timeout', 'truncated') AND {IS_LAST_ATTEMPT}
- ORDER BY +c.id LIMIT ?"""  # noqa: S608 - constants of this file
+ ORDER BY +c.id LIMIT ?"""
 FAILED_DOMAINS = """
 SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0 ORDER BY q.domain_id"""
 DOMAINS_GIVEN_UP = f"""
 SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0
    AND EXISTS (SELECT 1 FROM page_crawls c WHERE c.execution_id = q.execution_id AND c.domain_id = q.domain_id
-                  AND c.reason = 'domain_unreachable' AND {IS_LAST_ATTEMPT} LIMIT 1 OFFSET 0) ORDER BY q.domain_id"""  # noqa: S608
+                  AND c.reason = 'domain_unreachable' AND {IS_LAST_ATTEMPT} LIMIT 1 OFFSET 0) ORDER BY q.domain_id"""
+
+
+class FrontierTransaction:
+    """A transaction that takes the statements of `sql.py`."""
+
+    __slots__ = ("_loaded", "_tx", "is_postgres")
+
+    def __init__(self, tx: Transaction, *, is_postgres: bool) -> None:
+        self._tx, self.is_postgres = tx, is_postgres
+        self._loaded: set[str] = set()
+
+    def _text(self, statement: str | Statement) -> str:
+        if isinstance(statement, str):
+            return statement
+        return statement.postgresql if self.is_postgres else statement.sqlite
+
+    def execute(self, statement: str | Statement, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and return its rows, if it has any."""
+        return self._tx.execute(self._text(statement), values)
+
+    def many(self, statement: str | Statement, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for each row of values."""
+        self._tx.many(self._text(statement), rows)
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Fill a temporary table with these rows alone."""
+        # PostgreSQL empties temporary tables at each commit; SQLite keeps their rows.
+        if not self.is_postgres or table in self._loaded:
+            self._tx.execute(CLEAR[table])
+        self._loaded.add(table)
+        self._tx.load(table, columns, rows)
+
+    def append(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows, none of which is there, to a table of the schema."""
+        if rows:
+            self._tx.load(table, columns, rows)
+
+    def list(self, values: Collection[int] | Collection[str]) -> Any:
+        """Return a list as one parameter: an array, or JSON where the database has no arrays."""
+        return list(values) if self.is_postgres else json.dumps(list(values))
+
+
+class Connection:
+    """One raw connection, prepared for the frontier whenever it is new."""
+
+    def __init__(self, raw_db: RawDatabase) -> None:
+        self._raw_db = raw_db
+        self._prepared = 0
+        self.is_postgres = raw_db.dialect == "postgresql"
+        """Whether a round trip costs something, and arrays and LATERAL exist."""
+
+    @contextmanager
+    def write(self) -> Iterator[FrontierTransaction]:
+        """Open a transaction that may write (see `RawDatabase.write`), on a prepared connection."""
+        with self._raw_db.write() as tx:
+            # A lost connection was opened anew on the way in: what belonged to the session is gone.
+            generation = self._raw_db.generation
+            if generation != self._prepared:
+                for statement in SETUP[self._raw_db.dialect]:
+                    tx.execute(statement)
+            yield FrontierTransaction(tx, is_postgres=self.is_postgres)
+        # Only now: a rollback undoes the preparation too.
+        self._prepared = generation
+
+    @contextmanager
+    def read(self) -> Iterator[FrontierTransaction]:
+        """Open a transaction that only reads."""
+        with self._raw_db.read() as tx:
+            yield FrontierTransaction(tx, is_postgres=self.is_postgres)

@@ -25,8 +25,8 @@ from holdfast.index.writing_queries import DocumentKey, KnownDocument
 from holdfast.parse.charset import decode
 from holdfast.parse.child import ParseChild
 from holdfast.parse.document import DOCUMENT_VERSION, DocumentKind, ParsedDocument, parse_document
-from holdfast.parse.language import canonical_tag
 from holdfast.parse.page import looks_pathological
+from holdfast.parse.text import canonical_tag
 
 SNIPPET_CHARS = 280
 _GOOD_CHARS = 40

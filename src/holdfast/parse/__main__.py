@@ -5,14 +5,13 @@ Started as `python -m holdfast.parse SECONDS BYTES`; ends when its parent does.
 
 from __future__ import annotations
 
-import importlib
 import os
 import resource
 import sys
 from typing import BinaryIO
 
 from holdfast.parse.child import READY, REQUEST_HEAD, is_for_index, pack_reply, unpack_reading
-from holdfast.parse.document import DocumentKind, DocumentReading, ParsedDocument, parse_document
+from holdfast.parse.document import DocumentKind, DocumentReading, ParsedDocument, parse_document, parse_pdf
 from holdfast.parse.page import parse_page
 
 
@@ -32,14 +31,13 @@ def serve(requests: BinaryIO, replies: BinaryIO, *, cpu_s: int) -> None:
 def _read(body: bytes, how: DocumentReading) -> ParsedDocument:
     if how["kind"] != DocumentKind.PDF:
         return parse_document(body, **how)
-    # Loaded by name when a PDF comes: most children never see one.
-    document: ParsedDocument = importlib.import_module("holdfast.parse.document").parse_pdf(body)
-    return document
+    return parse_pdf(body)
 
 
 def _limit_cpu(cpu_s: int) -> None:
     """Let this process die if the page takes longer, even when no parent is left to kill it."""
     used = resource.getrusage(resource.RUSAGE_SELF)
+    # Counted from the start of the process, so each page adds to what was used before.
     soft = int(used.ru_utime + used.ru_stime) + cpu_s
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 
@@ -50,9 +48,11 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     memory_bytes = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    # A crash leaves no core file with the page, a parser that was taken over writes no file and opens few.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+    # A library that prints would write into the replies: standard output becomes standard error.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     serve(sys.stdin.buffer, replies, cpu_s=cpu_s)

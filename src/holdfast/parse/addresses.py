@@ -39,8 +39,10 @@ _NOT_FETCHED = frozenset(
     }
 )
 _LONGEST_SCHEME = max(map(len, _NOT_FETCHED)) + 1
+# Possessive: commas and blanks without end are read once, not once from each of them.
 _CANDIDATE = re.compile(r"[ \t\n\r\f,]*+([^ \t\n\r\f]+)")
 _DESCRIPTOR_STOP = re.compile(r"[(),]")
+# Every part is bounded, so that hostile blanks cost nothing.
 _REFRESH = re.compile(r"\s{0,32}[\d.]{0,16}\s{0,32}[;,]?\s{0,32}(?:url\s{0,32}=\s{0,32})?(.*)", re.I | re.S)
 
 
@@ -145,6 +147,7 @@ def gather_css(text: str, found: dict[str, str], limit: int) -> None:
             at, rel = _skip_blank(text, at), "css"
             if text[at : at + 1] not in {'"', "'"} and text[at : at + 4].lower() != "url(":
                 rel = ""
+        # Its address is a name, and nothing is to be fetched there.
         elif word == "@namespace":
             end = text.find(";", at)
             if end < 0:
@@ -164,6 +167,7 @@ def gather_css(text: str, found: dict[str, str], limit: int) -> None:
 def _add(found: dict[str, str], value: str, rel: str) -> None:
     url = address(_unescaped(value))
     if url and url not in found:
+        # A style sheet does not say what an address is: fonts are told by their ending.
         path = url.partition("?")[0].lower()
         found[url] = rel or ("font" if path.endswith(_FONTS) else "img")
 
@@ -224,4 +228,5 @@ def _character(escape: re.Match[str]) -> str:
     if digits is None:
         return "" if char in {"\n", "\r", "\r\n", "\f"} else char
     code = int(digits, 16)
+    # As the CSS standard has it: zero, surrogates and what is beyond Unicode become U+FFFD.
     return chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd"

@@ -52,6 +52,7 @@ def pack_reply(page: ParsedPage | ParsedDocument) -> bytes:
 def unpack_reply(reply: bytes) -> ParsedPage:
     """Return the parsed page in a reply. Raises ValueError, TypeError or KeyError if it is none."""
     fields: dict[str, Any] = json.loads(reply)
+    # Each field is taken by name and type: the reply comes from where hostile pages are parsed.
     texts = {name: _text(fields[name]) for name in _TEXTS}
     return ParsedPage(
         **texts,
@@ -129,6 +130,7 @@ class ParseChild:
     ) -> None:
         """`command` stands in for the interpreter that runs this room's `__main__`."""
         self._deadline_s = deadline_s
+        # Above the deadline: the parent kills first and knows why; the limit is for a child without a parent.
         cpu_s = math.ceil(deadline_s) + 1
         self._command = command or [sys.executable, "-I", "-m", "holdfast.parse", str(cpu_s), str(memory_bytes)]
         self._clock = clock or SystemClock()
@@ -180,6 +182,7 @@ class ParseChild:
 
     def _exchange(self, request: bytes) -> bytes:
         """Return the child's reply to a request, both packed."""
+        # Ended between two pages, by the kernel or an operator: that is not the fault of the next page.
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._start()
@@ -189,6 +192,7 @@ class ParseChild:
         until = self._clock.monotonic() + self._deadline_s
         self._send(self._process.stdin, request, until)
         (size,) = REPLY_HEAD.unpack(self._receive(self._process.stdout, REPLY_HEAD.size, until))
+        # The length was written by a process that may have been taken over.
         if size > _MAX_REPLY_BYTES:
             raise _Died
         return self._receive(self._process.stdout, size, until)
@@ -199,6 +203,7 @@ class ParseChild:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            # Neither the database address nor tokens of this process: a parser that is taken over finds no secret.
             env={"PATH": os.defpath, "LANG": "C.UTF-8"},
             cwd="/",
             bufsize=0,
@@ -206,6 +211,7 @@ class ParseChild:
         self._process = process
         assert process.stdin is not None
         assert process.stdout is not None
+        # A child that hangs reads nothing: a blocking write of a large page would hang with it.
         os.set_blocking(process.stdin.fileno(), False)
         os.set_blocking(process.stdout.fileno(), False)
         # Starting an interpreter is not the page's fault: its own deadline begins when the child is ready.
@@ -241,6 +247,7 @@ class ParseChild:
         if process is None:
             return
         process.kill()
+        # Reaped at once: a crawl may replace thousands.
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:

@@ -56,6 +56,7 @@ def parse_sitemap(body: bytes, url: str) -> SitemapParse:
     if ParseProblem.XML_REFERENCE in found.problems:
         # The commonest break is an address with a bare ampersand; everything behind it can still be read.
         repaired = _parse_sitemap(body, url, escape_ampersands)
+        # A repair that finds no more is none; the first reading stands.
         if len(repaired.urls) + len(repaired.children) > len(found.urls) + len(found.children):
             problems = dict.fromkeys((*found.problems, *repaired.problems))
             return replace(repaired, problems=tuple(problems))
@@ -94,6 +95,7 @@ class _SitemapFound:
             self.note(ParseProblem.URLS_CUT)
         elif not child:
             self._urls[text] = None
+        # An index that names itself would be read for ever.
         elif text != self._own:
             self._children[text] = None
 
@@ -164,6 +166,7 @@ def read_moment(text: str) -> datetime | None:
         return None
     found = _W3C.fullmatch(text)
     try:
+        # Feeds write dates of RFC 822, sitemaps those of the W3C; in practice each has both.
         moment = parsedate_to_datetime(text) if found is None else _w3c(found)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError, TypeError, IndexError):
@@ -174,7 +177,8 @@ def _w3c(found: re.Match[str]) -> datetime:
     year, month, day, hour, minute, second = (int(part) if part else None for part in found.groups()[:6])
     fraction, zone = found[7], found[8]
     micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
-    leap = second == 60  # a leap second has no place in a datetime
+    # A leap second has no place in a datetime.
+    leap = second == 60
     moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, 59 if leap else second or 0, micros)
     return moment.replace(tzinfo=_zone(zone))
 
@@ -187,10 +191,10 @@ def _zone(text: str | None) -> timezone:
 
 
 MAX_ENTRIES = 50_000
+# A JSON text is read at once, and its values take ten times its room.
 _MAX_JSON_BYTES = 10 * 1024 * 1024
-"""A JSON text is read at once, and its values take ten times its room."""
+# Feeds up to here are read a second time if their charset is not what they say; real ones are far smaller.
 _MAX_MENDED_BYTES = 4 * 1024 * 1024
-"""Feeds up to here are read a second time if their charset is not what they say; real ones are far smaller."""
 
 
 class FeedForm(StrEnum):
@@ -321,6 +325,7 @@ class _Found:
             self.note(ParseProblem.URLS_CUT)
             return not self.full
         known = self._entries.get(url)
+        # A feed may name an address twice; its newest date counts.
         self._entries[url] = max((*dates, *([known] if known else ())), default=None)
         return True
 
@@ -400,6 +405,7 @@ def _read_json(chunks: Iterable[bytes], found: _Found) -> None:
     """Read a JSON Feed; a text sitemap never begins with a brace."""
     body = b"".join(chunks)
     try:
+        # RecursionError: brackets that are nested thousands deep.
         content: Any = json.loads(body) if len(body) <= _MAX_JSON_BYTES else None
     except (ValueError, RecursionError):
         found.note(ParseProblem.JSON_BROKEN)

@@ -14,8 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.parse.addresses import MAX_CSS_LINKS, SPACE, address, gather_css, refresh, srcset
 from holdfast.parse.charset import DecodedText, ParseProblem
-from holdfast.parse.language import canonical_tag, guess_language
-from holdfast.parse.text import clean_line, main_text, text_sample, tree_of
+from holdfast.parse.text import canonical_tag, clean_line, guess_language, main_text, text_sample, tree_of
 from holdfast.types import Link, ParsedPage
 
 # Directives that carry a value after a colon: a word before a colon that is none of these names a crawler.
@@ -34,13 +33,14 @@ class Directives(NamedTuple):
 def read_directives(headers: Iterable[str], metas: Iterable[str], agent: str) -> Directives:
     """Return what all `X-Robots-Tag` values and all robots metas together ask of the crawler with this token.
 
-    The metas are those that were addressed to everybody or to us.
+    The metas are those that were addressed to all crawlers or to us.
     """
     words: set[str] = set()
     for value in headers:
         words.update(_addressed(value[:_MAX_CHARS], agent.lower()))
     for value in metas:
         words.update(word.strip() for word in value[:_MAX_CHARS].lower().replace(";", ",").split(","))
+    # `none` stands for noindex and nofollow together.
     everything = "none" in words
     return Directives(
         nofollow=everything or "nofollow" in words,
@@ -55,6 +55,7 @@ def _addressed(value: str, agent: str) -> Iterable[str]:
     for part in value.lower().split(","):
         name, colon, rest = part.partition(":")
         word = part.strip()
+        # `googlebot: noindex, nofollow`: both words are for that crawler, up to the next name.
         if colon and name.strip() not in _VALUED:
             ours = name.strip() in (agent, "*")
             word = rest.strip()
@@ -64,7 +65,7 @@ def _addressed(value: str, agent: str) -> Iterable[str]:
 
 MAX_LINKS = 20_000
 MAX_RESOURCES = 5_000
-_TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000  # TC-023
+_TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000
 _LANGUAGE_SAMPLE_CHARS = 1000
 _MAX_STYLE_CHARS = 1024 * 1024
 _MAX_ROBOTS_METAS = 50
@@ -116,8 +117,10 @@ class _Harvest:
             links = self.links
             known = links.get(url)
             if known is None:
+                # One more than are listed, so that it is noticed that there were more.
                 if len(links) <= MAX_LINKS:
                     links[url] = rel
+            # The same address, linked plainly elsewhere on the page.
             elif known == "nofollow":
                 links[url] = rel
         return url
@@ -156,6 +159,7 @@ def parse_html(
     _walk(tree, page)
     wishes = read_directives(x_robots, page.robots, agent)
     language = canonical_tag(page.language) or canonical_tag(page.sent_language)
+    # Before `main_text`, which removes what is hidden from the tree.
     sample = None if language else text_sample(tree, _LANGUAGE_SAMPLE_CHARS)
     text = main_text(tree) if want_text else None
     return ParsedPage(
@@ -186,6 +190,7 @@ def _walk(tree: LexborHTMLParser, page: _Harvest) -> None:
             read(page, node)
         elif number > _LAST_NUMBERED and node.tag == "use":
             _read_svg_image(page, node)
+    # By a selector, which runs inside the library: few elements have such a style.
     for node in tree.css('[style*="url(" i]'):
         page.need_style(node.attributes.get("style"))
 
@@ -342,6 +347,7 @@ def _read_media(page: _Harvest, node: LexborNode) -> None:
 
 def _read_frame(page: _Harvest, node: LexborNode) -> None:
     source = node.attributes.get("src")
+    # Both a page of its own and a part of this one.
     page.follow(source, "frame")
     page.need(source, "frame")
 

@@ -13,8 +13,7 @@ from holdfast.parse.addresses import address, css_links
 from holdfast.parse.charset import BodyForm, ParseProblem, decode, decode_text, media_type_of, sniff
 from holdfast.parse.feed import parse_sitemap
 from holdfast.parse.html import parse_html, read_directives
-from holdfast.parse.language import guess_language
-from holdfast.parse.text import clean_text
+from holdfast.parse.text import clean_text, guess_language
 from holdfast.types import Link, ParsedPage
 
 _MAX_SCANNED_BYTES = 10 * 1024 * 1024
@@ -103,6 +102,7 @@ def _read(body: bytes, how: ReadingOptions) -> ParsedPage:
 
 
 def _read_html(body: bytes, how: ReadingOptions, notes: Sequence[str]) -> ParsedPage:
+    # The type decides: in HTML a slash at the end of a start tag means nothing.
     if "xhtml" in media_type_of(how["media_type"]):
         body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
     return parse_html(
@@ -121,6 +121,7 @@ def _read_other(form: BodyForm, body: bytes, how: ReadingOptions) -> ParsedPage:
     if form is BodyForm.XML:
         found = parse_sitemap(body, how["url"])
         links = [Link(url, "feed") for url in found.urls] + [Link(url, "sitemap") for url in found.children]
+        # XML that lists nothing is ordinary (a drawing, data): only a sitemap can be a bad one.
         return ParsedPage(links=tuple(links), problems=tuple(set(found.problems) - {ParseProblem.NOT_A_SITEMAP}))
     if form is BodyForm.TEXT:
         text, charset = decode_text(body, how["charset"])
@@ -131,7 +132,7 @@ def _read_other(form: BodyForm, body: bytes, how: ReadingOptions) -> ParsedPage:
 
 # Below this no family takes 200 ms: the worst, distinct formatting, needs 10 KB for it.
 _MIN_BYTES = 8 * 1024
-# A tree takes ten times its markup and more, and the worker's memory is bounded (F22).
+# A tree takes ten times its markup and more, and the worker's memory is bounded.
 _MAX_BYTES = 8 * 1024 * 1024
 # Start and end tags: 50,000 links take 130 ms, 100 of them with the interpreter's lock held.
 _MAX_TAGS = 100_000
@@ -148,8 +149,8 @@ _MAX_NAMES = 150
 _NAMES_FROM_BYTES = 256 * 1024
 # One tag may be long (an image inside its address), but not have this many parts: lexbor compares each with each.
 _MAX_TAG_BYTES, _MAX_TAG_PARTS = 24 * 1024, 6_000
+# How often the look for such tags may read a body.
 _MOST_READ = 4
-"""How often the look for such tags may read a body."""
 
 _TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9:-]*)")
 _FIRST_ATTRIBUTE = re.compile(rb"<[a-zA-Z][a-zA-Z0-9]*\s+([a-zA-Z_:@][^\s=>/\"']*)")
@@ -180,6 +181,7 @@ def looks_pathological(body: bytes) -> str | None:
         size = len(body)
     stride = max(_STRIDE_BYTES, size // _MAX_WINDOWS)
     windows = [_TAG.findall(body, at, at + _WINDOW_BYTES) for at in range(0, size, stride)]
+    # A sample without any tag is text, a script, or the inside of one huge tag: only then a closer look is worth it.
     if not all(windows) and _has_endless_tag(body, windows, stride):
         return "attributes"
     reason = _judge(windows, stride / _WINDOW_BYTES)

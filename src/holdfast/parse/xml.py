@@ -60,6 +60,7 @@ def based(element: Element, reference: str) -> str:
 
 def declares_entities(head: bytes) -> bool:
     """Whether a document's prolog declares entities, in ASCII or in UTF-16."""
+    # UTF-16 is ASCII with zeros between its letters.
     return b"<!entity" in head[:_PROLOG_BYTES].replace(b"\0", b"").lower()
 
 
@@ -71,6 +72,7 @@ def elements(chunks: Iterable[bytes], names: frozenset[str]) -> Iterator[Element
     target = _Target(names)
     parser = etree.XMLParser(
         target=cast(Any, target),  # the stubs ask for more than lxml calls
+        # Entities can read local files and grow without end; DTDs can name addresses to load.
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
@@ -83,6 +85,7 @@ def elements(chunks: Iterable[bytes], names: frozenset[str]) -> Iterator[Element
         for chunk in chunks:
             try:
                 parser.feed(chunk)
+            # Also when this chunk broke: what ended before that counts.
             finally:
                 yield from target.take()
         parser.close()
@@ -101,8 +104,8 @@ class _Target:
         self._done: list[Element] = []
         self._count = 0
         self._chars = 0
+        # The depth at which each base holds that is open, and the base.
         self._bases: list[tuple[int, str]] = []
-        """The depth at which each base holds that is open, and the base."""
         self._based = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -131,6 +134,7 @@ class _Target:
             return
 
     def data(self, text: str) -> None:
+        # The parser hands out text in pieces; a text without end is dropped as it comes.
         if self._open and self._chars < _MAX_TEXT_CHARS:
             self._open[-1][1].append(text)
             self._chars += len(text)
@@ -158,8 +162,8 @@ MAX_BYTES = 50 * 1024 * 1024
 """Read of one document, after inflating: the sitemap protocol's limit."""
 _CHUNK_BYTES = 64 * 1024
 _BUDGET = Budget(feed_bytes=16 * 1024, output_bytes=_CHUNK_BYTES)
+# Members of one gzip file that are read: 50 MiB in the blocks of 64 KiB that bgzip writes are 800.
 _MAX_MEMBERS = 10_000
-"""Members of one gzip file that are read: 50 MiB in the blocks of 64 KiB that bgzip writes are 800."""
 _HTTP = ("http://", "https://")
 _MAX_REFERENCE = 10
 _BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")

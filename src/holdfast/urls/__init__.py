@@ -3,6 +3,7 @@
 from holdfast.urls.address import (
     MAX_KEY_BYTES,
     MAX_URL_CHARS,
+    SURT_VERSION,
     Url,
     hash64,
     normalised_or_plain,
@@ -10,12 +11,24 @@ from holdfast.urls.address import (
     parse,
     parse_seed,
     shortened,
+    surt,
     typed_host,
     url_hash,
     url_key,
 )
 from holdfast.urls.links import Base, Resolution, ResolvedLink, resolve
-from holdfast.urls.scope import SEED_RULE, InvalidPattern, Scope, ScopeKind, ScopeVerdict, priority, twins_of
+from holdfast.urls.scope import (
+    SEED_RULE,
+    InvalidPattern,
+    Scope,
+    ScopeKind,
+    ScopeVerdict,
+    TrapGuard,
+    TrapLimits,
+    path_trap,
+    priority,
+    twins_of,
+)
 from holdfast.urls.sites import (
     DEFAULT,
     DENIED_PORTS,
@@ -27,8 +40,6 @@ from holdfast.urls.sites import (
     port_allowed,
     registrable,
 )
-from holdfast.urls.surt import SURT_VERSION, surt
-from holdfast.urls.traps import TrapGuard, TrapLimits, path_trap
 
 __all__ = [
     "DEFAULT",

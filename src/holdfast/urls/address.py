@@ -1,4 +1,9 @@
-"""A string becomes a Url here and nowhere else. Refuses, with a sentence, whatever is no http(s) address to ask for."""
+"""A string becomes a Url here and nowhere else. Refuses, with a sentence, whatever is no http(s) address to ask for.
+
+Beside it the SURT, the key under which archives sort and look up captures: `org,example)/path?query`. It merges more
+than the normalised address does (case, session ids, `www`), so it finds captures and never names one. It refuses
+nothing: an archive holds addresses that no crawl would ask for.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +13,18 @@ from functools import lru_cache
 from hashlib import sha256
 from struct import Struct
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 import url as whatwg
+from url import URL, URLError
 
 from holdfast.errors import UrlRefused
 from holdfast.urls.sites import DEFAULT, Normalisation, sites_of
-from holdfast.urls.surt import surt
 from holdfast.values import dataclass
 
 MAX_URL_CHARS: Final = 8192
+# A crawl reads the address of a page twice, when it asks for it and when it has it: 11 us each time.
 _REMEMBERED_ADDRESSES: Final = 1024
-"""A crawl reads the address of a page twice, when it asks for it and when it has it: 11 us each time."""
 
 # What the WHATWG parser ignores at both ends, and anywhere.
 _EDGES = "".join(map(chr, range(0x21)))
@@ -140,6 +146,7 @@ def _refusal(text: str, reason: str) -> UrlRefused:
 
 def _without_userinfo(text: str) -> str:
     """Return a text less what could be credentials before its first `@`; one pass, whatever it holds."""
+    # Cut first: a message never shows more, and the text may be megabytes of a hostile page.
     text = text[:MAX_URL_CHARS]
     for found in _PARTS.finditer(text):
         part, start = found[0], found.start()
@@ -180,6 +187,7 @@ def _starts_with_host(typed: str) -> bool:
     match = _HEAD.match(typed)
     head = match[0] if match else ""
     host, colon, port = head.partition(":")
+    # An IPv6 address has colons of its own.
     if head.startswith("["):
         return "]" in head
     if "@" in head or "\\" in head or (colon and not port.isdecimal()):
@@ -222,6 +230,7 @@ def shortened(key: str) -> str:
     raw = key.encode("utf-8", "replace")
     if len(raw) <= MAX_KEY_BYTES:
         return key
+    # Cut by bytes, which may split a character: that one is dropped. The hash keeps two long keys apart.
     return raw[: MAX_KEY_BYTES - 34].decode("utf-8", "ignore") + "~" + sha256(raw).hexdigest()[:32]
 
 
@@ -245,3 +254,111 @@ def page_key(url: str) -> str:
     tracking parameters and the order of the query as the normaliser does.
     """
     return url_key(normalised_or_plain(url))
+
+
+SURT_VERSION: Final = 1
+"""Raised with any change that gives an address another key: an index built before must be built anew."""
+
+_HAS_HOST = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
+_OPAQUE = re.compile(r"[a-z][a-z0-9+.\-]*:(?!\d)", re.IGNORECASE)
+_SURT_PARTS = re.compile(r"[^:]*://(?:[^/?#]*@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.DOTALL)
+_WWW = re.compile(r"^www\d*\.(?=.)")
+_BLANKS = re.compile(r"\s")
+_HEX = frozenset("0123456789abcdefABCDEF")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_DOUBLED = re.compile(r"%(?:25)+")
+
+_MUST_ESCAPE = {code: f"%{code:02x}" for code in (*range(0x21), *range(0x7F, 0x100), ord("#"), ord("%"))}
+
+_PATH_SESSION = re.compile(r";jsessionid=[0-9a-z]{32}(?![0-9a-z])")
+_ASPX_SESSION = re.compile(r"/\((?:[0-9a-z]{24}|(?:[a-z]\([0-9a-z]{24}\))+)\)(?=/)")
+_QUERY_SESSION = re.compile(r"(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}")
+
+
+def surt(url: str) -> str:
+    """Return the key of an address, without blanks and never an error; what has no host is its own key."""
+    text = url.strip()
+    if not text:
+        return "-"
+    if not _HAS_HOST.match(text):
+        if _OPAQUE.match(text):
+            return _BLANKS.sub("%20", text)
+        # An index of another archive may hold addresses without a scheme.
+        text = f"http://{text}"
+    host, port, path, query = _parts(text)
+    labels = ",".join(reversed(_WWW.sub("", host).split(".")))
+    key = f"{labels}{port}){_path(path)}"
+    return f"{key}?{arguments}" if query and (arguments := _query(query)) else key
+
+
+def _parts(text: str) -> tuple[str, str, str, str]:
+    """Return host, `:port` if it is not the scheme's own, path and query: as parsed, or else as they look."""
+    try:
+        parsed = URL.parse(text)
+    except (URLError, ValueError):
+        parsed = None
+    if parsed is None or not parsed.host_str:
+        match = _SURT_PARTS.match(text)
+        assert match is not None  # every text that reaches this has a scheme and `://`
+        return _escaped(match[1]), "", match[2], match[3] or ""
+    port = "" if parsed.port is None else f":{parsed.port}"
+    return parsed.host_str.lower().strip("."), port, parsed.path, parsed.query or ""
+
+
+def _path(path: str) -> str:
+    text = _escaped(path)
+    if ";jsessionid=" in text:
+        text = _PATH_SESSION.sub("", text)
+    if ".aspx" in text and "(" in text:
+        text = _ASPX_SESSION.sub("", text)
+    segments: list[str] = []
+    for segment in text.split("/"):
+        if segment == "..":
+            del segments[-1:]
+        elif segment not in ("", "."):
+            segments.append(segment)
+    return "/" + "/".join(segments)
+
+
+def _query(query: str) -> str:
+    text = _escaped(query)
+    # Sorted by name, then value, as the tools of the field do: a key must be the same in every index.
+    arguments = sorted(map(_split, text.split("&")))
+    if "cftoken=" in text:
+        arguments = [argument for argument in arguments if argument[0] not in ("cfid", "cftoken")]
+    if "sid=" in text or "sessionid" in text:
+        arguments = [argument for argument in arguments if not _QUERY_SESSION.fullmatch("".join(argument))]
+    return "&".join(map("".join, arguments))
+
+
+def _split(argument: str) -> tuple[str, str, str]:
+    return argument.partition("=")
+
+
+def _escaped(text: str) -> str:
+    """Return the text in lower case, unescaped until nothing is left to unescape, then escaped once."""
+    if "%" in text or not text.isascii():
+        # Latin-1 keeps each byte as one character, whatever encoding the address was escaped in.
+        text = unquote_to_bytes(text.encode("utf-8", "surrogatepass")).decode("latin-1")
+        if _ESCAPE.search(text):
+            text = _unescaped(text)
+    return text.translate(_MUST_ESCAPE).lower()
+
+
+def _unescaped(text: str) -> str:
+    """Return the text with escapes of escapes resolved too: from the left, in one pass, however deeply nested."""
+    done: list[str] = []
+    pending = 0  # how many `%` or `%h` stand at the end of `done`, each waiting for what the next one turns into
+    for char in _DOUBLED.sub("%", text):
+        while pending and char in _HEX:
+            last = done[-1]
+            if last == "%":
+                done.append(char)
+                break
+            del done[-2:]
+            pending -= 1
+            char = chr(int(last + char, 16))
+        else:
+            done.append(char)
+            pending = pending + 1 if char == "%" else 0
+    return "".join(done)

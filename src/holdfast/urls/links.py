@@ -1,4 +1,4 @@
-"""The references of one page, resolved, spelled and hashed: the crawl's hot path. It never raises and never asks."""
+"""The references of one page, resolved, spelled and hashed: done for every page. It never raises and never asks."""
 
 from __future__ import annotations
 
@@ -40,39 +40,42 @@ class Resolution(NamedTuple):
 class _Memory:
     """What was met before: by the address as the parser writes it, and by what the pages of a place write for it."""
 
-    __slots__ = ("_said", "met", "places")
+    __slots__ = ("_count", "met", "places")
 
     def __init__(self) -> None:
         self.met: dict[str, ResolvedLink] = {}
         self.places: dict[str, dict[str, ResolvedLink]] = {}
         """By site for what begins at its root, by directory for what begins there."""
-        self._said = 0
+        self._count = 0
 
     def keep(self, met: dict[str, ResolvedLink]) -> None:
         """Remember addresses; all are forgotten when there are too many."""
         short = {fetch: link for fetch, link in met.items() if len(fetch) <= _REMEMBERED_CHARS}
+        # Forgotten all at once, so that no order of use has to be kept.
         if len(self.met) + len(short) > _REMEMBERED_LINKS:
             self.met = {}
         if len(short) <= _REMEMBERED_LINKS:
             self.met.update(short)
 
-    def keep_said(self, site: str, directory: str, said: dict[str, ResolvedLink]) -> None:
-        """Remember what references say to all pages of a site, or of a directory.
+    def keep_written(self, site: str, directory: str, written: dict[str, ResolvedLink]) -> None:
+        """Remember what references mean to all pages of a site, or of a directory.
 
         Not those that only their own page understands, as `?page=2`, nor those that `met` has.
         """
-        short = [(href, link) for href, link in said.items() if len(href) <= _REMEMBERED_CHARS and href != link.fetch]
+        short = [
+            (href, link) for href, link in written.items() if len(href) <= _REMEMBERED_CHARS and href != link.fetch
+        ]
         self._keep_at(site, {href: link for href, link in short if href[:1] == "/"})
         self._keep_at(directory, {href: link for href, link in short if href[:1] == "." or href[:1].isalnum()})
 
-    def _keep_at(self, place: str, said: dict[str, ResolvedLink]) -> None:
-        if not said:
+    def _keep_at(self, place: str, written: dict[str, ResolvedLink]) -> None:
+        if not written:
             return
-        self._said += len(said) + 1
-        if self._said > _REMEMBERED_LINKS:
-            self.places, self._said = {}, len(said)
-        if len(said) <= _REMEMBERED_LINKS:
-            self.places.setdefault(place, {}).update(said)
+        self._count += len(written) + 1
+        if self._count > _REMEMBERED_LINKS:
+            self.places, self._count = {}, len(written)
+        if len(written) <= _REMEMBERED_LINKS:
+            self.places.setdefault(place, {}).update(written)
 
 
 @lru_cache(maxsize=32)
@@ -122,25 +125,27 @@ class Base:
     def resolve(self, hrefs: Iterable[str]) -> Resolution:
         """Return the addresses that these references spell, in order and each page once, and how many spell none."""
         hrefs = list(hrefs)
+        # The commonest case in one C loop: all links of a page were written by another page of its site.
         links = list(map(self._memory.places.get(self._site, _NONE).get, hrefs))
         dropped = 0
         if None in links:
-            said, dropped = self._read([href for href, link in zip(hrefs, links, strict=True) if link is None])
-            links = [link or said.get(href) for href, link in zip(hrefs, links, strict=True)]
+            read, dropped = self._read([href for href, link in zip(hrefs, links, strict=True) if link is None])
+            links = [link or read.get(href) for href, link in zip(hrefs, links, strict=True)]
         pages: dict[int, ResolvedLink] = {}
         for link in links:
             if link is not None:
+                # By the hash of the normalised address: two spellings of one page are one link.
                 pages.setdefault(link[2], link)
         return Resolution(list(pages.values()), dropped)
 
     def _read(self, hrefs: list[str]) -> tuple[dict[str, ResolvedLink], int]:
-        """Return what references say that the pages of this site did not write from its root; how many say nothing."""
+        """Return what references mean that no page of this site wrote from its root, and how many mean nothing."""
         known, near = self._memory.met.get, self._memory.places.get(self._directory, _NONE).get
         # An address that is written out in full, as the parser would, needs no parser.
-        said = {href: link for href in hrefs if (link := near(href) or known(href)) is not None}
-        if len(said) == len(hrefs):
-            return said, 0
-        written, dropped = self._written_out([href for href in hrefs if href not in said])
+        known_links = {href: link for href in hrefs if (link := near(href) or known(href)) is not None}
+        if len(known_links) == len(hrefs):
+            return known_links, 0
+        written, dropped = self._written_out([href for href in hrefs if href not in known_links])
         links = {fetch: known(fetch) for fetch in written.values()}
         if new := [fetch for fetch, link in links.items() if link is None]:
             met = self._meet(new)
@@ -148,8 +153,8 @@ class Base:
             self._memory.keep(met)
             dropped += len(new) - len(met)
         fresh = {href: link for href, fetch in written.items() if (link := links[fetch]) is not None}
-        self._memory.keep_said(self._site, self._directory, fresh)
-        return said | fresh, dropped
+        self._memory.keep_written(self._site, self._directory, fresh)
+        return known_links | fresh, dropped
 
     def absolute(self, href: str) -> str | None:
         """Return one reference written out, less its fragment, or None where it spells no http(s) address.
@@ -167,6 +172,8 @@ class Base:
             self._base = URL.parse(self.url)
         join = self._base.join
         for href in hrefs:
+            # The parser would read on quietly where a backslash or credentials hide the host; most references have
+            # neither.
             if len(href) > MAX_URL_CHARS or (("@" in href or "\\" in href) and host_problem(href)):
                 dropped += 1
                 continue
@@ -186,6 +193,7 @@ class Base:
         site_of, normalise = self._sites.get, self._sites.spelling.normalise
         spelled: list[tuple[str, str, Site]] = []
         for fetch in new:
+            # `mailto:` and the like; and what grew too long when it was written out.
             if fetch[:4] != "http" or len(fetch) > MAX_URL_CHARS:
                 continue
             start = fetch[: fetch.find("/", 8)]
@@ -259,6 +267,7 @@ def leading_out(links: Iterable[ResolvedLink], *, own_hash: int) -> list[tuple[i
     """Return the links that lead from a group to pages of others, with the hash of the group that each leads to."""
     found = []
     for link in links:
+        # Files that a page is made of are no pages that it refers to, whatever element names them.
         if link.normalised.partition("?")[0].lower().endswith(_ASSETS):
             continue
         to_hash = group_hash(link)

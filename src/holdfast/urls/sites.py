@@ -64,12 +64,12 @@ class Normalisation:
     """Whether `http` on its default port is spelled `https`; a service on another port keeps its scheme."""
     allow_ports: frozenset[int] = frozenset()
     """Ports that are accepted beyond the general rule (see `sites.port_allowed`)."""
+    # Kept, because what is remembered by policy is asked for with every page.
     _hash: int = field(init=False, repr=False, compare=False)
-    """Kept, because what is remembered by policy is asked for with every page."""
 
     def __post_init__(self) -> None:
-        told = self.tracking, self.tracking_prefixes, self.strip_trailing_slash, self.force_https, self.allow_ports
-        object.__setattr__(self, "_hash", hash(told))
+        values = self.tracking, self.tracking_prefixes, self.strip_trailing_slash, self.force_https, self.allow_ports
+        object.__setattr__(self, "_hash", hash(values))
 
     def __hash__(self) -> int:
         return self._hash
@@ -124,6 +124,7 @@ class PathAndQuery:
         if "&" not in query:
             return "" if self._tracked(query) else query
         pairs = [pair for pair in query.split("&") if pair and not self._tracked(pair)]
+        # Stable, and by name only: `a=2&a=1` and `a=1&a=2` are different requests to a server.
         pairs.sort(key=_name)
         return "&".join(pairs)
 
@@ -141,7 +142,7 @@ _IPV4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 DENIED_PORTS: Final = frozenset(
     {
         *(1433, 1434, 1521, 3306, 5432, 6379, 7687, 9042, 9160, 11211, 26379, 27017, 27018, 27019, 28015),  # databases
-        *(5984, 8086, 8529, 9200, 9300),  # stores that speak HTTP to anybody who asks
+        *(5984, 8086, 8529, 9200, 9300),  # stores that speak HTTP to every client
         *(1883, 2181, 4222, 4369, 5671, 5672, 8883, 9092, 15672, 25672, 61613, 61616),  # queues
         *(2375, 2376, 2377, 2379, 2380, 4243, 6443, 8500, 8600, 10250, 10255, 10256),  # machines that run machines
         *(2049, 3260, 3389, 5900, 5901, 5902, 5903, 5985, 5986, 6000, 6001, 9100),  # files, screens, printers
@@ -173,6 +174,7 @@ def is_ip(host: str) -> bool:
 
 def port_allowed(port: int, allow_ports: frozenset[int] = frozenset()) -> bool:
     """Return whether a website may live there: 80, 443, above 1023 less DENIED_PORTS, and what `allow_ports` has."""
+    # What a source allows may even be a denied port: its operator has named it.
     if port in allow_ports:
         return 0 < port < 65536
     return port in (80, 443) or (port > 1023 and port not in DENIED_PORTS)
@@ -207,7 +209,9 @@ def _build(start: str, policy: Normalisation) -> Site | str:
     if not port_allowed(port, policy.allow_ports):
         return f"port {port} is not one where websites live; a source can allow it"
     origin = f"{scheme}://{host}" if port == default else f"{scheme}://{host}:{port}"
+    # One politeness key for both schemes: they are one server.
     domain = host if port in (80, 443) else f"{host}:{port}"
+    # On its own port only: what answers on 8080 rarely speaks TLS there.
     upgraded = policy.force_https and scheme == "http" and port == default
     prefix = f"https://{host}" if upgraded else origin
     as_is = prefix == start and not policy.strip_trailing_slash
@@ -231,6 +235,7 @@ class Sites:
     def _learn(self, start: str) -> Site | str:
         site = _build(start, self._policy)
         if len(start) <= _REMEMBERED_CHARS:
+            # A wildcard in the DNS makes up hosts without end.
             if len(self._known) >= _REMEMBERED_SITES:
                 self._known.clear()
             self._known[start] = site

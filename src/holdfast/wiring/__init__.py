@@ -8,18 +8,18 @@ from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.raw import DatabaseClock, RawDatabase
 from holdfast.db.schema import prepare
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.values import dataclass
 
-__all__ = ["Runtime", "open_ground", "prepare"]
+__all__ = ["Runtime", "open_runtime", "prepare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """What every process stands on."""
+    """What every process of the crawl works with."""
 
     settings: Settings
     raw_db: RawDatabase
@@ -33,7 +33,7 @@ class Runtime:
 
 
 @contextmanager
-def open_ground(settings: Settings) -> Iterator[Runtime]:
+def open_runtime(settings: Settings) -> Iterator[Runtime]:
     """Open the data directory and its database; migrate it first where that is needed and safe."""
     prepare(settings)
     raw_db = connect(settings.database)

@@ -1,4 +1,4 @@
-"""What everything that reads the archive stands on: settings, sessions, clock. Apart, so that a crawl stays small."""
+"""What everything that reads the archive works with: settings, sessions, clock. Apart, so that a crawl stays small."""
 
 from __future__ import annotations
 

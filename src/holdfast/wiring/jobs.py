@@ -15,8 +15,8 @@ from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.zimit_flags import manner_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
+from holdfast.db import connect
 from holdfast.db.audit_events import acting
-from holdfast.db.connect import connect
 from holdfast.db.engine import Database, SessionClock
 from holdfast.db.raw import DatabaseClock
 from holdfast.errors import Conflict, Unavailable
@@ -27,7 +27,7 @@ from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import BackendCheck
 from holdfast.sources.config import SourceConfig, zimit_job
-from holdfast.wiring import Runtime, open_ground, prepare
+from holdfast.wiring import Runtime, open_runtime, prepare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Pulse:
 @contextmanager
 def open_pulse(settings: Settings) -> Iterator[Pulse]:
     """Open connections for one more thread of a worker."""
-    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         settler = RunSettler(settings.jobs, Placement())
         leases = ExecutionLeases(database, runtime.clock, settler, home=settings.home)
         yield Pulse(runtime=runtime, leases=leases)
@@ -57,8 +57,10 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
     host, content = Host.of(settings.zimit), zimit_job(config)
     most_s = settings.worker.max_time_s or None
     limits = [limit for limit in (config.max_time_s, most_s) if limit]
+    # The shorter of the two: a source must not hold a worker for longer than its operator allows.
     config = replace(config, max_time_s=min(limits, default=None))
     try:
+        # Before what the source says: its own `relax_perms` wins.
         options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
         flags = [
             *scope_flags(config, settings.contact, host.extra_flags),
@@ -85,7 +87,7 @@ class Jobs:
 
 
 def check_backend(settings: Settings) -> BackendCheck:
-    """Return what refuses, with Invalid, a configuration that its backend could not run on this machine (HA-038)."""
+    """Return what refuses, with Invalid, a configuration that its backend could not run on this machine."""
 
     def check(config: SourceConfig) -> None:
         if config.backend == "zimit":
@@ -129,7 +131,7 @@ _WAIT_S = 10.0
 
 
 class JobService:
-    """The board of one serving process; for any thread, one after the other."""
+    """The jobs of one serving process; for any thread, one after the other."""
 
     def __init__(self, database: Database, clock: Clock, settings: Settings) -> None:
         self.settings, self.database = settings, database
@@ -142,20 +144,19 @@ class JobService:
 
     @contextmanager
     def write(self, actor: str) -> Iterator[Session]:
-        """Open a short transaction in somebody's name; Conflict if another process did the same thing meanwhile."""
+        """Open a short transaction in a client's name; Conflict if another process did the same thing meanwhile."""
+        # One at a time: the placement and the clock of this process are shared by its threads.
         if not self._lock.acquire(timeout=_WAIT_S):
             raise Unavailable("other changes are still being written; try again in a moment")
         try:
-            with acting(actor), self.database.write() as session:
+            with _one_first(), acting(actor), self.database.write() as session:
                 self.look(session)
                 yield session
-        except IntegrityError as exc:
-            raise Conflict("somebody else changed the same thing at this moment; look again, then repeat it") from exc
         finally:
             self._lock.release()
 
     def look(self, session: Session) -> None:
-        """Let this desk's clock be the database's, as of this transaction."""
+        """Let this service's clock be the database's, as of this transaction."""
         if self._server is not None:
             self._server.look(session)
 

@@ -33,6 +33,7 @@ def listen(settings: Settings) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with closing(socket.socket(family, kind, protocol)) as listener:
+            # Connections of a server that was just stopped linger for a minute, and would keep the port.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
             listener.listen(_BACKLOG)
@@ -48,10 +49,8 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def outside_hint(settings: Settings) -> str | None:
-    """Return which setting says that a proxy, or another machine, stands in front of this server; None if none does.
-
-    Behind a proxy on this machine every peer is loopback, and so may the Host be: neither tells who really asks.
-    """
+    """Return which setting says that a proxy, or another machine, stands in front of this server; None if none does."""
+    # Behind a proxy on this machine every peer is loopback, and so may the Host be: neither tells who really asks.
     api = settings.api
     names = [
         ("HOLDFAST_API_HOST", (api.host,)),
@@ -121,7 +120,7 @@ class TooManyConnections(Unavailable):
 
 
 def client_key(host: str) -> str:
-    """Return whom to count for an address: itself, or its whole /64 for IPv6, where one household has them all.
+    """Return what an address is counted as: itself, or its whole /64 for IPv6, where one household has them all.
 
     Whatever is no address counts as one client: made up anew for each request, it would never be limited.
     """
@@ -130,6 +129,7 @@ def client_key(host: str) -> str:
     except ValueError:
         return "unknown"
     if isinstance(address, IPv6Address):
+        # An IPv4 client that arrives on an IPv6 socket is counted as IPv4; all of them together would be one /64.
         return str(address.ipv4_mapped or int(address) >> 64)
     return str(address)
 
@@ -189,10 +189,10 @@ async def _no_application(_scope: object, _receive: object, _send: object) -> No
     """Serve nothing: only the rule of the middleware around it is asked."""
 
 
+# How long a client that was turned away has to read why; what it sends meanwhile is dropped.
 _LINGER_S = 1.0
-"""How long a client that was turned away has to read why; what it sends meanwhile is dropped."""
+# Clients that are told why at once; beyond, a connection is closed without a word: the flood is what must end.
 _LINGERING = 64
-"""Clients that are told why at once; beyond, a connection is closed without a word: the flood is what must end."""
 
 
 class StrictHead(ReceiveBuffer):
@@ -215,11 +215,14 @@ class StrictHead(ReceiveBuffer):
         self.is_too_large = len(head) > self._limit
         if self.is_too_large:
             raise h11.RemoteProtocolError("the head is too large", error_status_hint=431)
+        # A proxy that reads a bare line feed differently sees another request than we do: that is how requests are
+        # smuggled.
         if head.count(b"\n") != head.count(b"\r\n"):
             raise h11.RemoteProtocolError("a line ends without CR")
         if any(line.startswith((b" ", b"\t")) for line in lines[1:]):
             raise h11.RemoteProtocolError("a line goes on on the next")
         names = {bytes(line.partition(b":")[0]).lower() for line in lines[1:]}
+        # Two lengths, of which a proxy may believe the other one: what follows would be taken for a second request.
         if b"transfer-encoding" in names and (b"content-length" in names or lines[0].endswith(b"HTTP/1.0")):
             raise h11.RemoteProtocolError("the length of the body is told in two ways")
         return lines
@@ -296,7 +299,7 @@ class StrictHttp(H11Protocol):
         if self._head.is_too_large:
             self._refuse(b"431 Request Header Fields Too Large", "the head of the request is too large; send less")
             return
-        body = _told("invalid", msg, msg)
+        body = _error_body("invalid", msg, msg)
         headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
         # By way of the connection's own state: it refuses to write an answer into one that is under way.
         for event in (
@@ -332,26 +335,24 @@ class StrictHttp(H11Protocol):
             self._refuse(b"408 Request Timeout", "the head of the request did not arrive in time; ask again")
 
     def _turn_away(self, status: bytes, code: str, error: str, detail: str) -> None:
-        """Say why a connection is not served, and end it.
-
-        It is not closed at once: a client that is still sending would be reset before it has read the answer.
-        """
+        """Say why a connection is not served, and end it."""
         self.connections.discard(self)
         if len(self.lingering) >= _LINGERING:
             self.transport.abort()
             return
         self.lingering.add(self)
-        body = _told(code, error, detail)
+        body = _error_body(code, error, detail)
         self.transport.write(
             b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %d\r\n"
             b"Connection: close\r\n\r\n%b" % (status, len(body), TooManyConnections.retry_after_s, body)
         )
         if self.transport.can_write_eof():
             self.transport.write_eof()
+        # Not closed at once: a client that is still sending would be reset before it has read the answer.
         self._head_timer = self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def _refuse(self, status: bytes, sentence: str) -> None:
-        body = _told("invalid", sentence, sentence)
+        body = _error_body("invalid", sentence, sentence)
         self.transport.write(
             b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
             % (status, len(body), body)
@@ -359,7 +360,7 @@ class StrictHttp(H11Protocol):
         self.transport.close()
 
 
-def _told(code: str, error: str, detail: str) -> bytes:
+def _error_body(code: str, error: str, detail: str) -> bytes:
     """Return an error as every route tells one."""
     return json.dumps({"error": error, "detail": detail, "code": code, "requestId": str(uuid4())}).encode()
 

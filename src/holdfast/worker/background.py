@@ -15,7 +15,7 @@ from holdfast.editions.edition_files import EditionBusy
 from holdfast.editions.ledger import LedgerUnbalanced
 from holdfast.editions.report import due, write_report
 from holdfast.search.signals import refresh
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 
 
 class Chore(Protocol):
@@ -116,7 +116,7 @@ class Rounds:
     def _work(self) -> None:
         settings = self._settings
         with ExitStack() as stack:
-            runtime = stack.enter_context(open_ground(settings))
+            runtime = stack.enter_context(open_runtime(settings))
             database = stack.enter_context(closing(Database(settings.database)))
             bench = BackgroundContext(
                 runtime=runtime, database=database, is_stopping=self._stopping.is_set, on_end=stack

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 from holdfast.archive_tool.outcome import is_storage_errno
-from holdfast.db.sqlite_file import DatabaseDamaged
+from holdfast.db.raw import DatabaseDamaged
 from holdfast.errors import Invalid, Unavailable
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 

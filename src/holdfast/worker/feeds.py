@@ -22,7 +22,7 @@ from holdfast.jobs.specs import feed_plan, job_config
 from holdfast.jobs.states import State
 from holdfast.sources.queries import note_search
 from holdfast.warc.queries import files_of
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.feeds import open_feeds
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.native import NativeRunner, plan_of
@@ -41,7 +41,7 @@ class FeedRunner:
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Poll what is due and capture what is new, as `Runner` has it."""
         settings = self._settings
-        with closing(Database(settings.database)) as database, open_ground(settings) as runtime:
+        with closing(Database(settings.database)) as database, open_runtime(settings) as runtime:
             poll = _Poll(runtime, database, lease, holding)
             if poll.brief.is_idle and not lease.resumed:
                 reason = "crawl_is_running" if poll.brief.crawled_now else "nothing_due"

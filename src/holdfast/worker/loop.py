@@ -31,7 +31,7 @@ from holdfast.jobs.placement import Placement
 from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import backend_of
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.jobs import Jobs, Pulse, open_jobs, open_pulse
 from holdfast.worker.background import BackgroundContext, Chore, Rounds
 from holdfast.worker.crash_attribution import crashed
@@ -329,7 +329,7 @@ class WorkerContext:
 def open_shop(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
     """Open connections, register the worker and start its heart and its chores; all of it ends with the block."""
     with ExitStack() as stack:
-        runtime = stack.enter_context(open_ground(settings))
+        runtime = stack.enter_context(open_runtime(settings))
         jobs = stack.enter_context(open_jobs(settings))
         recover(runtime)
         kind = SCHEDULING if schedules else RUNNING

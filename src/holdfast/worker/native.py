@@ -35,7 +35,7 @@ from holdfast.jobs.specs import House, crawl_plan, job_config, start_url
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc import queries as files
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.crash_attribution import tail
 from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
 
@@ -244,7 +244,7 @@ class NativeRunner:
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Crawl, as `Runner` has it."""
         plan, self._etag = self._given or plan_of(self._settings, lease), self._known_etag(lease)
-        with open_ground(self._settings) as runtime:
+        with open_runtime(self._settings) as runtime:
             recover(runtime)
             if (trouble := _prepared(runtime, lease)) is not None:
                 return _infra(trouble)

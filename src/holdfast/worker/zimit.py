@@ -52,7 +52,7 @@ from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.specs import job_config, start_url
 from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse, twins_of
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.jobs import zimit_config
 from holdfast.worker.runner import LEAVING, RunnerHolding, StopReason
 from holdfast.worker.tool_process import (
@@ -85,7 +85,7 @@ class ZimitRunner:
 
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Run the tool to its end and say how it went; None hands the execution back."""
-        with open_ground(self._settings) as runtime, closing(Database(self._settings.database)) as database:
+        with open_runtime(self._settings) as runtime, closing(Database(self._settings.database)) as database:
             run = _Run(runtime, database, lease, holding)
             try:
                 return run.run(self._outer)

@@ -16,7 +16,7 @@ from holdfast.crawl.plan import CrawlPlan, seeds_of
 from holdfast.crawl_process.assignment import Assignment
 from holdfast.crawl_process.recovery import RecoveryReport, recover
 from holdfast.jobs import executions
-from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring import Runtime, open_runtime
 from tests.flow.crawler import Crawler
 
 
@@ -96,5 +96,5 @@ class Team:
 
     @contextmanager
     def _runtime(self) -> Iterator[Runtime]:
-        with open_ground(config.load(home=self._crawler.home, database_url=self._crawler.database_url)) as runtime:
+        with open_runtime(config.load(home=self._crawler.home, database_url=self._crawler.database_url)) as runtime:
             yield runtime

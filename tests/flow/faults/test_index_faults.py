@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastwarc.warc import ArchiveIterator
 
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.record import ORDINALS
 from tests.archive import Shot, build_archive, days_later

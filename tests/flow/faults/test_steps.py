@@ -104,7 +104,7 @@ def _clean_up(crawler: Crawler, places: dict[str, int], tokens: Path) -> int:
     """Clean up in a process of its own, as every start does; return how that ended."""
     code = (
         "from holdfast import config, wiring; from holdfast.crawl_process.recovery import recover\n"
-        "with wiring.open_ground(config.load()) as ground: recover(ground)"
+        "with wiring.open_runtime(config.load()) as ground: recover(ground)"
     )
     variables = {**crawler.variables, "HOLDFAST_HOME": str(crawler.home), "HOLDFAST_FAILPOINT": _spec(places, tokens)}
     return subprocess.run([sys.executable, "-c", code], env=variables, check=False).returncode

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from holdfast import config
 from holdfast.clock import SystemClock
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later, index_all

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.crawl.signal_pages import keywords_of
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.frontier import Frontier
 from holdfast.types import FoundUrl, Outcome, Signals, UrlKind, Visit
 from holdfast.urls import parse

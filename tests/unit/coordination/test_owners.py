@@ -6,26 +6,27 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from holdfast.coordination import owners
 from holdfast.coordination.owners import (
-    Life,
     OwnerProcess,
-    _life,
+    OwnerState,
     cleaning_up,
     close_owner,
     dead_owners,
     has_rival,
     is_gone,
     is_working,
+    judged,
     later_rivals,
     living_owners,
+    owner_row,
     was_closed,
 )
-from holdfast.coordination.runfile import RunFile, claimed, in_hand, is_held
+from holdfast.coordination.runfile import RunFile, claimed, is_held, parsed_attempts
 from holdfast.db.raw import RawDatabase
 from tests.clock import FakeClock
 from tests.execution import begun_execution
@@ -60,7 +61,7 @@ def test_who_holds_its_lock_is_alive_and_who_does_not_is_dead(
     found = dead_owners(raw_db, clock, folder=tmp_path)
 
     assert [owner.id for owner in found] == [dead.id]
-    assert [slot.attempt_id for slot in found[0].in_hand] == [9]
+    assert list(parsed_attempts(found[0].run_path)) == [9]
     living.end()
 
 
@@ -276,15 +277,15 @@ def test_an_owner_of_another_user_lives_until_it_is_silent_and_its_files_are_lef
 ) -> None:
     owner = _owner(raw_db, clock, tmp_path / "theirs")
     path = owner.run.path
-    with raw_db.read() as tx:
-        row = owners.owner(tx, owner_id=owner.id)
+    row = owner_row(raw_db, owner.id)
     assert row is not None
 
     with _another_user(tmp_path / "theirs"):
         assert is_held(path)
-        assert in_hand(path) == []
+        assert parsed_attempts(path) == {}
         with claimed(path) as ours:
             assert not ours
-        assert _life(row, Path("/nowhere"), silent_since=row.heartbeat_at - 1) is Life.ALIVE
-        assert _life(row, Path("/nowhere"), silent_since=row.heartbeat_at) is Life.AWAY
+        before = row.heartbeat_at - timedelta(microseconds=1)
+        assert judged(row, Path("/nowhere"), silent_since=before).state is OwnerState.ALIVE
+        assert judged(row, Path("/nowhere"), silent_since=row.heartbeat_at).state is OwnerState.AWAY
     owner.end()

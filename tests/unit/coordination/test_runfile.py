@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast.coordination.runfile import InHand, RunFile, claimed, clear_slots, in_hand, is_held, last_tick
+from holdfast.coordination.runfile import RunFile, claimed, clear_slots, is_held, last_tick, parsed_attempts
 
 _HOLDER = """
 import sys; from pathlib import Path; from holdfast.coordination.runfile import RunFile
@@ -41,7 +41,7 @@ def test_a_killed_process_lets_go_and_leaves_what_it_had_in_hand(tmp_path: Path)
 
     assert not is_held(path)
     assert last_tick(path) == 12.5
-    assert in_hand(path) == [InHand(attempt_id=77, since=12.25)]
+    assert parsed_attempts(path) == {77: 12.25}
 
 
 def test_slots_are_taken_and_put_down_one_by_one(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_slots_are_taken_and_put_down_one_by_one(tmp_path: Path) -> None:
     run.take(1, 6, 2.0)
     run.put_down(0)
 
-    assert in_hand(run.path) == [InHand(attempt_id=6, since=2.0)]
+    assert parsed_attempts(run.path) == {6: 2.0}
     run.close()
 
 
@@ -81,7 +81,7 @@ def test_after_an_acquittal_nothing_is_in_hand_and_the_pulse_is_still_known(tmp_
 
     clear_slots(path)
 
-    assert in_hand(path) == []
+    assert parsed_attempts(path) == {}
     assert last_tick(path) == 12.5
 
 
@@ -91,4 +91,4 @@ def test_a_file_of_another_size_says_nothing(tmp_path: Path) -> None:
 
     clear_slots(torn)
 
-    assert (in_hand(torn), last_tick(torn), torn.read_bytes()) == ([], None, b"half")
+    assert (parsed_attempts(torn), last_tick(torn), torn.read_bytes()) == ({}, None, b"half")

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clock import to_micros
 from holdfast.crawl.storing import Originals
-from holdfast.db.connect import connect
+from holdfast.db import connect
 from holdfast.db.schema import make_fresh
 from holdfast.types import Original
 from tests.clock import FakeClock

@@ -14,7 +14,7 @@ from tests.clock import FakeClock
 
 
 class ClockOnly:
-    """A hot connection of which only the clock is asked; each answer takes a while."""
+    """A raw connection of which only the clock is asked; each answer takes a while."""
 
     dialect = "postgresql"
     generation = 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.house import budgets, calls, files, floors, names
+from tests.house import budgets, calls, files, floors, names, tables
 from tests.house.errors import error_tree
 from tests.house.source import Module, module_from
 
@@ -179,3 +179,22 @@ def test_a_requirement_of_a_document_that_is_not_here_is_named() -> None:
 
     assert len(names.requirement_numbers(bad)) == 2
     assert names.requirement_numbers(good) == []
+@pytest.mark.parametrize(
+    ("path", "text", "complaints"),
+    [
+        ("crawl/x.py", "q = 'DELETE FROM owners'", 1),
+        ("crawl/x.py", "q = f'SELECT 1 FROM owners WHERE id = {x}'", 1),
+        ("crawl/x.py", "q = 'the owners'", 0),
+        ("coordination/x.py", "q = 'DELETE FROM owners'", 0),
+        ("index/x.py", "q = 'SELECT 1 FROM owners'", 0),
+        ("index/x.py", "q = 'UPDATE owners SET pid = 1'", 1),
+        ("jobs/x.py", "from holdfast.db.models import Owner\nupdate(Owner)", 1),
+        ("jobs/x.py", "from holdfast.db.models import Owner\nOwner(pid=1)", 1),
+        ("jobs/x.py", "from holdfast.db.models import Owner\nselect(Owner)", 0),
+    ],
+)
+def test_a_table_is_named_and_written_only_where_it_belongs(path: str, text: str, complaints: int) -> None:
+    model = module_from("src/holdfast/db/models/work.py", "class Owner:\n    __tablename__ = 'owners'")
+    seen = (model, module_from(f"src/holdfast/{path}", text))
+
+    assert len(tables.foreign_tables(seen) + tables.modelled_writes(seen)) == complaints

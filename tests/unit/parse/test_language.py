@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holdfast.parse.language import canonical_tag, guess_language
+from holdfast.parse.text import canonical_tag, guess_language
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.coordination.disk import MountIdentity, storage_trouble
-from holdfast.db.sqlite_file import DatabaseDamaged
+from holdfast.db.raw import DatabaseDamaged
 from holdfast.errors import HoldfastError, Invalid, NoSpace, Unavailable
 from holdfast.jobs.endings import FailureCause, RunResult
 from holdfast.worker.crash_attribution import crashed, failure_of, tail

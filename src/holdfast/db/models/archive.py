@@ -105,7 +105,7 @@ class Document(Model):
     """OpenGraph and JSON-LD basics, and the problems that the parser noted."""
     noindex: Mapped[bool] = mapped_column(server_default=text("false"))
     says_archived: Mapped[bool] = mapped_column(server_default=text("false"))
-    """The page says of itself that it is no longer kept up (1.5 of the facts: is_archived)."""
+    """The page says of itself that it is no longer kept up."""
     simhash: Mapped[int | None] = mapped_column(BigInteger)
     text_chars: Mapped[int] = mapped_column(server_default="0")
     version: Mapped[int]

@@ -47,8 +47,9 @@ class Diff(Model):
 
 def _told(name: str, *columns: str) -> Index:
     """Return an index of the changes that are more than a capture at which nothing had changed."""
-    told = text("type <> 'unchanged'")
-    return Index(name, *columns, sqlite_where=told, postgresql_where=told)
+    # Most comparisons find nothing: an index of the others stays small, and every list leaves the unchanged ones out.
+    changed = text("type <> 'unchanged'")
+    return Index(name, *columns, sqlite_where=changed, postgresql_where=changed)
 
 
 class Change(Model):
@@ -123,7 +124,7 @@ class Edition(Model):
 
 
 class IssueReport(Model):
-    """What a reader told us about the archive."""
+    """What a reader reported about the archive."""
 
     __tablename__ = "issue_reports"
 
@@ -144,7 +145,7 @@ class IssueReport(Model):
 
 
 class UsageCount(Model):
-    """How often something was done on a day; counts only, nobody is followed."""
+    """How often something was done on a day; counts only, no reader is followed."""
 
     __tablename__ = "usage_counts"
 
@@ -230,7 +231,7 @@ class FeedItem(Model):
 
 
 class SignalPage(Model):
-    """What is kept of a page whose body is not: of signals-only sources (TR-010)."""
+    """What is kept of a page whose body is not: of signals-only sources."""
 
     __tablename__ = "signal_pages"
 

@@ -73,7 +73,7 @@ class Page(Model):
     url: Mapped[str]
     """As found first, less the fragment; the normalised form follows from it."""
     status: Mapped[str] = mapped_column(String(10), server_default="discovered")
-    """discovered, fetched, failed (TR-008)."""
+    """discovered, fetched, failed."""
     language: Mapped[str | None] = mapped_column(String(35))
     etag: Mapped[str | None]
     last_modified: Mapped[str | None]
@@ -127,7 +127,7 @@ class PageCrawl(Model):
     scheduled_for: Mapped[int | None] = mapped_column(BigInteger)
     """Null means at once: only retries and over-eager discoveries wait, and they have an index of their own."""
     crashes: Mapped[int] = mapped_column(SmallInteger, server_default="0")
-    """How many processes died with this attempt in hand."""
+    """How many processes died while they parsed this attempt."""
     outcome: Mapped[str | None] = mapped_column(String(14))
     reason: Mapped[str | None]
     status_code: Mapped[int | None] = mapped_column(SmallInteger)

@@ -88,7 +88,7 @@ class Job(Model):
     start_changed_at: Mapped[datetime | None]
     unchanged_count: Mapped[int] = mapped_column(server_default="0")
     details: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
-    """Document 003's `metadata`: what others attach; nobody here reads it."""
+    """What clients attach to a job as its `metadata`; it is stored and given back, and not read here."""
     edition_id: Mapped[int | None] = mapped_column(BigInteger)
     shard_key: Mapped[str | None] = mapped_column(String(64))
     shard_kind: Mapped[str | None] = mapped_column(String(20))
@@ -133,7 +133,7 @@ class Execution(Model):
     job_id: Mapped[int] = mapped_column(ForeignKey("jobs.id"))
     number: Mapped[int]
     state: Mapped[str] = mapped_column(String(16))
-    """queued (nobody works on it yet), running, stopped (resumable), completed, cancelled, failed."""
+    """queued (no worker has it yet), running, stopped (resumable), completed, cancelled, failed."""
     reason: Mapped[str | None]
     stop_requested: Mapped[str | None] = mapped_column(String(8))
     """`drain` or `cancel`, set from another terminal."""

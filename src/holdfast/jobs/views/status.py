@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.config import Settings
 from holdfast.coordination.disk import low_volume
-from holdfast.coordination.owners import OwnerSeen, living_owners, seen_owners
+from holdfast.coordination.owners import OwnerRow, living_owners, seen_owners
 from holdfast.db.raw import RawDatabase, Row, Transaction, WriteRefusal, last_refusal
 from holdfast.errors import NotFound
 from holdfast.jobs import execution_queries
@@ -289,7 +289,7 @@ class AtWork:
     """A worker that has not said goodbye."""
 
     name: str
-    seen: OwnerSeen
+    seen: OwnerRow
     jobs: int
 
 
