@@ -17,7 +17,7 @@ from holdfast.cli.seeds import check_seed
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.requests import open_solo, rules_of
 from holdfast.errors import Invalid
-from holdfast.fetch import robots_state
+from holdfast.fetch import robots as robots_file
 from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.robots import RobotsFile
 from holdfast.types import RobotsAnswer, RobotsState
@@ -81,13 +81,13 @@ def _read(file: Path, agent: str) -> RobotsFile:
 
 
 def _live(url: Url, state: RobotsState, agent: str) -> dict[str, Any]:
-    verdict = robots_state.verdict(state, state.checked_at)
-    if verdict is robots_state.RobotsVerdict.RULES:
+    verdict = robots_file.verdict(state, state.checked_at)
+    if verdict is robots_file.RobotsVerdict.RULES:
         return {**_answer(url, rules_of(state, agent)), "status": state.status}
     if state.answer is RobotsAnswer.UNREACHABLE:
         said = "does not answer" if state.status is None else f"answers {state.status}"
         print(f"holdfast: {url.origin}/robots.txt {said}: nothing may be asked there now", file=sys.stderr)
-    allowed = verdict is robots_state.RobotsVerdict.ALLOW
+    allowed = verdict is robots_file.RobotsVerdict.ALLOW
     return {
         "url": url.fetch,
         "allowed": allowed,

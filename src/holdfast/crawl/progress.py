@@ -79,6 +79,9 @@ class CrawlProgress:
         self.state = "running"
         self.trouble: str | None = None
         """What keeps it from going on, in words, with what helps."""
+        self.storage_refused_at = -math.inf
+        """When the disk last did not take the body of an answer, or the database results, for want of room
+        (monotonic)."""
         self.active_domains = 0
         self.slow: list[dict[str, Any]] = []
         self.lag = LagMeter()
@@ -173,7 +176,7 @@ class CrawlLimits:
     """
 
     def __init__(self, plan: CrawlPlan, progress: CrawlProgress, *, ends_at: float | None, processes: int = 1) -> None:
-        self._plan, self._progress, self._processes = plan, progress, processes
+        self._plan, self._progress, self.processes = plan, progress, processes
         self._ends_at = ends_at
         """Monotonic moment at which `--max-time` is over."""
         self._others = CrawlNews()
@@ -205,7 +208,7 @@ class CrawlLimits:
         if not self._asking:
             return self._bytes >= limit
         each = progress.wire_bytes / progress.requests if progress.requests else _UNKNOWN_BYTES
-        expected = each * (self._asking + 1) * self._processes  # the others are as busy as we are
+        expected = each * (self._asking + 1) * self.processes  # the others are as busy as we are
         return self._bytes + expected > limit
 
     @property

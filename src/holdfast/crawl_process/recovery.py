@@ -1,4 +1,6 @@
-"""Cleaning up after processes that died: leases freed, pages blamed, WARC files repaired and sealed, with a report."""
+"""What a start finds and mends: the folder that captures go to, and what processes left that died: leases are freed,
+the page that a parser died of is noted, WARC files are repaired and sealed, with a report.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from holdfast import log
+from holdfast.archive_tool.errors import StoreMissing
+from holdfast.archive_tool.files import SENTINEL, store_is_present
 from holdfast.clock import to_micros
 from holdfast.coordination.owners import DeadOwner, cleaning_up, close_owner, dead_owners
 from holdfast.coordination.runfile import clear_slots, is_held
@@ -193,3 +197,33 @@ def discard(runtime: Runtime, execution_id: int) -> int:
         _log.info("discard.removed", file=path.name)
     runtime.frontier.forget_signals(frontier_id)
     return len(rows)
+
+
+# Folders of captures are marked inside and known outside, so that a mount which is away is noticed: the empty directory
+# below a mount is never written to. StoreMissing is the machine's fault, and costs no retry.
+KNOWN = "stores"
+"""The folder beside the database that is there once captures were stored, with one in it for each source that did."""
+
+
+def open_store(home: Path, code: str) -> Path:
+    """Return the folder of a source, made and marked at its first use; StoreMissing if a mark has gone since.
+
+    The folder of all sources is looked at in the same way: either may be a mount.
+    """
+    root = home / "warcs"
+    _open(root, home / KNOWN)
+    _open(root / code, home / KNOWN / code)
+    return (root / code).resolve()
+
+
+def _open(folder: Path, known: Path) -> None:
+    if known.exists():
+        if not store_is_present(folder):
+            raise StoreMissing(folder, f"its {SENTINEL} is not there any more; make that file if this is the place")
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / SENTINEL).touch()
+        known.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise StoreMissing(folder, f"errno {exc.errno}: {exc.strerror}") from exc

@@ -21,7 +21,7 @@ from holdfast.crawl.politeness import Pace
 from holdfast.crawl.robots_gate import AGENT, read_of
 from holdfast.crawl_process.process import address_limiter
 from holdfast.errors import NotPermitted, Unavailable, UrlRefused
-from holdfast.fetch import robots_state
+from holdfast.fetch import robots as robots_file
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.endings import asked_rest
@@ -214,7 +214,7 @@ def hold_domains(
 
 
 _MAX_BYTES = 10 * 1024 * 1024
-_IN_FORCE = (robots_state.RobotsVerdict.RULES, robots_state.RobotsVerdict.ALLOW)
+_IN_FORCE = (robots_file.RobotsVerdict.RULES, robots_file.RobotsVerdict.ALLOW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +288,7 @@ class Solo:
             if isinstance(result, Fetched):
                 value = parse_head(result.response_head).get("retry-after")
                 rest = asked_rest(result.status, value, self._clock.now(), max_delay_s=self._max_delay_s)
-                pace.wait_until(self._clock.monotonic() + (rest.seconds if rest is not None else 0.0))
+                pace.rest_until(self._clock.monotonic() + (rest.seconds if rest is not None else 0.0))
             self._leases.asked(url.domain, rests_s=pace.next_at - self._clock.monotonic())
         return result
 
@@ -318,17 +318,17 @@ class Solo:
             return known
         if url.domain not in self._paces and self._leases.try_take(url.domain) is None:
             known = self._leases.robots(url.origin)
-            if known is not None and robots_state.verdict(known, self._clock.now()) in _IN_FORCE:
+            if known is not None and robots_file.verdict(known, self._clock.now()) in _IN_FORCE:
                 self._robots[url.origin] = known
                 return known
         answer = await self.get(parse(f"{url.origin}/robots.txt"), deadline_s=10.0)
         if isinstance(answer, FetchFailed):
-            read = robots_state.RobotsRead(origin=url.origin, failure=answer.problem)
+            read = robots_file.RobotsRead(origin=url.origin, failure=answer.problem)
         elif answer is None:
-            read = robots_state.RobotsRead(origin=url.origin, status=310, too_many_redirects=True)
+            read = robots_file.RobotsRead(origin=url.origin, status=310, too_many_redirects=True)
         else:
             read = read_of(url.origin, answer.fetched)
-        state = robots_state.read_answer(None, read, self._clock.now())
+        state = robots_file.read_answer(None, read, self._clock.now())
         self._robots[url.origin] = state
         wish = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None
         self._leases.wishes[url.domain] = capped(wish or 0.0, self._max_delay_s).seconds

@@ -23,17 +23,17 @@ from holdfast import log
 from holdfast.coordination.disk import MountIdentity, shortage
 from holdfast.coordination.owners import OwnerProcess, has_rival, later_rivals, was_closed
 from holdfast.coordination.runfile import RunFile, last_tick, new_name
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.assignment import Assignment, Seeding
+from holdfast.crawl.plan import Assignment, CrawlPlan, seed_batches
 from holdfast.crawl_process.recovery import discard, recover
 from holdfast.crawl_process.stopping import Stops, obeying_signals
 from holdfast.db.raw import last_refusal
 from holdfast.errors import Conflict, NoSpace, Unavailable
+from holdfast.frontier import Frontier
 from holdfast.jobs import executions
 from holdfast.jobs.endings import LIMITS, RunReading, Shortfall
 from holdfast.jobs.executions import Begun, WorkTime, read_ending
 from holdfast.jobs.views.status import ExecutionStatus, read_status
-from holdfast.types import Outcome
+from holdfast.types import FoundUrl, Outcome
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime
@@ -152,9 +152,31 @@ class Child:
         self._alive_at = now
 
 
-def fresh_name() -> str:
-    """Return the name of a run file for a new process."""
-    return new_name()
+_SEEDS_AT_ONCE = 5000
+"""Seeds of one batch, which is one transaction."""
+
+
+class Seeding:
+    """Adds the seeds of a plan. To begin anew after a kill is harmless: what is there already is not added twice."""
+
+    def __init__(self, plan: CrawlPlan, frontier: Frontier, frontier_id: int) -> None:
+        self._frontier, self._frontier_id = frontier, frontier_id
+        self._batches = seed_batches(plan, size=_SEEDS_AT_ONCE)
+        self._next: list[FoundUrl] | None = next(self._batches, None)
+        self._added = 0
+        self._total = len(plan.lists) + int(plan.search) if plan.polls else len(plan.seeds)
+
+    @property
+    def left(self) -> int:
+        """How many seeds are not added yet, at most: the plan may name some of them twice."""
+        return 0 if self._next is None else max(len(self._next), self._total - self._added)
+
+    def step(self) -> None:
+        """Add one batch; one that the database did not take is added by the next step."""
+        if self._next is not None:
+            self._frontier.add(self._frontier_id, self._next)
+            self._added += len(self._next)
+            self._next = next(self._batches, None)
 
 
 T = TypeVar("T")
@@ -314,7 +336,7 @@ class Supervisor:
             execution_id=begun.execution_id,
             source_code=begun.source_code,
             output_dir=str(begun.output_dir),
-            run_file=fresh_name(),
+            run_file=new_name(),
             processes=self._workers,
             seconds_left=left,
             supervisor=os.getpid(),

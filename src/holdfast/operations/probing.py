@@ -29,7 +29,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.robots_gate import AGENT
 from holdfast.crawl_process.requests import FetchedDocument, Solo, hold_domains, open_solo, rules_of
 from holdfast.errors import Invalid, NotPermitted, Unavailable
-from holdfast.fetch import robots_state
+from holdfast.fetch import robots as robots_file
 from holdfast.parse import parse_page
 from holdfast.types import FetchFailed, UrlKind
 from holdfast.urls import Base, Url, parse, priority, resolve
@@ -62,9 +62,9 @@ async def ask_plainly(
     agent = CrawlPlan(seeds=(url.fetch,), contact=contact).agent()
     async with open_solo(settings, agent=agent, networks=networks, delay_s=settings.politeness.delay_s) as solo:
         state = await solo.robots(url)
-        verdict = robots_state.verdict(state, state.checked_at)
-        allowed = verdict is robots_state.RobotsVerdict.ALLOW or (
-            verdict is robots_state.RobotsVerdict.RULES and rules_of(state, AGENT).decide(url.fetch).allowed
+        verdict = robots_file.verdict(state, state.checked_at)
+        allowed = verdict is robots_file.RobotsVerdict.ALLOW or (
+            verdict is robots_file.RobotsVerdict.RULES and rules_of(state, AGENT).decide(url.fetch).allowed
         )
         if not allowed:
             raise NotPermitted(f"robots.txt of {url.origin} does not allow {url.fetch}; nothing was asked")
@@ -280,10 +280,10 @@ async def _permission(plan: CrawlPlan, solo: Solo, url: Url) -> tuple[bool, str]
     if plan.robots == "ignore":
         return True, "robots.txt ignored"
     state = await solo.robots(url)
-    verdict = robots_state.verdict(state, state.checked_at)
-    if verdict is robots_state.RobotsVerdict.ALLOW:
+    verdict = robots_file.verdict(state, state.checked_at)
+    if verdict is robots_file.RobotsVerdict.ALLOW:
         return True, f"no robots.txt (status {state.status})"
-    if verdict is not robots_state.RobotsVerdict.RULES:
+    if verdict is not robots_file.RobotsVerdict.RULES:
         said = "no answer" if state.status is None else f"status {state.status}"
         return False, f"robots.txt cannot be read ({said}), so nothing may be asked"
     decision = rules_of(state, "holdfast").decide(url.fetch)

@@ -20,7 +20,7 @@ def _limits(*, processes: int = 1) -> tuple[CrawlLimits, CrawlProgress]:
     return CrawlLimits(plan, progress, ends_at=None, processes=processes), progress
 
 
-@pytest.mark.parametrize("lanes", [1, 50, 500])
+@pytest.mark.parametrize("workers", [1, 50, 500])
 @pytest.mark.parametrize("kind", [UrlKind.PAGE, UrlKind.REQUISITE])
 def test_many_domains_asked_at_once_pass_the_limit_of_bytes_by_one_answer_at_most(workers: int, kind: UrlKind) -> None:
     limits, progress = _limits()
