@@ -15,7 +15,7 @@ from holdfast import config
 from holdfast.cli.parameters import AsJson, Home, configure_log, read_network
 from holdfast.cli.seeds import check_seed
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.requests import open_solo, rules_of
+from holdfast.crawl_process.requests import open_polite_client, rules_of
 from holdfast.errors import Invalid
 from holdfast.fetch import robots as robots_file
 from holdfast.fetch.guard import AddressGuard
@@ -69,7 +69,7 @@ async def _ask(
     if contact is None:
         raise Invalid("no contact, so no site is asked; give one with --contact, or read a file with --file")
     agent = CrawlPlan(seeds=(urls[0].fetch,), contact=contact).agent()
-    async with open_solo(settings, agent=agent, networks=networks, delay_s=1.0) as solo:
+    async with open_polite_client(settings, agent=agent, networks=networks, delay_s=1.0) as solo:
         return [await solo.robots(url) for url in urls]
 
 

@@ -1,4 +1,4 @@
-"""What a crawl says about its user, headers and cookies, and to whom: no secret crosses an origin or is archived.
+"""The user's headers and cookies, and which server gets them: no secret crosses an origin or is archived.
 
 A header goes to the seeds' own origins, and to the https of a seed that was written with http; harmless ones go to all.
 A cookie goes back to the host and port it came from (RFC 6265, less its blindness for ports), never from https to http.

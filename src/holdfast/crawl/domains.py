@@ -39,7 +39,7 @@ class LeasedDomains:
         room: Callable[[], Awaitable[None]],
         starving: Callable[[DomainWorker], None],
     ) -> None:
-        """`room` waits until pages may be fetched; `starving` hears of a worker that has nothing to ask for."""
+        """`room` waits until pages may be fetched; `starving` is called for a worker that has nothing to ask for."""
         self.make_worker, self._limits, self._clock, self._settle_s = make_worker, limits, clock, settle_s
         self._room, self._starving = room, starving
         self.workers: dict[int, DomainWorker] = {}

@@ -91,7 +91,7 @@ class CrawlEngine:
         self.settings, self.clock, self.progress, self._factories = settings, session.clock, results.progress, factories
         self._started_at = self.clock.now()
         self._known_landings: set[str] = set(scope.plan.landing)
-        """Places where seeds landed that this process was told of."""
+        """Places where seeds landed that this process knows of."""
         self.database = DatabaseThread()
         self.leased_domains = LeasedDomains(
             factories.make_worker,
@@ -409,7 +409,7 @@ class CrawlEngine:
         leases = self.session.lease(domains=self._share(working, places))
         # At the same time: the page that a seed leads to may be the first of a domain that is leased here, and its
         # links count only for a process that knows of the landing.
-        return leases, self.results.control.listen().landing if leases and self.limits.processes > 1 else ()
+        return leases, self.results.control.read_news().landing if leases and self.limits.processes > 1 else ()
 
     def _share(self, working: int, places: int) -> int:
         """Return how many domains to take: this process's part of those with work, so that all processes have some."""

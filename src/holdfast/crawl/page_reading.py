@@ -393,7 +393,7 @@ class DocumentReader:
         clock: Clock,
         landed: Callable[[Url], None],
     ) -> None:
-        """`landed` hears where a seed's redirect leads."""
+        """`landed` is called with where a seed's redirect leads."""
         self._scope, self._originals, self._child, self._clock, self._landed = scope, originals, child, clock, landed
         self._plan, self._normalisation = scope.plan, scope.normalisation
         self.max_bytes = settings.parse.max_bytes

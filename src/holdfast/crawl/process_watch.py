@@ -1,4 +1,4 @@
-"""What watches over a crawl process: its pulse, its leases, its disk, its limits, and what others say to it."""
+"""What watches over a crawl process: its pulse, its leases, its disk, its limits, and news from other processes."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class ProcessWatch:
 
     @property
     def watches(self) -> Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]:
-        """Pulse, renewal, listening and the loop's lag: what the engine runs beside its work."""
-        return self._pulse, self._renew, self._listen, lambda engine: engine.progress.lag.watch()
+        """Pulse, renewal, news and the loop's lag: what the engine runs beside its work."""
+        return self._pulse, self._renew, self._read_news, lambda engine: engine.progress.lag.watch()
 
     async def _pulse(self, engine: CrawlEngine) -> None:
         """Say that the loop is alive; look at writer, disk and limits. Never waits for the database."""
@@ -121,17 +121,17 @@ class ProcessWatch:
             except Unavailable as exc:
                 _log.warning("crawl.renewal_failed", message=str(exc))
 
-    async def _listen(self, engine: CrawlEngine) -> None:
-        """Hear stop requests, the others' totals, and where seeds landed."""
+    async def _read_news(self, engine: CrawlEngine) -> None:
+        """Learn of stop requests, the others' totals, and where seeds landed."""
         while True:
             try:
-                word = await engine.database.run(engine.results.control.listen)
+                news = await engine.database.run(engine.results.control.read_news)
             except Unavailable:
                 await asyncio.sleep(1.0)
                 continue
-            engine.limits.hear(word)
-            engine.widen_scope(word.landing)
-            if word.stop is not None:
+            engine.limits.take_news(news)
+            engine.widen_scope(news.landing)
+            if news.stop is not None:
                 engine.drain()
             await asyncio.sleep(0.5)
 

@@ -137,7 +137,7 @@ class CrawlProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlNews:
-    """The latest word from outside."""
+    """What other processes and operators have written for this one."""
 
     stop: str | None = None
     """`drain`, `cancel`, or nothing."""
@@ -149,17 +149,17 @@ class CrawlNews:
 
 
 class Control(Protocol):
-    """How the engine asks; answered from rows by the worker. Called on the database's thread."""
+    """How a process learns what others have written, and writes for them. Called on the database's thread."""
 
-    def listen(self) -> CrawlNews:
-        """Return the latest word; also says that this process is alive."""
+    def read_news(self) -> CrawlNews:
+        """Return what is new; now and then it also writes that this process is alive."""
         ...
 
-    def landed(self, url: str) -> None:
-        """Take note that a seed landed here, from any thread; the others hear of it with the next `tell`."""
+    def note_landing(self, url: str) -> None:
+        """Keep the place where a seed landed for the next `write_landings`; from any thread."""
         ...
 
-    def tell(self) -> None:
+    def write_landings(self) -> None:
         """Write down where seeds landed: before anything is settled that was found there."""
         ...
 
@@ -184,9 +184,9 @@ class CrawlLimits:
         self._asking = 0
         """Attempts that were begun and have not been answered."""
 
-    def hear(self, word: CrawlNews) -> None:
+    def take_news(self, news: CrawlNews) -> None:
         """Take what the other processes have done."""
-        self._others = word
+        self._others = news
 
     def may_start(self, attempt: Attempt) -> bool:
         """Return whether this attempt may be asked now, and count it as under way; `answered` ends its asking."""

@@ -68,7 +68,7 @@ class FrontierSession:
 class PendingResults:
     """Pages that the writer thread has, results that wait for the database, and the totals that they will have made.
 
-    `forget` hears what a page brought whose result was refused.
+    `forget` is called with what a page brought whose result was refused.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class PendingResults:
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
         """Sync the WARC file, then settle one batch; runs on the database's thread."""
         # Before anything that was found there is settled: a resumption would not follow it, knowing of no landing.
-        self.control.tell()
+        self.control.write_landings()
         if batch:
             reach("before_sync")
             # Bytes first: after a power loss no row may point at a record that is not there.

@@ -24,7 +24,7 @@ from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
 from holdfast.warc.reader import read_response_at
 from holdfast.warc.record import Profile, RecordType, sha256_of
 from holdfast.warc.roots import StrayFile, locate, placed
-from holdfast.warc.writer import Exchange, RecordDraft
+from holdfast.warc.writer import ExchangeDraft, RecordDraft
 
 T = TypeVar("T")
 
@@ -102,18 +102,11 @@ class WarcStorage:
         attempt = page.attempt
         original = self._refer_to(attempt) if attempt is not None and hop is page.hops[0] else None
         profile = _profile(hop, digest, original)
-        exchange = Exchange(
-            url=hop.url,
-            started_at=hop.started_at,
-            ip=hop.ip,
-            request_head=hop.request_head,
-            response_head=hop.response_head,
-            body=hop.body,
+        exchange = ExchangeDraft(
+            fetched=hop,
             payload_digest=digest,
-            truncated=hop.truncated,
             revisit_of=original if profile else None,
             profile=profile,
-            tls_verified=hop.tls_verified,
             purpose=_purpose(page, polls=self._polls),
         )
         appended = self._patiently(lambda: self._output.append(exchange))

@@ -17,7 +17,7 @@ from holdfast.coordination.disk import identity_of
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.warc.outfile import SealedFile
-from holdfast.warc.writer import Appended, Exchange, RecordDraft, WarcWriter
+from holdfast.warc.writer import Appended, ExchangeDraft, RecordDraft, WarcWriter
 
 _AGAIN_S = 1.0
 """How often a sealed file is reported again to a database that was away."""
@@ -56,7 +56,7 @@ class WarcOutput:
         self.sealed: Sealed = lambda _id, _file: None
         """Called with every sealed file; set by `crawl_process.process`."""
 
-    def append(self, exchange: Exchange) -> Appended:
+    def append(self, exchange: ExchangeDraft) -> Appended:
         """Write one exchange and return where its response stands; NoSpace leaves the file as it was."""
         if self._broken is not None:
             raise self._broken

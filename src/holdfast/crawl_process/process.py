@@ -80,8 +80,8 @@ class RowControl:
         self._landed: deque[str] = deque()
         self._beat_at = -_BEAT_S
 
-    def listen(self) -> CrawlNews:
-        """Return the latest word, and say now and then that we are alive."""
+    def read_news(self) -> CrawlNews:
+        """Return what others have written, and write now and then that we are alive."""
         now = self._runtime.clock.monotonic()
         beats = now - self._beat_at >= _BEAT_S
         with self._runtime.raw_db.write() if beats else self._runtime.raw_db.read() as tx:
@@ -89,7 +89,7 @@ class RowControl:
                 tx, self._runtime.raw_db.dialect, execution_id=self._execution_id
             )
             if not self._is_ours(tx):
-                stop = "drain"  # its worker fell silent: another one has the execution, or soon will
+                stop = "drain"  # its worker fell silent: another worker has the execution, or soon will
             totals = execution_queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
             if beats:
                 self._owner.beat(tx)
@@ -107,11 +107,11 @@ class RowControl:
             tx, execution_id=self._execution_id, epoch=self._epoch
         )
 
-    def landed(self, url: str) -> None:
+    def note_landing(self, url: str) -> None:
         """Take note of a landing place, from any thread."""
         self._landed.append(url)
 
-    def tell(self) -> None:
+    def write_landings(self) -> None:
         """Add landing places to the execution's stored plan, for the other processes and for a resumption."""
         fresh = list(self._landed)
         if not fresh:
@@ -295,7 +295,7 @@ class Process:
             frontier_id=assignment.frontier_id,
         )
         # A process that takes the place of another must know where seeds landed before it reads its first page.
-        plan = replace(self._plan, landing=control.listen().landing or self._plan.landing)
+        plan = replace(self._plan, landing=control.read_news().landing or self._plan.landing)
         scope, credentials, loop = CrawlScope(plan), Credentials(plan), asyncio.get_running_loop()
         session = FrontierSession(
             frontier=runtime.frontier,
@@ -312,7 +312,7 @@ class Process:
                 _log.info("crawl.credentials_withheld", origin=url.origin)
             if scope.widen(url):
                 _log.info("crawl.seed_landed", url=url.fetch)
-                control.landed(url.fetch)
+                control.note_landing(url.fetch)
 
         reader = DocumentReader(scope, self._policy.memory, self._child, runtime.settings, runtime.clock, landed)
 
@@ -419,7 +419,7 @@ def main() -> None:
             ending = uvloop.run(Process(runtime, assignment).run())
         code = 0
         print(json.dumps({"ending": ending.value}), flush=True)
-    except BrokenPipeError:  # a supervisor that died hears nothing
+    except BrokenPipeError:  # the supervisor died and reads nothing
         pass
     except BaseException as exc:
         _log.error("crawl.process_failed", action="process", error=repr(exc))

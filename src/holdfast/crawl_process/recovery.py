@@ -27,9 +27,9 @@ from holdfast.warc.roots import StrayFile, locate
 from holdfast.wiring import Runtime
 
 _log = log.get()
+# Silence of another machine after which the files that it has not sealed are reported as lost; if it comes back, it
+# seals them, and they are read then.
 _LOST = timedelta(hours=1)
-"""Silence of another machine after which the files that it has not sealed are told as lost; if it comes back, it seals
-them, and they are read then."""
 
 
 _INDEXER = "indexer"
@@ -77,7 +77,8 @@ def recover(runtime: Runtime) -> RecoveryReport:
 def _clean_up(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
     """Clean up after one dead process. Each step may be repeated if this one is the last that we live to do."""
     report.owners += 1
-    _blame(runtime, owner, report)  # before its domains are free: nobody may take up the page that killed it meanwhile
+    # Before its domains are free: another process could take up the page that killed it meanwhile.
+    _quarantine(runtime, owner, report)
     report.domains += runtime.frontier.free([owner.id])
     reach("recovery_freed")
     with runtime.raw_db.read() as tx:
@@ -88,8 +89,8 @@ def _clean_up(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> Non
     elsewhere = [file for file in stale if not is_ours and not _is_here(runtime, file)]
     sealed = all([_adopt(runtime, file, report) for file in stale if file not in elsewhere])
     if runtime.clock.now() - owner.heartbeat_at >= _LOST:
-        told = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"
-        report.elsewhere.update((file.id, f"{Path(file.path).name} {told}") for file in elsewhere)
+        where = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"
+        report.elsewhere.update((file.id, f"{Path(file.path).name} {where}") for file in elsewhere)
     if sealed and not elsewhere:
         reach("recovery_sealed")
         close_owner(runtime.raw_db, runtime.clock, owner)
@@ -121,7 +122,7 @@ def _open_path(runtime: Runtime, file: UnsealedFile) -> Path:
     return path.with_name(path.name + OPEN_SUFFIX)
 
 
-def _blame(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
+def _quarantine(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
     if owner.kind != "process" or not owner.in_hand:
         return
     evidence = f"process {owner.pid} on {owner.host} died while parsing this page"

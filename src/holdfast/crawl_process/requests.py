@@ -48,7 +48,7 @@ _LOOK_S = 0.5
 
 
 class DomainLeases:
-    """The domains that one command holds; used by the thread that opened it. Without a ground all are free."""
+    """The domains that one command holds; used by the thread that opened it. Without a database all are free."""
 
     def __init__(self, runtime: Runtime | None) -> None:
         self._runtime = runtime
@@ -58,7 +58,7 @@ class DomainLeases:
                 runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=KIND, execution_id=None
             )
         self._held: dict[str, DomainLease] = {}
-        self.wishes: dict[str, float] = {}
+        self.crawl_delays: dict[str, float] = {}
         """The delays that robots files ask for, by domain."""
         self._next_at: dict[str, datetime] = {}
         """When a domain may be asked again, by what it answered to us."""
@@ -78,10 +78,10 @@ class DomainLeases:
         politeness = self._runtime.settings.politeness
         if domain not in self._held:
             self._held[domain] = lease
-            self.wishes[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
+            self.crawl_delays[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
         wait = (lease.next_allowed_at - self._runtime.clock.now()).total_seconds()
         # The last owner died, and may have asked a moment ago.
-        own = max(politeness.delay_s, lease.delay_s, self.wishes[domain]) if lease.taken_over else 0.0
+        own = max(politeness.delay_s, lease.delay_s, self.crawl_delays[domain]) if lease.taken_over else 0.0
         return max(0.0, wait, own)
 
     def asked(self, domain: str, *, rests_s: float) -> None:
@@ -117,8 +117,8 @@ class DomainLeases:
         return None if self._runtime is None else self._runtime.frontier.robots(origin)
 
     def give_back(self, *, delay_s: float) -> None:
-        """Give all back: those who come next wait for the delay, as if we had asked just now, and never for less than
-        the domain asked of us or of those before us."""
+        """Give all back: the next holder waits for the delay, as if we had asked just now, and never for less than the
+        domain asked of us or of the holder before us."""
         if self._runtime is None or self._owner is None:
             return
         now = self._runtime.clock.now()
@@ -129,7 +129,7 @@ class DomainLeases:
                 next_allowed_at=max(
                     lease.next_allowed_at,
                     self._next_at.get(domain, now),
-                    now + timedelta(seconds=max(delay_s, self.wishes.get(domain, 0.0))),
+                    now + timedelta(seconds=max(delay_s, self.crawl_delays.get(domain, 0.0))),
                 ),
                 circuit=lease.circuit,
             )
@@ -226,7 +226,7 @@ class FetchedDocument:
     body: bytes
 
 
-class Solo:
+class PoliteClient:
     """Asks one thing at a time, each domain at its pace."""
 
     def __init__(
@@ -264,7 +264,7 @@ class Solo:
         """Make one request in its domain's turn."""
         pace = self._paces.get(url.domain) or await self._open(url.domain)
         if pace.next_at - self._clock.monotonic() > max(PATIENCE_S, self._delay_of(url.domain)):
-            raise busy(url.domain)  # it told us to stay away for longer than a command waits
+            raise busy(url.domain)  # its server asked us to stay away for longer than a command waits
         result = await self._ask_in_turn(url, pace, deadline_s)
         if isinstance(result, FetchFailed) and result.kept_connection:  # as a crawl does: it says nothing of the page
             result = await self._ask_in_turn(url, pace, deadline_s, fresh=True)
@@ -293,7 +293,7 @@ class Solo:
         return result
 
     def _delay_of(self, domain: str) -> float:
-        return max(self._delay_s, self._leases.wishes.get(domain, 0.0))
+        return max(self._delay_s, self._leases.crawl_delays.get(domain, 0.0))
 
     async def _open(self, domain: str) -> Pace:
         """Take a domain, so that no crawl asks it meanwhile; Unavailable if that cannot be had in time."""
@@ -330,13 +330,15 @@ class Solo:
             read = read_of(url.origin, answer.fetched)
         state = robots_file.read_answer(None, read, self._clock.now())
         self._robots[url.origin] = state
-        wish = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None
-        self._leases.wishes[url.domain] = capped(wish or 0.0, self._max_delay_s).seconds
+        delay_s = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None
+        self._leases.crawl_delays[url.domain] = capped(delay_s or 0.0, self._max_delay_s).seconds
         return state
 
 
 @asynccontextmanager
-async def open_solo(settings: Settings, *, agent: str, networks: Sequence[str], delay_s: float) -> AsyncIterator[Solo]:
+async def open_polite_client(
+    settings: Settings, *, agent: str, networks: Sequence[str], delay_s: float
+) -> AsyncIterator[PoliteClient]:
     """Open a client for a few requests, which holds the domains that it asks, and close it again."""
     clock, fetch = SystemClock(), settings.fetch
     guard = AddressGuard(tuple(map(ip_network, networks)))
@@ -350,7 +352,7 @@ async def open_solo(settings: Settings, *, agent: str, networks: Sequence[str], 
     )
     with open_leases(settings, delay_s=delay_s) as leases:
         try:
-            yield Solo(client, clock, leases, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)
+            yield PoliteClient(client, clock, leases, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)
         finally:
             await client.close()
 

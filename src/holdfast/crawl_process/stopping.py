@@ -1,4 +1,4 @@
-"""Stopping runs from outside: a word is left for their process, and only what no process holds is ended here.
+"""Stopping runs from outside: a request is left for their process, and only what no process holds is ended here.
 
 A run of a job is ended by the worker that holds it, or by the one that takes it over: never from here. A crawl of its
 own is ended here if no process works on it, on any machine; that is decided while holding its supervisor's place, so
@@ -111,7 +111,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stops:
-    """How often somebody said stop: the first time drains, the second hands back at once."""
+    """How often an operator or a worker asked to stop: the first time drains, the second hands back at once."""
 
     def __init__(self) -> None:
         self._asked = 0
@@ -119,7 +119,7 @@ class Stops:
 
     @property
     def count(self) -> int:
-        """How often stop was said so far."""
+        """How often stop was asked for so far."""
         return self._asked
 
     @property
@@ -133,8 +133,8 @@ class Stops:
         self.ask(2)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the first word, at most so long; return whether it has come."""
-        # No event that the handler sets: it may interrupt whoever holds the event's own lock.
+        """Wait for the first request to stop, at most so long; return whether it has come."""
+        # No event that the handler sets: it may interrupt a thread that holds the event's own lock.
         left = math.inf if timeout is None else timeout
         while not self.count and left > 0:
             time.sleep(min(_LOOK_S, left))
@@ -152,9 +152,8 @@ def obeying_signals() -> Iterator[Stops]:
     stops = Stops()
 
     def count(_number: int, _frame: FrameType | None) -> None:
-        stops.ask(
-            stops.count + 1
-        )  # passed on by the next look, so that no process is missed that is just being started
+        # Passed on by the next look, so that no process is missed that is just being started.
+        stops.ask(stops.count + 1)
 
     before = {number: signal.signal(number, count) for number in _SIGNALS}
     try:

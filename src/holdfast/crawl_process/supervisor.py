@@ -64,8 +64,8 @@ class Child:
         self.run_path = run_folder / assignment.run_file
         self._alive_at = now
         self._has_ticked = False
-        self._told = 0
-        self._said = b""
+        self._asked = 0
+        self._output = b""
         with log_path.open("ab") as log_file:
             # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
             self._process = subprocess.Popen(
@@ -95,7 +95,7 @@ class Child:
         return True
 
     def cost(self) -> Cost | None:
-        """Return what the process has taken, as the kernel tells it while it lives; None where it does not tell."""
+        """Return what the process has taken, as the kernel counts it while it lives; None where it does not."""
         try:
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
@@ -109,30 +109,30 @@ class Child:
         return self._process.poll()
 
     def fileno(self) -> int:
-        """Return what to wait on for the process's last words, or for its end."""
+        """Return what to wait on for the process's last line, or for its end."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
-    def hear(self) -> None:
-        """Take what the process says; the kernel closes its output a moment before the process is over."""
-        said = os.read(self.fileno(), 4096)
-        self._said += said
-        if not said:
+    def read_output(self) -> None:
+        """Take what the process has written; the kernel closes its output a moment before the process is over."""
+        written = os.read(self.fileno(), 4096)
+        self._output += written
+        if not written:
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
 
     def ending(self) -> str | None:
-        """Return the word with which an ended process said goodbye; None if it died without one."""
+        """Return the ending that an ended process has written; None if it died without one."""
         assert self._process.stdout is not None
-        lines = (self._said + self._process.stdout.read()).splitlines()
+        lines = (self._output + self._process.stdout.read()).splitlines()
         self._process.stdout.close()
         return json.loads(lines[-1])["ending"] if lines and self._process.returncode == 0 else None
 
     def stop(self, times: int) -> None:
-        """Ask the process to drain, or the second time to hand back at once; what it was told is not repeated."""
-        while self._told < min(times, len(_STOPS)):
-            self._process.send_signal(_STOPS[self._told])
-            self._told += 1
+        """Ask the process to drain, or the second time to hand back at once; what was asked before is not repeated."""
+        while self._asked < min(times, len(_STOPS)):
+            self._process.send_signal(_STOPS[self._asked])
+            self._asked += 1
 
     def kill(self) -> None:
         """End the process without asking."""
@@ -140,7 +140,7 @@ class Child:
         self._process.wait()
 
     def silent_for(self, now: float) -> float:
-        """Return for how long the process's loop has shown no life; one that has said goodbye is not silent."""
+        """Return for how long the process's loop has shown no life; one that has ended its run file is not silent."""
         tick = last_tick(self.run_path)
         if tick is None:
             return 0.0 if self._has_ticked else max(0.0, now - self._alive_at - _START_S)
@@ -148,7 +148,7 @@ class Child:
         return now - max(self._alive_at, tick)
 
     def excuse(self, now: float) -> None:
-        """Count silence from now on: nobody was there to listen."""
+        """Count silence from now on: this supervisor stood still and could not look."""
         self._alive_at = now
 
 
@@ -207,7 +207,7 @@ class Conclusion:
 
     @property
     def state(self) -> str:
-        """How it ended, in a word."""
+        """How it ended."""
         return self.reading.state
 
 
@@ -277,7 +277,7 @@ class Supervisor:
         )
 
     def crawl(self, stops: Stops, *, epoch: int | None = None) -> Conclusion:
-        """Crawl until nothing is open, a limit is reached or somebody says stop; its own row is not written.
+        """Crawl until nothing is open, a limit is reached or an operator stops it; its own row is not written.
 
         With the epoch of a lease, that decides who may be here; without, a live supervisor that was there before is a
         Conflict.
@@ -315,7 +315,7 @@ class Supervisor:
         return Cost(cpu_s=sum(one.cpu_s for one in self._costs.values()), peak_bytes=self._peak_bytes)
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Return what a call gives, waiting for a database that is away; somebody who says stop twice ends that."""
+        """Return what a call gives, waiting for a database that is away; a second request to stop ends that."""
         while True:
             try:
                 return call()
@@ -405,19 +405,21 @@ class Supervisor:
         self._resting = 0
 
     def _rest(self) -> None:
-        """Wait until it is time to look again; a process that says its last words ends the wait."""
+        """Wait until it is time to look again; a process that writes its last line ends the wait."""
         wait_s = 0.0 if self._is_seeding() else _LOOK_S
         if not self._children:
             time.sleep(wait_s)
         for child in select.select(self._children, (), (), wait_s)[0]:
-            child.hear()
+            child.read_output()
 
     def _look_at_rows(self, owner: OwnerProcess, now: float) -> None:
-        """Show how it stands, hear a stop request, and say that we are alive."""
+        """Show how it stands, look for a stop request, and write that we are alive."""
         self._shown_at = now
         self._weigh()
         self._look_at_folder()
-        if self._epoch is None and now - self._counted_at >= _COUNT_S:  # of a job's run, its lease tells the time
+        if (
+            self._epoch is None and now - self._counted_at >= _COUNT_S
+        ):  # the time of a job's run is written with its lease
             with self._runtime.raw_db.write() as tx:
                 self._time.write(tx)
             self._counted_at = now
@@ -437,7 +439,7 @@ class Supervisor:
     def _look_at_folder(self) -> None:
         """Hand back if the folder that is written to is gone, or another: what is below a lost mount is left alone.
 
-        A job's run is told by its worker.
+        For a job's run its worker does that.
         """
         if self._epoch is None and not self._has_vanished and not self._mount.is_same:
             _log.error("crawl.output_vanished", folder=str(self._begun.output_dir))
@@ -445,13 +447,12 @@ class Supervisor:
             self._stops.ask(2)
 
     def _yield_if_replaced(self, owner: OwnerProcess) -> None:
-        """Hand back if this process stood still for so long that another took its place, or ended the execution.
-
-        A job's run has a lease that tells. Here, a start that begins beside a live supervisor yields by itself within a
-        moment: so a later one counts if our row was closed before it came, or if it is still there a beat later.
-        """
+        """Hand back if this process stood still for so long that another took its place, or ended the execution."""
+        # A job's run has a lease that says so.
         if self._epoch is not None or self._stops.abandoned:
             return
+        # A start beside a live supervisor yields by itself within a moment: so a later one counts if our row was closed
+        # before it came, or if it is still there a beat later.
         raw_db, clock, folder = self._runtime.raw_db, self._runtime.clock, self._runtime.run_folder
         rivals = {one.id for one in later_rivals(raw_db, clock, owner, folder=folder)}
         is_replaced = bool(rivals & self._rivals or (rivals and was_closed(raw_db, owner)))

@@ -21,7 +21,7 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class MemoryBody:
-    """Bytes held in memory, in the pieces in which they came; `released` hears how many when they are let go."""
+    """Bytes held in memory, in the pieces in which they came; `released` is called with their number at `close`."""
 
     __slots__ = ("_pieces", "_released", "_size")
 

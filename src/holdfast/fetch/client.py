@@ -67,7 +67,7 @@ class ClientSettings:
     ca_file: Path | None = None
     max_connections: int = 1500
     allow_ports: frozenset[int] | None = None
-    """Ports that may be asked; None leaves the policy to whoever made the address."""
+    """Ports that may be asked; None leaves the policy to the caller, which made the address."""
 
 
 class _Call(NamedTuple):

@@ -234,11 +234,9 @@ class Transfer:
         return pycurl.SOCKOPT_OK
 
     def _before_request(self, peer: str, _local: str, peer_port: int, local_port: int) -> int:
-        """Let one request out, on a connection that still stands.
-
-        libcurl repeats a request when a kept connection dies under it; the site would see two requests without a pause
-        between them, so the repeat is left to those who keep the pace.
-        """
+        """Let one request out, on a connection that still stands."""
+        # libcurl repeats a request when a kept connection dies under it; the site would see two requests without a
+        # pause between them, so the repeat is left to the callers, which keep the pace.
         if self.sent_at is not None:
             self._is_repeat = True
             return pycurl.PREREQFUNC_ABORT
@@ -253,7 +251,7 @@ class Transfer:
         return pycurl.PREREQFUNC_OK
 
     def has_left(self) -> None:
-        """Note that libcurl has sent the request: a busy machine may let us wait between its word and its deed."""
+        """Note that libcurl has sent the request: a busy machine may let us wait between its callback and that."""
         self.sent_at = self._clock.monotonic()
 
 
@@ -320,7 +318,7 @@ class Multi:
         self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, max_connections)
 
     def start(self, exchange: Transfer) -> asyncio.Future[tuple[int, str]]:
-        """Hand the exchange to libcurl; the future gives its code and message. Whoever stops waiting calls `abort`."""
+        """Hand the exchange to libcurl; the future gives its code and message. A caller that gives up calls `abort`."""
         future: asyncio.Future[tuple[int, str]] = self._loop.create_future()
         self._running[exchange.curl] = future
         exchange.departures = self._departures

@@ -289,7 +289,7 @@ class Resolver:
 
 
 def _problem(lookup: _Lookup) -> FetchProblem:
-    """Return whether a name does not exist, by a nameserver's word on both questions, or cannot be looked up now."""
+    """Return whether a name does not exist, by a nameserver's answer to both questions, or cannot be looked up now."""
     errors = [question.error if question.done else None for question in lookup.questions]
     is_gone = pycares.errno.ARES_ENOTFOUND in errors and all(error in _DEFINITE for error in errors)
     return FetchProblem.NO_SUCH_NAME if is_gone else FetchProblem.DNS

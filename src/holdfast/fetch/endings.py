@@ -1,5 +1,5 @@
 """Reads how a transfer ended: which problem a failure is, why a body is short, and whether a head can be believed.
-It knows libcurl's codes so that nobody else has to.
+No other module knows libcurl's codes.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _final_head(lines: list[bytes]) -> bytes | None:
 
 
 MAX_WAIT_S = 86_400.0
-"""Whoever asks for more than a day is asked again tomorrow."""
+"""A server that asks for more than a day is asked again tomorrow."""
 
 BUSY = (429, 503)
 """What a server answers that has too much to do."""

@@ -22,8 +22,9 @@ from holdfast.errors import Unavailable, UrlRefused
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+# The resolved address is never part of it: answers must not map a private network for a stranger.
 REFUSAL = "this host does not lead to a public address; an administrator can allow its network by name"
-"""What a refused caller is told. The resolved address is never part of it: answers must not map a private network."""
+"""What a refused caller reads."""
 
 # The standard library's `is_global` depends on the patch release of Python and passes several of these, so the table is
 # ours: IANA's special-purpose registry, multicast, reserved space, and the metadata addresses of cloud providers.
@@ -198,7 +199,7 @@ _MAX_HOSTS = 10_000
 def trust_store(configured: Path | None = None) -> str:
     """Return the file of certificates to trust: the configured one, else OpenSSL's, else the system's.
 
-    Raises Unavailable if there is none: an https crawl that trusts nobody would fail page by page.
+    Raises Unavailable if there is none: an https crawl that trusts no authority would fail page by page.
     """
     if configured is not None:
         candidates = [str(configured)]

@@ -284,7 +284,7 @@ def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_h
         frontier = _Counting()
         engine.session.frontier = cast(Any, frontier)
         engine.limits = CrawlLimits(replace(bed.plan, max_pages=1), bed.progress, ends_at=None, processes=2)
-        engine.limits.hear(CrawlNews(other_pages=1))
+        engine.limits.take_news(CrawlNews(other_pages=1))
         async with asyncio.TaskGroup() as tasks:
             worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
             for _ in range(10):
