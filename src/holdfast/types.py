@@ -45,9 +45,9 @@ class Truncated(StrEnum):
         return self is not Truncated.LENGTH
 
 
+# `length` is none of them: a revisit has it, and what a size limit cut is what was asked for.
 BROKEN_OFF = frozenset({"disconnect", "time", "unspecified"})
-"""What WARC-Truncated says of a body that is not whole, in files of any maker. `length` is none of them: a revisit has
-it, and what a size limit cut is what was asked for."""
+"""What WARC-Truncated says of a body that is not whole, in files of any maker."""
 
 
 class Body(Protocol):
@@ -146,9 +146,10 @@ class FetchFailed:
     took_s: float
     sent_s: float | None = None
     """When the request left, in seconds after `started_at`; None if it never did."""
+    # Servers close idle connections at any moment, and what comes late may belong to the answer before: such a failure
+    # says nothing of this address.
     kept_connection: bool = False
-    """Whether the connection had served before and broke, or said something that is no answer: servers close idle ones
-    at any moment, and what comes late may belong to the answer before. It says nothing of this address."""
+    """Whether the connection had served before and broke, or said something that is no answer."""
     received: bytes = b""
     """What came of an answer that cannot be read as one, up to where that was noticed; to be kept as evidence."""
 
@@ -219,8 +220,9 @@ class PageToReread:
         return self.attempt.depth
 
 
+# A tuple, because a page can have a thousand.
 class FoundUrl(NamedTuple):
-    """An in-scope address to add to the frontier. A tuple, because a page can have a thousand."""
+    """An in-scope address to add to the frontier."""
 
     url: str
     url_hash: int

@@ -107,7 +107,7 @@ class World:
 
 @pytest.fixture
 def world(database_url: str, tmp_path: Path, clock: FakeClock) -> Iterator[World]:
-    # Leases and parse deadlines are hours: the clock jumps, and nobody should notice.
+    # Leases and parse deadlines are hours: the clock jumps, and none of them should end by it.
     settings = Settings(
         home=tmp_path / "home", database_url=None if database_url.startswith("sqlite") else database_url,
         lease=LeaseSettings(seconds=_HOUR_S * 4), parse=ParseSettings(deadline_s=_HOUR_S * 4),

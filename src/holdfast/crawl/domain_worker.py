@@ -46,8 +46,8 @@ from holdfast.urls import Url, parse
 from holdfast.warc.payload import HttpHead, parse_head
 
 _HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+# A domain that must be left alone for longer is given back meanwhile.
 _HELD_S = 20.0
-"""A domain that must be left alone for longer is given back meanwhile."""
 _NO_SPACE = timedelta(seconds=2)
 # So often, and for so long, a nameserver must say that a name does not exist before its domain is given up. A server
 # that is down comes back within the half hour that a crawl waits; a name that is misspelt or was given up does not, and
@@ -476,6 +476,7 @@ class DomainWorker:
             outcome, reason = Outcome.FAILED, "partial_unasked"
         elif outcomes.is_redirect(status) and redirected_to is None:
             outcome, reason = Outcome.FAILED, "redirect_without_location"
+        # A 429 is the domain's answer, not the page's: it counts against the whole of it, as a 5xx does.
         if outcomes.hurts_domain(status):
             self.politeness.went_badly()
         else:
@@ -498,12 +499,12 @@ class DomainWorker:
     def _failed(self, page: PageUnderWay, attempt: Attempt, failure: FetchFailed) -> bool:
         """End an attempt that got no answer.
 
-        False if the domain is away: that is not the page's fault, so it stays open until the domain is back, or given
-        up. A page that is tried for the last time counts as enough to tell.
+        False if the domain is away and the attempt stays open until it is back, or given up.
         """
         outcome, reason = outcomes.of_failure(failure)
         retry_at = None
         if may_retry(problem=failure.problem):
+            # A domain that is away is no fault of the page: its last try opens the circuit, and is not used up.
             is_away = outcomes.means_away(failure) and not self._requests.polls(attempt)
             self.politeness.went_badly(at_once=is_away and attempt.number >= self.politeness.last_number)
             if is_away and self.politeness.closed_until is not None:

@@ -16,10 +16,10 @@ from holdfast.types import Attempt, DomainLease, Visit
 
 REFILL = 50
 """Pages a worker takes at once; below a fifth of it the worker asks for more."""
+# How long a worker without pages stays: pages under way may still bring links for it.
 LINGER_S = 1.5
-"""How long a worker without pages stays: pages under way may still bring links for it."""
+# How long a domain rests when our own disk or database was in the way.
 _PUT_OFF_S = 5.0
-"""How long a domain rests when our own disk or database was in the way."""
 _log = log.get()
 
 MakeWorker = Callable[[DomainLease, float], DomainWorker]

@@ -340,8 +340,9 @@ UNREADABLE = "original_unreadable"
 _FATAL = (ParseProblem.PARSE_TIMEOUT, ParseProblem.PARSE_CRASHED)
 _HTML = ("text/html", "application/xhtml+xml")
 _SITEMAP_DEPTH = 3
+# One index may name as many, and each of them again.
 MAX_SITEMAPS = 50_000
-"""Sitemaps that one process takes from indexes; one index may name as many, and each of them again."""
+"""Sitemaps that one process takes from indexes."""
 # Sitemaps from here on take a second thread: 50,000 addresses cost about a second, and ten times as much is packed.
 _SLOW_SITEMAP_BYTES = 256 * 1024
 _SLOW_GZIP_BYTES = 16 * 1024
@@ -398,8 +399,9 @@ class DocumentReader:
         self._plan, self._normalisation = scope.plan, scope.normalisation
         self.max_bytes = settings.parse.max_bytes
         most = self._plan.max_pages
+        # With one page from each, a crawl has all that it may have.
         self._sitemaps_left = MAX_SITEMAPS if most is None else min(max(most, 1), MAX_SITEMAPS)
-        """Sitemaps of indexes that may still be added: with one page from each, a crawl has all that it may have."""
+        """Sitemaps of indexes that may still be added."""
 
     def may_refer_to(self, attempt: Attempt) -> Original | None:
         """Return the original that a revisit of this page may point to: one that is still there."""

@@ -22,8 +22,8 @@ from holdfast.values import dataclass
 
 PRODUCT = "Holdfast"
 
+# The beginning of a seed that says all of its origin: of a million seeds that begin alike, one is read.
 _PLAIN_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]+)?(?=[/?#])")
-"""The beginning of a seed that says all of its origin: of the seeds that begin alike, one is read."""
 
 
 class Polled(NamedTuple):
@@ -89,7 +89,8 @@ class CrawlPlan:
         return tuple(self.each_seed_url())
 
     def each_seed_url(self) -> Iterator[Url]:
-        """Yield the seeds as addresses, once each: a million of them take seconds to read, and much room if kept."""
+        """Yield the seeds as addresses, once each."""
+        # One by one: a million of them take seconds to read, and much room if kept.
         policy = self.normalisation()
         if not self.seeds:
             raise Invalid("nothing to crawl: name at least one seed, for example: holdfast crawl https://example.org")
@@ -148,6 +149,7 @@ class CrawlPlan:
 
     def fingerprint(self) -> str:
         """Return what makes two commands the same crawl: seeds, scope, and whether bodies are kept; nothing else."""
+        # A crawl that was stopped is resumed by the same command, also with another delay or another limit.
         seeds = sorted(url.normalised for url in self.each_seed_url())
         same: list[Any] = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
         same += [] if self.keeps_bodies else [self.storage]

@@ -29,7 +29,6 @@ _REFUSED_S = 2.0
 def end_with_parent(parent: int, *, patience_s: float) -> None:
     """See to it that this process does not outlive its supervisor by more than `patience_s`.
 
-    On a thread of its own, from the first moment to the last: the loop may hang, and it is over before the process is.
     What is left is cleaned up as after a kill.
     """
 
@@ -40,6 +39,7 @@ def end_with_parent(parent: int, *, patience_s: float) -> None:
         never.wait(patience_s)
         os._exit(1)
 
+    # On a thread of its own, from the first moment to the last: the loop may hang, and ends before the process does.
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
@@ -138,6 +138,7 @@ class ProcessWatch:
 
 def _ending(engine: CrawlEngine, limit: str) -> ProcessEnding:
     """Return what ends the crawl at a limit; time that runs out while the disk takes nothing is the storage's fault."""
+    # Otherwise the sites would be blamed for what the disk did not take.
     waits = limit == ProcessEnding.MAX_TIME and engine.disk_is_full
     return ProcessEnding.STORAGE if waits else ProcessEnding(limit)
 

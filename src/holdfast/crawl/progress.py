@@ -13,8 +13,8 @@ from holdfast.types import Attempt, UrlKind, Visit
 from holdfast.values import dataclass
 
 _STEP_S = 0.05
+# Each class of the histogram is a quarter wider than the one before: percentiles are true to that.
 _GROWTH = 1.25
-"""Each class of the histogram is a quarter wider than the one before: percentiles are true to that."""
 _CLASSES = 60
 
 
@@ -35,7 +35,8 @@ class LagMeter:
             self.note(loop.time() - due)
 
     def note(self, late_s: float) -> None:
-        """Count one lag, and the looks that were missed meanwhile: a stall of a second is twenty bad looks, not one."""
+        """Count one lag, and the looks that were missed meanwhile."""
+        # A stall of a second is twenty bad looks, not one: else a loop that stands still would look the better for it.
         while True:
             late_ms = max(late_s, 0.0) * 1000.0
             self.worst_ms = max(self.worst_ms, late_ms)
@@ -62,8 +63,9 @@ class LagMeter:
 _RATE_S = 10.0
 
 
+# Plain integers, and no metrics library: this is on the path of every page.
 class CrawlProgress:
-    """Counts by the words of the report; plain integers, because this is on the path of every page."""
+    """What a process has done, counted by the words of the report."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -100,7 +102,8 @@ class CrawlProgress:
         self.pages += visit.attempt.kind == "page" and visit.outcome == "success"
 
     def unsettled(self, visit: Visit) -> None:
-        """Take back the count of an attempt whose result was refused: a newer owner settles it."""
+        """Take back the count of an attempt whose result was refused."""
+        # Another process has the domain by now, settles the attempt itself, and counts it.
         self.refused += 1
         if visit.retry_at is not None:
             self.retries -= 1
@@ -164,16 +167,12 @@ class Control(Protocol):
         ...
 
 
+# What an answer is taken to weigh before there was one.
 _UNKNOWN_BYTES = 64 * 1024
-"""What an answer is taken to weigh before there was one."""
 
 
 class CrawlLimits:
-    """Asked before each page; exact in one process, and off by what is under way elsewhere in several.
-
-    What an answer weighs is known when it has come. So nothing is begun that would pass the limit of bytes if all that
-    is under way were of the average size so far: a crawl passes it by what single answers are larger than that.
-    """
+    """Asked before each page; exact in one process, and off by what is under way elsewhere in several."""
 
     def __init__(self, plan: CrawlPlan, progress: CrawlProgress, *, ends_at: float | None, processes: int = 1) -> None:
         self._plan, self._progress, self.processes = plan, progress, processes
@@ -205,6 +204,8 @@ class CrawlLimits:
         limit, progress = self._plan.max_bytes, self._progress
         if limit is None:
             return False
+        # What an answer weighs is known when it has come. So nothing is begun that would pass the limit if all that is
+        # under way were of the average size so far: a crawl passes it by what single answers are larger than that.
         if not self._asking:
             return self._bytes >= limit
         each = progress.wire_bytes / progress.requests if progress.requests else _UNKNOWN_BYTES

@@ -19,8 +19,8 @@ from holdfast.urls import Base, hash64, parse
 from holdfast.urls.links import edges_of, group_hash
 from holdfast.warc.payload import HttpHead, parse_head
 
+# Pages that are remembered at once (about 200 bytes each). One that is forgotten is asked without a condition.
 _MOST = 200_000
-"""Pages that are remembered at once (about 200 bytes each). One that is forgotten is asked without a condition."""
 
 
 class SignalMemory:

@@ -111,6 +111,7 @@ class WarcStorage:
         )
         appended = self._patiently(lambda: self._output.append(exchange))
         fresh = None
+        # Only a whole answer may be pointed to: a revisit of half a page would be half a page, too.
         if profile is None and hop.status == 200 and hop.truncated is None:
             fresh = Original(
                 record_id=appended.record_id,
@@ -130,7 +131,8 @@ class WarcStorage:
         )
 
     def store_evidence(self, failure: FetchFailed) -> None:
-        """Write what came as a metadata record: a response record must hold an answer, and this is none."""
+        """Write what came as a metadata record."""
+        # A response record must hold an answer, and this is none.
         draft = RecordDraft(
             type=RecordType.METADATA,
             content_type="application/octet-stream",
@@ -183,7 +185,8 @@ def read_payload(head: HttpHead, hop: Fetched, limit: int) -> Payload:
 
 
 def _purpose(page: PageUnderWay, *, polls: bool) -> str | None:
-    """Return what the crawler asked for on its own account, so that no reader has to guess it from the address."""
+    """Return what the crawler asked for on its own account."""
+    # Written with the record, so that no reader has to guess it from the address.
     if page.attempt is None:
         return "robots" if page.reason == ROBOTS else None
     if page.attempt.kind is not UrlKind.SITEMAP:
@@ -195,6 +198,7 @@ def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | 
     """Return how this answer repeats the page's last committed original, if it does."""
     if original is None:
         return None
+    # A 304 that was not asked for stands for nothing: some servers send one to a request without a condition.
     if hop.status == 304:
         return Profile.SERVER_NOT_MODIFIED if is_conditional(hop.request_head) else None
     same = hop.status == 200 and digest == original.payload_digest and hop.truncated is None and hop.body.size > 0
@@ -233,6 +237,7 @@ class Originals:
         original = attempt.original
         if original is None or self._paths.get(original.warc_file_id) is None:
             return False
+        # A record that was found damaged once is not pointed to again: the next request gets the page anew.
         return not self._spoiled or (original.warc_file_id, original.offset) not in self._spoiled
 
     def load(self, original: Original) -> tuple[HttpHead, bytes] | None:

@@ -135,7 +135,8 @@ class WarcOutput:
             # is not there at all is waited for, as a full disk is.
             self._broken = OutputBroken(f"{self.folder} is not the folder that it was when this process began")
             raise self._broken
-        if self._next is None:  # after NoSpace the row is there already
+        # The row first: a file that no row names would be no process's to repair. After NoSpace it is there already.
+        if self._next is None:
             self._serial += 1
             name = f"{self._prefix}-{digits14(self._clock.now())}-{self._serial:05d}"
             self._next = name, self.register(self.folder / f"{name}.warc.gz")

@@ -59,8 +59,8 @@ from holdfast.warc.roots import record_root, relative
 from holdfast.wiring import Runtime, open_ground
 from holdfast.wiring.feeds import open_feeds
 
+# How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed.
 _BEAT_S = 5.0
-"""How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed."""
 
 
 class RowControl:
@@ -113,6 +113,7 @@ class RowControl:
 
     def write_landings(self) -> None:
         """Add landing places to the execution's stored plan, for the other processes and for a resumption."""
+        # Other threads may add one meanwhile: only those that were written are taken away.
         fresh = list(self._landed)
         if not fresh:
             return
@@ -122,8 +123,8 @@ class RowControl:
             self._landed.popleft()
 
 
+# Of each request the address is judged: to read it anew takes 9 us.
 _REMEMBERED_ADDRESSES = 4096
-"""Of each request the address is judged: to read it anew takes 9 us."""
 
 
 def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock, *, processes: int = 1) -> AddressLimiter:
@@ -134,14 +135,12 @@ def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock, *, processes: 
 def address_limiter(
     settings: Settings, allow_networks: Sequence[str], clock: Clock, *, rate: float | None = None, processes: int = 1
 ) -> AddressLimiter:
-    """Return the limiter of one process, with the rate of the settings unless one is given.
-
-    The default is for the servers of others: in a private network that was allowed, a limit holds only if one was set.
-    """
+    """Return the limiter of one process, with the rate of the settings unless one is given."""
     fetch, networks = settings.fetch, tuple(map(ip_network, allow_networks))
     limit = AddressLimit(
         rate=fetch.per_ip_rate if rate is None else rate, connections=fetch.per_ip_connections
     ).shared_by(processes)
+    # The default is for others' servers: in a private network that was allowed, a limit holds only if one was set.
     was_set = rate is not None or {"per_ip_rate", "per_ip_connections"} & fetch.model_fields_set
 
     @lru_cache(maxsize=_REMEMBERED_ADDRESSES)
@@ -359,6 +358,7 @@ class Process:
 
     def _register(self, path: Path) -> int:
         """Make the row of a file that is about to be written."""
+        # Before the row that names it: a file outside the folders that are recorded is refused by every reader.
         record_root(self._runtime.settings.home, path.parent)
         with self._runtime.raw_db.write() as tx:
             return files.insert_file(
@@ -370,7 +370,8 @@ class Process:
             )
 
     def _seal(self, file_id: int, sealed: SealedFile) -> None:
-        """List a file that was sealed in the manifest, then complete its row: while it says open, all is done again."""
+        """List a file that was sealed in the manifest, then complete its row."""
+        # The row last: while it says open, the next start does all of this again.
         reach("after_rename")
         add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
         reach("after_manifest")
@@ -381,7 +382,8 @@ class Process:
 
 
 def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment) -> None:
-    """Say what depths mean here: others add to this frontier too, or have done so before us, as before a retry."""
+    """Say what depths mean here."""
+    # Shared if others add to this frontier too, or have done so before us, as before a retry.
     rules = frontier.depth_rules
     rules.limited = plan.max_depth is not None and plan.max_depth > 0 and not plan.polls
     others = assignment.processes > 1 or frontier.stats(assignment.frontier_id).completed > 0

@@ -56,7 +56,8 @@ def recover(runtime: Runtime) -> RecoveryReport:
     """Free what dead processes held, and seal what they were writing here. Safe to run at any time."""
     report = RecoveryReport()
     for owner in dead_owners(runtime.raw_db, runtime.clock, folder=runtime.run_folder):
-        if owner.kind == _INDEXER:  # what it was reading is freed by the next indexer, before its row is closed
+        # What an indexer was reading is freed by the next indexer, before its row is closed.
+        if owner.kind == _INDEXER:
             continue
         with cleaning_up(runtime.raw_db, owner) as ours:
             if ours:
@@ -98,10 +99,8 @@ def _clean_up(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> Non
 
 
 def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:
-    """Seal files of owners whose rows are closed: a process that was cut off, taken for gone, went on and then died.
-
-    Only what lies here and what no living process holds: nothing is struck off, for it may be about to be made.
-    """
+    """Seal files of owners whose rows are closed: a process that was cut off, taken for gone, went on and then died."""
+    # Only what lies here and what no living process holds. Nothing is struck off, for it may be about to be made.
     with runtime.raw_db.read() as tx:
         strays = files.stray_files(tx)
     for file in strays:
@@ -165,7 +164,8 @@ def _adopt(runtime: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool
 
 
 def _strike_off(runtime: Runtime, file: UnsealedFile, path: Path, report: RecoveryReport) -> bool:
-    """Forget a file that was never written to; not while its whole folder is away, as that of a lost mount is."""
+    """Forget a file that was never written to."""
+    # Not while its whole folder is away, as that of a lost mount is: the file may be there again tomorrow.
     with runtime.raw_db.write() as tx:
         if not (never_used := path.parent.is_dir() and not files.pointed_offsets(tx, file.id)):
             _log.error("recovery.file_missing", action="adopt", file=str(path))
@@ -178,13 +178,13 @@ def _strike_off(runtime: Runtime, file: UnsealedFile, path: Path, report: Recove
 def discard(runtime: Runtime, execution_id: int) -> int:
     """Remove an execution's WARC files, and the signals of pages that it saw last; return how many files there were.
 
-    Rows go first, so that nothing ever points at bytes that are gone. A row that names a place where no file of ours
-    may lie is struck off, and nothing is removed there.
+    A row that names a place where no file of ours may lie is struck off, and nothing is removed there.
     """
     with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=execution_id)
         frontier_id = frontier_of(tx, execution_id)  # signals are written in its name: a retry has none of its own
     for row in rows:
+        # Rows go first, so that nothing ever points at bytes that are gone.
         runtime.frontier.forget_originals(row.id)
         with runtime.raw_db.write() as tx:
             files.discard_file(tx, row.id)

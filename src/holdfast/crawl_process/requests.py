@@ -109,7 +109,8 @@ class DomainLeases:
             return True
         leases = self._runtime.frontier.renew(self._owner.id)
         with self._runtime.raw_db.write() as tx:
-            self._owner.beat(tx)  # a start on another machine frees what an owner holds that is silent for two minutes
+            # A start on another machine frees what an owner holds that is silent for two minutes.
+            self._owner.beat(tx)
         return all(leases.get(lease.domain_id, (None,))[0] == lease.token for lease in self._held.values())
 
     def robots(self, origin: str) -> RobotsState | None:
@@ -182,7 +183,8 @@ def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]
         try:
             yield leases
         finally:
-            with suppress(Unavailable):  # they lapse by themselves; what was done with them stands
+            # They lapse by themselves; what was done with them stands.
+            with suppress(Unavailable):
                 leases.give_back(delay_s=delay_s)
 
 
@@ -204,11 +206,13 @@ def hold_domains(
     """
     wanted = set(domains)
     with open_leases(settings, delay_s=delay_s) as leases:
-        for domain in sorted(wanted | set(twins)):  # in one order, so that two tools never wait for each other
+        # In one order, so that two tools never wait for each other.
+        for domain in sorted(wanted | set(twins)):
             if domain not in wanted and leases.rests(domain):
                 continue
             leases.take(domain, patience_s=patience_s, sleep=sleep)
-            if not leases.renew():  # those taken first have waited for the others
+            # Those taken first have waited for the others.
+            if not leases.renew():
                 raise busy(domain)
         yield leases
 
@@ -274,7 +278,8 @@ class PoliteClient:
         self, url: Url, pace: Pace, deadline_s: float, *, fresh: bool = False
     ) -> Fetched | FetchFailed:
         async with pace.turn():
-            if not self._leases.renew():  # the turn may have come long after the lease was over
+            # The turn may have come long after the lease was over.
+            if not self._leases.renew():
                 raise busy(url.domain)
             request = FetchRequest(
                 url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES, fresh_connection=fresh

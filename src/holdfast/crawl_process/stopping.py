@@ -80,6 +80,7 @@ def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None
     """End a crawl of its own whose processes are gone; nothing happens if one lives, or if it is a job's run."""
     if _is_held(runtime, execution_id, before=None):
         return
+    # Decided while holding its supervisor's place: a start at the same moment yields to us, or we to it.
     run = RunFile(runtime.run_folder)
     place = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind="supervisor", execution_id=execution_id)
     try:
@@ -88,7 +89,8 @@ def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None
         recover(runtime)
         if cancel:
             while runtime.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
-                with runtime.raw_db.write() as tx:  # millions of rows take minutes: no other start may take us for gone
+                # Millions of rows take minutes: no other start may take us for gone.
+                with runtime.raw_db.write() as tx:
                     place.beat(tx)
             discard(runtime, execution_id)
         state, reason = ("cancelled", "discarded") if cancel else ("stopped", "stopped")

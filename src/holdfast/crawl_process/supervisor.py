@@ -38,13 +38,12 @@ from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime
 
+# Two signals, because two of one kind that come together are one.
 _STOPS = (signal.SIGTERM, signal.SIGINT)
-"""Two signals, because two of one kind that come together are one."""
-
+# A tenth of loading is spent looking for garbage that modules do not make; `main` turns the search on again.
 _PROGRAM = "import gc; gc.disable(); from holdfast.crawl_process.process import main; main()"
-"""A tenth of loading is spent looking for garbage that modules do not make; `main` turns the search on again."""
+# How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules.
 _START_S = 20.0
-"""How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules."""
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -91,12 +90,14 @@ class Child:
         if self._process.returncode is not None:
             return True
         with suppress(ChildProcessError):
+            # WNOWAIT leaves it as it is: once its exit code is read, the kernel says no more what it cost.
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         return True
 
     def cost(self) -> Cost | None:
         """Return what the process has taken, as the kernel counts it while it lives; None where it does not."""
         try:
+            # The second field is the program's name in brackets, which may hold brackets and spaces itself.
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         except OSError:
@@ -114,9 +115,10 @@ class Child:
         return self._process.stdout.fileno()
 
     def read_output(self) -> None:
-        """Take what the process has written; the kernel closes its output a moment before the process is over."""
+        """Take what the process has written."""
         written = os.read(self.fileno(), 4096)
         self._output += written
+        # The kernel closes its output a moment before the process is over: without the wait it would count as alive.
         if not written:
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
@@ -157,7 +159,9 @@ _SEEDS_AT_ONCE = 5000
 
 
 class Seeding:
-    """Adds the seeds of a plan. To begin anew after a kill is harmless: what is there already is not added twice."""
+    """Adds the seeds of a plan."""
+
+    # To begin anew after a kill is harmless: what is there already is not added twice.
 
     def __init__(self, plan: CrawlPlan, frontier: Frontier, frontier_id: int) -> None:
         self._frontier, self._frontier_id = frontier, frontier_id
@@ -172,8 +176,9 @@ class Seeding:
         return 0 if self._next is None else max(len(self._next), self._total - self._added)
 
     def step(self) -> None:
-        """Add one batch; one that the database did not take is added by the next step."""
+        """Add one batch."""
         if self._next is not None:
+            # Before `_next` moves on: a batch that the database did not take is added by the next step.
             self._frontier.add(self._frontier_id, self._next)
             self._added += len(self._next)
             self._next = next(self._batches, None)
@@ -185,15 +190,15 @@ _log = log.get()
 _LOOK_S = 0.1
 _SHOW_S = 0.5
 _BEAT_S = 15.0
+# How often the time at work is written: so much of it is lost to a kill.
 _COUNT_S = 2.0
-"""How often the time at work is written: so much of it is lost to a kill."""
 _AGAIN_S = 0.5
 """How often a database that is away is asked again."""
+# A longer pause between two looks means that this process stood still: silence meanwhile proves nothing.
 _ASLEEP_S = 2.0
-"""A longer pause between two looks means that this process stood still: silence meanwhile proves nothing."""
+# So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it.
 _DEATHS = 8
 _DEATHS_EACH = 4
-"""So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +226,8 @@ class Supervisor:
         self._workers, self._show = workers, show
         self._children: list[Child] = []
         self._seeding: Seeding | None = None
+        # Numbers of processes that were started before all seeds were there: they may end while there is more.
         self._early: set[int] = set()
-        """Numbers of processes that were started before all seeds were there: they may end while there is more."""
         self._resting = 0
         """Places of such processes that found nothing more to do."""
         self._vacant = 0
@@ -437,10 +442,8 @@ class Supervisor:
             self._settled, self._deaths = sum(status.outcomes.values()), 0
 
     def _look_at_folder(self) -> None:
-        """Hand back if the folder that is written to is gone, or another: what is below a lost mount is left alone.
-
-        For a job's run its worker does that.
-        """
+        """Hand back if the folder that is written to is gone, or another; for a job's run its worker does that."""
+        # What is below a lost mount is another disk's, and is left alone.
         if self._epoch is None and not self._has_vanished and not self._mount.is_same:
             _log.error("crawl.output_vanished", folder=str(self._begun.output_dir))
             self._has_vanished = True
@@ -481,8 +484,10 @@ class Supervisor:
         self._early.discard(child.pid)
         ending = child.ending()
         if ending is None:
+            # Cleaned up after and replaced by `_fill`, once the database can be asked.
             _log.error("crawl.process_died", pid=child.pid, code=code)
             self._vacant += 1
+        # A parser hangs in it: it has settled all but that page, and ends for a fresh one.
         elif ending == "replace" and not self._stops.count:
             self._start()
         elif ending == "done" and is_early:
@@ -502,6 +507,7 @@ class Supervisor:
         self._look_at_folder()  # it may be what they died of
         vacant, self._vacant = self._vacant, 0
         self._deaths += vacant
+        # A page that kills its process is quarantined after three deaths: so many in a row mean something else.
         if self._deaths >= max(_DEATHS, _DEATHS_EACH * self._workers):
             self._failure = f"{self._deaths} processes died in a row; see crawl.log in {self._begun.output_dir}"
         if self._failure is None and not self._stops.count:

@@ -49,8 +49,9 @@ class MemoryBody:
             released(self._size)
 
 
+# In an unlinked file: the bytes vanish with the process, whatever happens to it.
 class SpooledBody:
-    """Bytes held in an unlinked file: they vanish with the process, whatever happens to it."""
+    """Bytes held on disk."""
 
     __slots__ = ("_file", "_size")
 
@@ -65,6 +66,7 @@ class SpooledBody:
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes from the start; two readers do not disturb each other. Raises OSError when the disk fails."""
+        # `pread` keeps no position: the thread that digests and the one that writes may read at the same time.
         fd, at = self._file.fileno(), 0
         while at < self._size:
             piece = os.pread(fd, min(_PIECE_BYTES, self._size - at), at)

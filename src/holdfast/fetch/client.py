@@ -33,13 +33,11 @@ from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
 from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.values import dataclass
 
+# Descriptors left to the rest of the process (database, WARC files, spooled bodies) when sockets are counted out.
 _KEPT_DESCRIPTORS = 128
-"""Descriptors left to the rest of the process (database, WARC files, spooled bodies) when sockets are counted out."""
-
-
 _UNNOTICED_S = 0.005
+# So much is kept of an answer that cannot be read: more than a whole head.
 _EVIDENCE_BYTES = 512 * 1024
-"""So much is kept of an answer that cannot be read: more than a whole head."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +69,17 @@ class ClientSettings:
 
 
 class _Call(NamedTuple):
-    """One call of `fetch`: all its times count from here, so that waiting for a name or a turn is never lost."""
+    """One call of `fetch`."""
+
+    # All times count from here, so that waiting for a name or a connection is never lost.
 
     request: FetchRequest
     started_at: datetime
     begun: float
 
     def after(self, waited_s: float) -> _Call:
-        """Return the call as if it had come later: a wait for its address's turn is politeness, not the server's."""
+        """Return the call as if it had come later."""
+        # A wait for its address's turn is our politeness, and no time that the server took.
         if waited_s < _UNNOTICED_S:
             return self
         request = self.request
@@ -183,11 +184,7 @@ class Client:
     async def _exchange(
         self, exchange: Transfer, call: _Call, address: str, *, fresh: bool = False
     ) -> Fetched | FetchFailed:
-        """Run the transfer and read its ending.
-
-        A second one follows where the first sent nothing: its kept connection had died, or a bad certificate that is
-        allowed was found.
-        """
+        """Run the transfer and read its ending; a second one follows where the first sent nothing."""
         origin = exchange.target.origin
         verify = not (self._settings.allow_invalid_tls and self._invalid.known(origin.host, origin.port))
         handed_s = self._clock.monotonic() - call.begun
@@ -199,6 +196,7 @@ class Client:
         exchange.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes, connect_s=connect_s)
         exchange.dial(address, verify=verify, fresh=fresh)
         ending = await self._transfer(exchange)
+        # Its kept connection had died while idle: nothing was sent, so the server sees one request.
         if exchange.is_stale:
             return await self._exchange(exchange, call, address, fresh=True)
         if ending.code == PEER_FAILED_VERIFICATION and verify and self._settings.allow_invalid_tls:
@@ -207,6 +205,7 @@ class Client:
         answer = endings.read(ending, self._settings.max_header_bytes)
         sent_at = exchange.sent_at
         if isinstance(answer, TransferFailure):
+            # The address may be one that is not routed here, such as an IPv6 one: the next exchange tries its sibling.
             if sent_at is None:
                 self._resolver.demote(origin.host, address)
             failed = self._failed(call, answer, sent_at)
@@ -216,6 +215,7 @@ class Client:
                 kept_connection=_is_of_connection(exchange, answer),
                 received=_received(exchange) if is_bad else b"",
             )
+        # What follows on this connection may be the attacker's: it could be taken for the answer of another page.
         if endings.is_ambiguous(answer.head):
             exchange.distrust()
         return Fetched(

@@ -49,11 +49,9 @@ class _Descriptor:
         os.close(self._fd)
 
 
+# libcurl looks for dead connections once a second at most, and would send the request into one that ended since.
 class KeptSockets:
-    """Which socket is behind which connection, so that one that died while idle is noticed before it is used.
-
-    libcurl looks for dead connections once a second at most, and would send the request into one that ended since.
-    """
+    """Which socket is behind which connection, so that one that died while idle is noticed before it is used."""
 
     __slots__ = ("_by_end", "_by_fd")
 
@@ -206,16 +204,15 @@ class Transfer:
         self._kept.spoil(info(pycurl.LOCAL_PORT), self.peer, info(pycurl.PRIMARY_PORT))
 
     def waited_s(self) -> float:
-        """Return how long after the request left the first byte of the answer came.
-
-        A difference, because libcurl counts from when it took the transfer up, which may be long after it was handed
-        over; politeness must not rely on that.
-        """
+        """Return how long after the request left the first byte of the answer came."""
+        # A difference, because libcurl counts from when it took the transfer up, which may be long after it was handed
+        # over; politeness must not rely on that.
         waited: float = self.curl.getinfo(pycurl.STARTTRANSFER_TIME) - self.curl.getinfo(pycurl.PRETRANSFER_TIME)
         return max(0.0, waited)
 
     def _open_socket(self, _purpose: int, address: pycurl.CurlSockAddr) -> _Descriptor | int:
-        """Make every socket that libcurl dials with: the one place where the guard cannot be passed by."""
+        """Make every socket that libcurl dials with."""
+        # The one place where the guard cannot be passed by, whatever address libcurl comes to.
         if self.sent_at is not None:
             self._is_repeat = True
             return pycurl.SOCKET_BAD
@@ -229,6 +226,7 @@ class Transfer:
             return pycurl.SOCKET_BAD
 
     def _socket_made(self, fd: int, _purpose: int) -> int:
+        # libcurl's duplicate is inheritable, as the sockets that Python makes are not.
         os.set_inheritable(fd, False)
         self._fresh_fd = fd
         return pycurl.SOCKOPT_OK
@@ -260,10 +258,13 @@ def _easy(options: EasyOptions) -> pycurl.Curl:
     for option, value in (
         (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
         (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),
+        # Anything would pass for an HTTP/0.9 answer: a port that speaks another protocol, and what it says.
         (pycurl.HTTP09_ALLOWED, 0),
+        # What is archived is what came over the wire, byte for byte.
         (pycurl.HTTP_TRANSFER_DECODING, 0),
         (pycurl.HTTP_CONTENT_DECODING, 0),
         (pycurl.FOLLOWLOCATION, 0),
+        # libcurl reads http_proxy from the environment by itself: a crawl would dial the proxy, and no page's server.
         (pycurl.PROXY, ""),
         (pycurl.NOPROXY, "*"),
         (pycurl.NETRC, 0),
@@ -367,11 +368,9 @@ class Multi:
             self._reap()
 
     def _on_timer(self, wait_ms: int) -> None:
-        """Note when libcurl wants to be woken.
-
-        A timer that is set for earlier is left alone and armed anew when it rings: every request moves the moment a
-        little later, and cancelling each time costs more than one idle ring.
-        """
+        """Note when libcurl wants to be woken."""
+        # A timer that is set for earlier is left alone and armed anew when it rings: every request moves the moment a
+        # little later, and cancelling each time costs more than one idle ring.
         if wait_ms < 0:
             self._due = None
         elif wait_ms == 0:

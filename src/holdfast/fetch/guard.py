@@ -86,6 +86,7 @@ class AddressGuard:
     def judge(self, address: str | Address) -> bool:
         """Return whether this address may be dialled. What is no plain address (a name, a zone id) may not."""
         if isinstance(address, str):
+            # A zone id picks an interface of this machine: link-local addresses would come back that way.
             if "%" in address:
                 return False
             try:
@@ -180,6 +181,7 @@ def _literal(host: str) -> IPv4Address | IPv6Address | None:
             raise UrlRefused(host, "it is no IPv6 address") from None
     if _ENDS_IN_NUMBER.search(host) is None:
         return None
+    # By the C library's rules, which the dialling follows: 0x7f.1 and 2130706433 are 127.0.0.1 there.
     try:
         return IPv4Address(socket.inet_aton(host.removesuffix(".")))
     except OSError:
@@ -213,7 +215,9 @@ def trust_store(configured: Path | None = None) -> str:
 
 
 class InvalidHosts:
-    """Origins whose certificate failed a short while ago, so that each connection does not fail first again."""
+    """Origins whose certificate failed a short while ago."""
+
+    # Remembered, so that each connection does not fail first again; not for long, for a certificate may be mended.
 
     __slots__ = ("_clock", "_seen", "_ttl_s")
 

@@ -18,9 +18,9 @@ from typing import NamedTuple, Self
 from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
 from holdfast.values import dataclass
 
+# Octets of wildcard patterns times octets of the address: at the bound the worst patterns tried cost 30 ms, and a file
+# of 500 ordinary wildcards is still decided for the longest address that we ask for (8,192 octets).
 MAX_WORK = 50_000_000
-"""Octets of wildcard patterns times octets of the address: at the bound the worst patterns tried cost 30 ms, and a
-file of 500 ordinary wildcards is still decided for the longest address that we ask for (8,192 octets)."""
 
 TOO_COSTLY = "(more wildcards than this address can be held against)"
 
@@ -79,16 +79,16 @@ def path_of(target: str) -> str:
 
 
 def _fold_query(text: str) -> str:
-    """Return text with `/ : ? @` unescaped after the first question mark, where they delimit nothing (RFC 3986, 3.4).
-
-    Table 1 of section 2.2.2 wants `?baz=https://foo.bar` and `?baz=https%3A%2F%2Ffoo.bar` to be one address.
-    """
+    """Return text with `/ : ? @` unescaped after the first question mark: they delimit nothing there."""
+    # RFC 3986, section 3.4. Table 1 of RFC 9309, section 2.2.2, wants `?baz=https://foo.bar` and
+    # `?baz=https%3A%2F%2Ffoo.bar` to be one address.
     path, mark, query = text.partition("?")
     return path + mark + query.replace("%2F", "/").replace("%3A", ":").replace("%3F", "?").replace("%40", "@")
 
 
 def _spell_patterns(values: list[str]) -> list[str]:
-    """Return the patterns in the spelling that is compared; all at once, because one pass costs a tenth of 180."""
+    """Return the patterns in the spelling that is compared."""
+    # All at once, because one pass costs a tenth of 180.
     if not values:
         return []
     patterns = _ODD_IN_PATTERNS.sub(_spell_literal, "\n".join(values))
@@ -113,7 +113,8 @@ class RobotsRule(NamedTuple):
 
 
 def _matches(pattern: str, path: str) -> bool:
-    """Take each literal between the stars at its first place: if that fails, no later place would do."""
+    """Return whether a pattern with stars matches a path."""
+    # Each literal between the stars is taken at its first place: if that fails, no later place would do.
     *pieces, tail = pattern.split("*")
     if not path.startswith(pieces[0]):
         return False
