@@ -59,7 +59,7 @@ def _on_machine(runtime: Runtime, machine: Clock, answer: Line, work: Callable[[
     async def run() -> Any:
         web = Web(FakeClock(), {_PAGE: answer})
         process = Process(runtime, _assignment(runtime), clock=machine)
-        engine = process._engine(cast(Any, web))
+        engine = process.build_engine(cast(Any, web))
         try:
             found = work(engine)
             return await found if asyncio.iscoroutine(found) else found

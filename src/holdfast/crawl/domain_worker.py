@@ -65,7 +65,7 @@ class Fetcher(Protocol):
         ...
 
 
-class Memory(Protocol):
+class CaptureHistory(Protocol):
     """What is known of pages that were captured before: their WARC records, or their signals where those are kept."""
 
     def learn(self, attempts: Iterable[Attempt]) -> None:
@@ -85,7 +85,7 @@ class PageRequests:
     """Makes the requests of a crawl: with the user's headers and cookies, conditional where we hold a copy."""
 
     def __init__(
-        self, plan: CrawlPlan, settings: Settings, credentials: Credentials, originals: Memory, clock: Clock
+        self, plan: CrawlPlan, settings: Settings, credentials: Credentials, originals: CaptureHistory, clock: Clock
     ) -> None:
         self._polls, self._credentials, self._originals, self._clock = plan.polls, credentials, originals, clock
         self._polled = validators_of(plan)

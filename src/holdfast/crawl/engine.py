@@ -267,7 +267,7 @@ class CrawlEngine:
             leased = 0
             self.leased_domains.look_again.clear()
             try:
-                leased = await self._lease(tasks) if self.room.is_set() else 0
+                leased = await self.lease_domains(tasks) if self.room.is_set() else 0
                 busy = bool(leased or self.leased_domains.workers or self.results.visits or self.waiting)
                 idle = 0 if busy else idle + 1
                 if idle and await self._is_over():
@@ -373,7 +373,7 @@ class CrawlEngine:
     def _add_again(self, reread: PageToReread, found: Sequence[FoundUrl]) -> None:
         self.session.frontier.read_again(self.session.execution_id, reread, found)
 
-    async def _lease(self, tasks: asyncio.TaskGroup) -> int:
+    async def lease_domains(self, tasks: asyncio.TaskGroup) -> int:
         """Take domains that are due, as many as this process has places for; return how many."""
         if self.limits.pages_done():
             await self._close_pages()

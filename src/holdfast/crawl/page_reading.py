@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from holdfast import parse as parsing
 from holdfast.clock import Clock, to_micros
 from holdfast.config import Settings
-from holdfast.crawl.domain_worker import Memory
+from holdfast.crawl.domain_worker import CaptureHistory
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.plan import CrawlScope
 from holdfast.crawl.robots_gate import SITEMAP_PRIORITY
@@ -150,7 +150,8 @@ class LinkSieve:
             )
         )
         self._requisites = scope.plan.requisites and scope.plan.keeps_bodies
-        self._ready_at: LRUCache[str, float] = LRUCache(_PACED_DOMAINS)
+        self.ready_at: LRUCache[str, float] = LRUCache(_PACED_DOMAINS)
+        """From when on the links of a discovering domain count against its pace (monotonic)."""
         self._excluded_hosts: set[str] = set()
 
     def sift(
@@ -270,9 +271,9 @@ class LinkSieve:
     def _pace(self, domain: str, sieved: SievedLinks) -> None:
         """Delay what a domain discovers beyond 100 URLs a second; a burst of one page's links passes at once."""
         now = self._clock.monotonic()
-        ready = max(self._ready_at.get(domain, 0.0), now - MAX_LINKS / URLS_PER_S)
+        ready = max(self.ready_at.get(domain, 0.0), now - MAX_LINKS / URLS_PER_S)
         late = ready + len(sieved.found) / URLS_PER_S - now
-        self._ready_at[domain] = ready + len(sieved.found) / URLS_PER_S  # forgotten, it may pass one burst more
+        self.ready_at[domain] = ready + len(sieved.found) / URLS_PER_S  # forgotten, it may pass one burst more
         if late > 0:
             first = max(0, len(sieved.found) - int(late * URLS_PER_S))
             start = to_micros(self._clock.now())
@@ -388,7 +389,7 @@ class DocumentReader:
     def __init__(
         self,
         scope: CrawlScope,
-        originals: Memory,
+        originals: CaptureHistory,
         child: ParseChild,
         settings: Settings,
         clock: Clock,

@@ -15,7 +15,7 @@ from typing import TypeVar
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.crawl.domain_worker import DomainWorker, Memory
+from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker
 from holdfast.crawl.domains import LINGER_S, REFILL, LeasedDomains
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.progress import Control, CrawlProgress
@@ -33,7 +33,7 @@ class FrontierSession:
     """One process's part in the frontier of an execution. Its methods run on the database's thread."""
 
     frontier: Frontier
-    originals: Memory
+    originals: CaptureHistory
     clock: Clock
     """The database's: what is written down is compared with leases, and read on other machines."""
     execution_id: int
@@ -256,7 +256,7 @@ class ResultSettler:
             self.additions += bool(added)
             self._leased_domains.note_new(added)
             await self._make_way()
-            await self._release()
+            await self.release_ended()
             await self._refill(added)
 
     async def finish(self) -> None:
@@ -319,7 +319,7 @@ class ResultSettler:
             _log.info("crawl.makes_way", domain=held[domain_id].lease.domain)
             held[domain_id].make_way()
 
-    async def _release(self) -> None:
+    async def release_ended(self) -> None:
         """Give back the domains of workers that have ended; these are forgotten only when that is written."""
         ready = self._leased_domains.releasable()
         ours = [worker for worker in ready if not worker.lost]

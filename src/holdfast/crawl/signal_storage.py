@@ -23,7 +23,7 @@ from holdfast.warc.payload import HttpHead, parse_head
 _MOST = 200_000
 
 
-class SignalMemory:
+class SignalHistory:
     """Filled on the database's thread with what is leased; asked from any."""
 
     def __init__(self, frontier: Frontier) -> None:
@@ -64,14 +64,10 @@ UNSUPPORTED = "unsupported_type"
 class SignalStorage:
     """Stores nothing: an answer's body is read and let go. `links_of` asks the database where a page leads."""
 
-    def __init__(self, memory: SignalMemory, links_of: Callable[[int], tuple[str, ...]], *, limit: int) -> None:
-        self._memory, self._links_of, self._limit = memory, links_of, limit
+    def __init__(self, history: SignalHistory, links_of: Callable[[int], tuple[str, ...]], *, limit: int) -> None:
+        self._history, self._links_of, self._limit = history, links_of, limit
         self._stop = Event()
         self.no_space = Event()
-
-    def read(self, hop: Fetched) -> Payload:
-        """Return a body after transfer decoding."""
-        return read_payload(parse_head(hop.response_head), hop, self._limit)
 
     def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
         """Return the answer as it is read; of a page that has not changed, where it leads."""
@@ -111,7 +107,7 @@ class SignalStorage:
         """Return the visit with its signals, unless the page is as it was."""
         if visit.attempt.kind is not UrlKind.PAGE:
             return visit
-        known, parsed = self._memory.take(visit.attempt), reading.page
+        known, parsed = self._history.take(visit.attempt), reading.page
         if visit.outcome is not Outcome.SUCCESS or (parsed is None and visit.status != 304):
             return visit
         if parsed is None:

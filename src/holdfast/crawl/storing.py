@@ -46,14 +46,10 @@ class Storage(Protocol):
     no_space: Event
     """Set while the disk has no room; cleared when a write succeeds again."""
 
-    def read(self, hop: Fetched) -> Payload:
-        """Return a body after transfer decoding; may be called from any thread."""
-        ...
-
     def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
         """Store one answer; Unavailable if told to stop while the disk or the database is waited for.
 
-        `payload` is what `read` returned for it, if that was called before.
+        `payload` is what `read_payload` returned for it, if that was called before.
         """
         ...
 
@@ -90,10 +86,6 @@ class WarcStorage:
         self._output, self._refer_to, self._limit, self._polls = output, refer_to, limit, polls
         self._stop = Event()
         self.no_space = Event()
-
-    def read(self, hop: Fetched) -> Payload:
-        """Return a body after transfer decoding."""
-        return read_payload(parse_head(hop.response_head), hop, self._limit)
 
     def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
         """Write one answer with its request; wait while the disk is full."""
@@ -177,7 +169,7 @@ class WarcStorage:
 
 
 def read_payload(head: HttpHead, hop: Fetched, limit: int) -> Payload:
-    """Return the transfer-decoded body, unless it is too large to read, and its digest."""
+    """Return the transfer-decoded body, unless it is too large to read, and its digest; from any thread."""
     if hop.body.size <= limit:
         data = b"".join(payload_chunks(head, hop.body))
         return Payload(data, sha256_of((data,)))

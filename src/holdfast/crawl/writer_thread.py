@@ -21,11 +21,12 @@ from holdfast.clock import Clock
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import UNREADABLE, DocumentFacts, DocumentReader, LinkSieve, SievedLinks, SlowDocument
-from holdfast.crawl.storing import Payload, Storage
+from holdfast.crawl.storing import Payload, Storage, read_payload
 from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
 from holdfast.types import Attempt, Link, Outcome, Truncated, Visit
 from holdfast.values import dataclass
+from holdfast.warc.payload import parse_head
 
 # Documents that wait here are in memory, decoded; one of the largest size that is parsed always fits.
 ROOM_BYTES = 48 * 1024 * 1024
@@ -205,7 +206,8 @@ class CaptureWriter:
         problem = None
         try:
             reach("prepare", page.hops[-1].url)
-            payloads = tuple(self._storage.read(hop) for hop in page.hops)
+            most = self._reader.max_bytes
+            payloads = tuple(read_payload(parse_head(hop.response_head), hop, most) for hop in page.hops)
         except Exception as exc:
             problem = exc
         prepared = PreparedPage(page=page, payloads=payloads, problem=problem)

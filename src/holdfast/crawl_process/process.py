@@ -27,7 +27,7 @@ from holdfast.config import Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.domain_worker import DomainWorker, Fetcher, Memory, PacedClient, PageRequests
+from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker, Fetcher, PacedClient, PageRequests
 from holdfast.crawl.engine import CrawlEngine, EngineFactories, ProcessEnding
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.page_reading import DocumentReader, LinkSieve
@@ -154,17 +154,17 @@ LinksOf = Callable[[int], tuple[str, ...]]
 """Where a page leads whose body was not kept, asked from the writer thread."""
 
 
-class Policy(NamedTuple):
+class StoragePolicy(NamedTuple):
     """What is known of earlier captures, and how a writer's storage is made."""
 
-    memory: Memory
+    history: CaptureHistory
     make_storage: Callable[[DocumentReader, LinksOf], Storage]
 
 
-def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> Policy:
+def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> StoragePolicy:
     """Return the policy that a plan asks for."""
     if plan.keeps_bodies:
-        return Policy(
+        return StoragePolicy(
             Originals(runtime.raw_db, runtime.settings.home),
             lambda reader, _: WarcStorage(
                 output, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls
@@ -172,8 +172,10 @@ def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> Policy:
         )
     # Loaded by name: the tables that fold letters take time and memory which other crawls need not spend.
     signals = importlib.import_module("holdfast.crawl.signal_storage")
-    memory = signals.SignalMemory(runtime.frontier)
-    return Policy(memory, lambda reader, links_of: signals.SignalStorage(memory, links_of, limit=reader.max_bytes))
+    history = signals.SignalHistory(runtime.frontier)
+    return StoragePolicy(
+        history, lambda reader, links_of: signals.SignalStorage(history, links_of, limit=reader.max_bytes)
+    )
 
 
 _log = log.get()
@@ -234,7 +236,7 @@ class Process:
     async def run(self) -> ProcessEnding:
         """Crawl until the engine ends, then seal and clean up."""
         client = self._given or self._client()
-        engine = self.engine = self._engine(client)
+        engine = self.engine = self.build_engine(client)
         self._obey_signals(engine)
         self._output.register = lambda path: engine.database.wait(lambda: self._register(path))
         self._output.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._seal(file_id, sealed))
@@ -283,7 +285,7 @@ class Process:
         limiter = limiter_of(self._runtime.settings, plan, self._clock, processes=self._assignment.processes)
         return Client(settings, guard, self._clock, names, limiter)
 
-    def _engine(self, client: Fetcher) -> CrawlEngine:
+    def build_engine(self, client: Fetcher) -> CrawlEngine:
         """Put the parts together."""
         runtime, progress, assignment = self._runtime, CrawlProgress(self._clock), self._assignment
         control = RowControl(
@@ -298,7 +300,7 @@ class Process:
         scope, credentials, loop = CrawlScope(plan), Credentials(plan), asyncio.get_running_loop()
         session = FrontierSession(
             frontier=runtime.frontier,
-            originals=self._policy.memory,
+            originals=self._policy.history,
             # When a domain may be asked and an attempt repeated is compared with leases: one clock for all machines.
             clock=runtime.clock,
             execution_id=assignment.frontier_id,
@@ -313,7 +315,7 @@ class Process:
                 _log.info("crawl.seed_landed", url=url.fetch)
                 control.note_landing(url.fetch)
 
-        reader = DocumentReader(scope, self._policy.memory, self._child, runtime.settings, runtime.clock, landed)
+        reader = DocumentReader(scope, self._policy.history, self._child, runtime.settings, runtime.clock, landed)
 
         def make_worker(lease: DomainLease, lease_until: float) -> DomainWorker:
             return new_worker(lease, lease_until, engine)
@@ -345,7 +347,7 @@ class Process:
         """Return what makes the worker of a lease: its own politeness, and what all workers of a process share."""
         settings, clock, plan, random = self._runtime.settings, self._runtime.clock, scope.plan, Random()  # noqa: S311
         paced = PacedClient(client, plan, settings, credentials, progress, clock)
-        requests = PageRequests(plan, settings, credentials, self._policy.memory, clock)
+        requests = PageRequests(plan, settings, credentials, self._policy.history, clock)
         robots = RobotsFiles(scope, settings, clock)
 
         def make(lease: DomainLease, lease_until: float, engine: EnginePort) -> DomainWorker:

@@ -188,7 +188,7 @@ def test_a_visitor_gets_no_turn_at_a_domain_that_is_being_given_back(problem: Un
             worker.dry = True
             worker.refilled.set()
             await engine.leased_domains.finished()
-            giving_back = asyncio.create_task(engine.settler._release())
+            giving_back = asyncio.create_task(engine.settler.release_ended())
             await asyncio.to_thread(frontier.begun.wait, 30)
             visit = asyncio.create_task(_pace_of(engine, "a.test"))
             await asyncio.sleep(0)
@@ -288,12 +288,12 @@ def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_h
         async with asyncio.TaskGroup() as tasks:
             worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
             for _ in range(10):
-                await engine._lease(tasks)
+                await engine.lease_domains(tasks)
             assert (frontier.closings, frontier.counts) == (1, 1)
 
             engine.settler.additions += 1
             bed.clock.advance(6)
-            await engine._lease(tasks)
+            await engine.lease_domains(tasks)
             assert (frontier.closings, frontier.counts) == (2, 2)
             worker.dry = True
             worker.refilled.set()

@@ -134,7 +134,7 @@ def test_the_pace_of_discovering_domains_is_remembered_within_a_bound() -> None:
         links = [Link(f"http://target.test/{number}/{other}", "a") for other in range(2)]
         sieve.sift(parse(f"http://d{number}.test/"), None, links, (), 0)
 
-    assert len(sieve._ready_at) == 10_000
+    assert len(sieve.ready_at) == 10_000
 
 
 def test_a_seed_that_is_met_before_it_was_added_is_a_seed() -> None:
