@@ -12,7 +12,7 @@ from datetime import datetime
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.errors import Invalid
 from holdfast.fetch.cookies import CookieJar
-from holdfast.fetch.headers import HeaderBook, Pairs
+from holdfast.fetch.headers import Pairs, RequestHeaders
 from holdfast.urls import Url, is_public_suffix
 
 _HARMLESS = frozenset({"accept", "accept-language", "cache-control", "dnt", "pragma", "save-data", "sec-gpc"})
@@ -29,7 +29,7 @@ class Credentials:
     """The user's headers and the cookies of one process. Invalid names a header or a line that cannot be used."""
 
     def __init__(self, plan: CrawlPlan) -> None:
-        HeaderBook(()).join(plan.headers)
+        RequestHeaders(()).join(plan.headers)
         for name, _ in plan.headers:
             if name.lower() in _OURS:
                 raise Invalid(f"the header {name!r} is the crawl's own; to add to the user agent, use --user-agent")

@@ -169,7 +169,7 @@ def _why(worker: DomainWorker, now: float) -> dict[str, Any] | None:
 
 
 def _why_later(worker: DomainWorker, wait: float) -> str:
-    """Return why a domain is not asked yet: its own wish of a moment, its slow-down, the delay of everyone, or a rest
+    """Return why a domain is not asked yet: its Retry-After, its slow-down, the delay of every domain, or a rest
     that another process has left behind."""
     if worker.pace.is_resting:
         return "Retry-After"

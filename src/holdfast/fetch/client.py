@@ -28,7 +28,7 @@ from holdfast.fetch.guard import (
     parse_target,
     trust_store,
 )
-from holdfast.fetch.headers import HeaderBook, Pairs
+from holdfast.fetch.headers import Pairs, RequestHeaders
 from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
 from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.values import dataclass
@@ -107,7 +107,7 @@ class Client:
         self._limiter = limiter or AddressLimiter(AddressLimit(), clock)
         self._spool = Spool(settings.spool_dir, settings.memory_bytes, settings.memory_room_bytes)
         self._invalid = InvalidHosts(clock)
-        self._headers = HeaderBook(_common_headers(settings))
+        self._headers = RequestHeaders(_common_headers(settings))
         self._options = EasyOptions(
             ca_file=trust_store(settings.ca_file),
             connect_timeout_s=settings.connect_timeout_s,
@@ -217,7 +217,7 @@ class Client:
             )
         # What follows on this connection may be the attacker's: it could be taken for the answer of another page.
         if endings.is_ambiguous(answer.head):
-            exchange.distrust()
+            exchange.shut_connection()
         return Fetched(
             url=call.request.url,
             status=answer.status,

@@ -65,7 +65,7 @@ class KeptSockets:
         self._by_fd[fd] = local_port, peer, peer_port
         self._by_end[local_port, peer, peer_port] = fd
 
-    def spoil(self, local_port: int, peer: str, peer_port: int) -> None:
+    def shut_down(self, local_port: int, peer: str, peer_port: int) -> None:
         """End a kept connection that cannot be trusted: the next request finds it dead, and dials anew."""
         fd = self._by_end.get((local_port, peer, peer_port))
         if fd is not None:
@@ -96,12 +96,12 @@ class Transfer:
         "_timeout_ms",
         "_verify",
         "curl",
-        "departures",
         "headers",
         "is_stale",
         "lines",
         "peer",
         "refused",
+        "sending",
         "sent_at",
         "sink",
         "target",
@@ -129,8 +129,8 @@ class Transfer:
         """True if the guard forbade an address that libcurl wanted to dial."""
         self.sent_at: float | None = None
         """When the request had left at the latest, by the monotonic clock; None if it did not."""
-        self.departures: list[Transfer] = []
-        """Where an exchange puts itself when its request is about to leave."""
+        self.sending: list[Transfer] = []
+        """Where a transfer puts itself when its request is about to leave."""
         self._is_repeat = False
         self.is_stale = False
         """True if nothing was sent because the connection that libcurl took up again had died."""
@@ -198,10 +198,10 @@ class Transfer:
             code, message = pycurl.E_GOT_NOTHING, "the kept connection broke before an answer came"
         return TransferEnding(code, message, self.lines, self.sink.overflowed, self.refused)
 
-    def distrust(self) -> None:
+    def shut_connection(self) -> None:
         """Let no request use this connection again."""
         info = self.curl.getinfo
-        self._kept.spoil(info(pycurl.LOCAL_PORT), self.peer, info(pycurl.PRIMARY_PORT))
+        self._kept.shut_down(info(pycurl.LOCAL_PORT), self.peer, info(pycurl.PRIMARY_PORT))
 
     def waited_s(self) -> float:
         """Return how long after the request left the first byte of the answer came."""
@@ -244,11 +244,11 @@ class Transfer:
             self.is_stale = True
             return pycurl.PREREQFUNC_ABORT
         self.sent_at = self._clock.monotonic()
-        self.departures.append(self)
+        self.sending.append(self)
         self.peer = peer
         return pycurl.PREREQFUNC_OK
 
-    def has_left(self) -> None:
+    def note_sent(self) -> None:
         """Note that libcurl has sent the request: a busy machine may let us wait between its callback and that."""
         self.sent_at = self._clock.monotonic()
 
@@ -303,7 +303,7 @@ class Multi:
     def __init__(self, loop: asyncio.AbstractEventLoop, max_connections: int) -> None:
         self._loop = loop
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
-        self._departures: list[Transfer] = []
+        self._sending: list[Transfer] = []
         # libcurl changes its mind about a socket twice per request. Telling an epoll of our own and letting the loop
         # watch that one descriptor costs half of what uvloop's add_reader and remove_reader do (64 to 125 us a page).
         self._poll = select.epoll()
@@ -322,7 +322,7 @@ class Multi:
         """Hand the exchange to libcurl; the future gives its code and message. A caller that gives up calls `abort`."""
         future: asyncio.Future[tuple[int, str]] = self._loop.create_future()
         self._running[exchange.curl] = future
-        exchange.departures = self._departures
+        exchange.sending = self._sending
         self._multi.add_handle(exchange.curl)
         return future
 
@@ -362,8 +362,8 @@ class Multi:
         running = len(self._running)
         for fd, events in self._poll.poll(0, _MAX_EVENTS):
             _, running = act(fd, _ACTIONS[events & _IN_OR_OUT] if events & _IN_OR_OUT else pycurl.CSELECT_ERR)
-            if self._departures:
-                self._see_off()
+            if self._sending:
+                self._note_sent()
         if running < len(self._running):
             self._reap()
 
@@ -404,15 +404,15 @@ class Multi:
 
     def _wake(self) -> None:
         _, running = self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-        if self._departures:
-            self._see_off()
+        if self._sending:
+            self._note_sent()
         if running < len(self._running):
             self._reap()
 
-    def _see_off(self) -> None:
-        for exchange in self._departures:
-            exchange.has_left()
-        self._departures.clear()
+    def _note_sent(self) -> None:
+        for exchange in self._sending:
+            exchange.note_sent()
+        self._sending.clear()
 
     def _reap(self) -> None:
         left = 1

@@ -79,11 +79,11 @@ class _Channel:
 class _Question:
     """One type of record of one name: asked up to three times, answered once."""
 
-    __slots__ = ("done", "error", "flying", "kind", "tries")
+    __slots__ = ("done", "error", "in_flight", "kind", "tries")
 
     def __init__(self, kind: int) -> None:
         self.kind = kind
-        self.tries = self.flying = 0
+        self.tries = self.in_flight = 0
         self.done = False
         self.error: int | None = None
 
@@ -195,7 +195,7 @@ class Resolver:
             reason = f"not a name that can be looked up: {type(exc).__name__}"
             self._finish(lookup, ResolvedName((), FetchProblem.NO_SUCH_NAME, reason))
             return
-        question.flying += 1
+        question.in_flight += 1
         channel.open += 1
 
     def _channel(self, turn: int) -> _Channel:
@@ -223,7 +223,7 @@ class Resolver:
 
     def _take(self, lookup: _Lookup, question: _Question, channel: _Channel, result: Any, error: int | None) -> None:
         channel.open -= 1
-        question.flying -= 1
+        question.in_flight -= 1
         if channel in self._retired:
             self._retire(channel)
         if lookup.future.done() or question.done:
@@ -238,7 +238,7 @@ class Resolver:
             question.error = error
             if error not in _DEFINITE:
                 self._send(lookup, question)  # at once: a nameserver that answered so will not answer better later
-                if question.flying:
+                if question.in_flight:
                     return
         question.done = True
         if all(other.done for other in lookup.questions):

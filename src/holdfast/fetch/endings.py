@@ -157,8 +157,8 @@ class RetryAfter(NamedTuple):
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
     """Return the seconds to wait, from 0 to 24 hours; None without the header or if it means nothing."""
-    wish = read_retry_after(value, now)
-    return None if wish is None else wish.seconds
+    asked = read_retry_after(value, now)
+    return None if asked is None else asked.seconds
 
 
 def read_retry_after(value: str | None, now: datetime) -> RetryAfter | None:
@@ -183,10 +183,10 @@ def read_retry_after(value: str | None, now: datetime) -> RetryAfter | None:
 def asked_rest(status: int, value: str | None, now: datetime, *, max_delay_s: float) -> RetryAfter | None:
     """Return how long an answer asks us to stay away; None if it does not."""
     # A server that says it is busy gets what it asks for, up to a day; what another answer asks for is capped.
-    wish = read_retry_after(value, now) if status >= 300 else None
-    if wish is None or status in BUSY:
-        return wish
-    return RetryAfter(min(wish.seconds, max_delay_s), wish.clamped or wish.seconds > max_delay_s)
+    asked = read_retry_after(value, now) if status >= 300 else None
+    if asked is None or status in BUSY:
+        return asked
+    return RetryAfter(min(asked.seconds, max_delay_s), asked.clamped or asked.seconds > max_delay_s)
 
 
 def _read_date(value: str) -> datetime | None:

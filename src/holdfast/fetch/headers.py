@@ -41,8 +41,8 @@ class HeaderSet(NamedTuple):
     """Everything after the Host header, the closing empty line included."""
 
 
-class HeaderBook:
-    """The headers that all requests share, joined with those of each request; sets that come again are kept."""
+class RequestHeaders:
+    """The headers that all requests of a client share, joined with those of each; sets that come again are kept."""
 
     def __init__(self, common: Pairs) -> None:
         self._common = common

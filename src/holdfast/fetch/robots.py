@@ -311,7 +311,7 @@ class RobotsFile:
 _FREE = RobotsDecision(True)
 _EMPTY_FILE_BYTES = 2_048
 _DISALLOW, _ALLOW, _AGENT, _DELAY, _SITEMAP, _OTHER = range(6)
-# Slips that only ever mean one thing are read as meant: a group that goes unread is a wish that goes unheard.
+# Slips that only ever mean one thing are read as meant: rules that are not read would not be obeyed.
 _SPELLINGS = {
     **dict.fromkeys(("user-agent", "useragent", "user agent", "user_agent"), _AGENT),
     "allow": _ALLOW,
