@@ -26,7 +26,7 @@ _READ_BUFFER_BYTES = 128 * 1024
 
 
 class EasyOptions(NamedTuple):
-    """What every exchange of one client has in common."""
+    """What every transfer of one client has in common."""
 
     ca_file: str
     connect_timeout_s: float
@@ -187,7 +187,7 @@ class Transfer:
         """Whether the connection was opened for this transfer."""
         return self._fresh_fd is not None
 
-    def rest(self) -> None:
+    def reset(self) -> None:
         """Let go of what the last transfer left behind."""
         self.sink.drop()
         self.lines.clear()
@@ -298,7 +298,7 @@ _ACTIONS = {
 
 
 class Multi:
-    """Runs many exchanges on one event loop: libcurl says which sockets and moments matter, the loop says when."""
+    """Runs many transfers on one event loop: libcurl says which sockets and moments matter, the loop says when."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, max_connections: int) -> None:
         self._loop = loop
@@ -318,18 +318,18 @@ class Multi:
         self._multi.setopt(pycurl.M_MAXCONNECTS, max_connections)
         self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, max_connections)
 
-    def start(self, exchange: Transfer) -> asyncio.Future[tuple[int, str]]:
-        """Hand the exchange to libcurl; the future gives its code and message. A caller that gives up calls `abort`."""
+    def start(self, transfer: Transfer) -> asyncio.Future[tuple[int, str]]:
+        """Hand the transfer to libcurl; the future gives its code and message. A caller that gives up calls `abort`."""
         future: asyncio.Future[tuple[int, str]] = self._loop.create_future()
-        self._running[exchange.curl] = future
-        exchange.sending = self._sending
-        self._multi.add_handle(exchange.curl)
+        self._running[transfer.curl] = future
+        transfer.sending = self._sending
+        self._multi.add_handle(transfer.curl)
         return future
 
-    def abort(self, exchange: Transfer) -> None:
-        """End the exchange if it still runs, and close its connection."""
-        if self._running.pop(exchange.curl, None) is not None:
-            self._multi.remove_handle(exchange.curl)
+    def abort(self, transfer: Transfer) -> None:
+        """End the transfer if it still runs, and close its connection."""
+        if self._running.pop(transfer.curl, None) is not None:
+            self._multi.remove_handle(transfer.curl)
 
     def close(self) -> None:
         """Abort what runs and close every connection."""
@@ -410,8 +410,8 @@ class Multi:
             self._reap()
 
     def _note_sent(self) -> None:
-        for exchange in self._sending:
-            exchange.note_sent()
+        for transfer in self._sending:
+            transfer.note_sent()
         self._sending.clear()
 
     def _reap(self) -> None:
