@@ -265,7 +265,7 @@ class DomainWorker:
             politeness.hold_first_request()
         self.queue: deque[Attempt] = deque(self.lease.attempts)
         self.current: Attempt | None = None
-        """The attempt that is being fetched."""
+        """The attempt that is being fetched, or waits for room to be."""
         self.unsettled: set[int] = set()
         """Attempts that were handed on and are not in the database yet."""
         self.has_more = bool(self.lease.attempts)

@@ -201,15 +201,18 @@ class LeasedDomains:
                 self._starving_now -= starves
             if self.stopping:
                 return None
-        return worker.queue.popleft()
+        # From here on, and not only once it is asked for: it may wait for room first, and must not be taken twice.
+        worker.current = worker.queue.popleft()
+        return worker.current
 
     async def _try(self, worker: DomainWorker, attempt: Attempt) -> bool:
         """Work on one attempt; False if the worker should end."""
         await self._room()
         if self.stopping or not self._limits.may_start(attempt):
             worker.queue.appendleft(attempt)
+            worker.current = None
             return False
-        began, worker.current = False, attempt
+        began = False
         try:
             began = await worker.work(attempt)
         except LeaseLost:

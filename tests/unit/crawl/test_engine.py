@@ -154,6 +154,21 @@ def test_a_domain_is_not_given_back_while_a_worker_of_another_waits_for_its_turn
     _inside(work)
 
 
+def test_a_page_that_waits_for_room_is_held_and_not_taken_once_more() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        engine.room.clear()
+        pages = tuple(attempt(f"http://a.test/{number}", id=number) for number in (1, 2, 3))
+        async with asyncio.TaskGroup() as tasks:
+            lease = bed.worker(attempts=pages).lease
+            worker = engine.leased_domains.start(tasks, lease, lease_until=float("inf"))
+            await asyncio.sleep(0)
+            assert [one.id for one in worker.queue] == [2, 3], "the first is on its way"
+            assert worker.holding == {1, 2, 3}
+            engine.hand_back()
+
+    _inside(work)
+
+
 class _Giving:
     """A frontier that takes its time to take a domain back, and lends none."""
 
