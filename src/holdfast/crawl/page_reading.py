@@ -73,15 +73,15 @@ REQUISITE_PRIORITY = 4
 MAX_GENERATIONS = 5
 """How far what a requisite needs is fetched: a style sheet may import one that imports one, but not for ever. Each
 generation ranks above the one before."""
+# The depth of what was not met yet: no way is as long.
 _UNMET = 1 << 62
-"""The depth of what was not met yet: no way is as long."""
 # Each host is a row in the database, and a hostile page may name a thousand that there are not.
 MAX_EXCLUDED_HOSTS = 10_000
 """Hosts of links left out that are counted by name in one process."""
 OTHER_HOSTS = "(other hosts)"
 """Stands for all hosts beyond them."""
+# Added after a redirect from one domain to another: such a target is asked first.
 HOP_PRIORITY = 10
-"""Added after a redirect from one domain to another: such a target is asked first."""
 
 
 @dataclass(slots=True)
