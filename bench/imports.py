@@ -22,8 +22,9 @@ from typing import NamedTuple
 
 from holdfast.clock import SystemClock
 from holdfast.fetch.body import MemoryBody
+from holdfast.types import Fetched
 from holdfast.warc.record import sha256_of
-from holdfast.warc.writer import Exchange, WarcWriter
+from holdfast.warc.writer import ExchangeDraft, WarcWriter
 
 _REQUEST = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
 _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
@@ -64,13 +65,17 @@ def write_file(path: Path, megabytes: int, *, pictures: bool) -> Path:
     while writer.size < megabytes * 1_000_000:
         media_type, body = next(bodies)
         writer.append_exchange(
-            Exchange(
-                url=f"https://example.org/{number % 97}/{number}",
-                started_at=_BEGIN + timedelta(seconds=number),
-                ip="192.0.2.1",
-                request_head=_REQUEST,
-                response_head=b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n\r\n" % media_type,
-                body=body,
+            ExchangeDraft(
+                fetched=Fetched(
+                    url=f"https://example.org/{number % 97}/{number}",
+                    status=200,
+                    started_at=_BEGIN + timedelta(seconds=number),
+                    took_s=0.0,
+                    ip="192.0.2.1",
+                    request_head=_REQUEST,
+                    response_head=b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n\r\n" % media_type,
+                    body=body,
+                ),
                 payload_digest=sha256_of(body.chunks()),
             )
         )

@@ -27,9 +27,10 @@ from holdfast.db.raw import RawDatabase
 from holdfast.fetch.body import MemoryBody
 from holdfast.index.indexer import Indexer
 from holdfast.search.outbox import drain
+from holdfast.types import Fetched
 from holdfast.warc import queries as files
 from holdfast.warc.record import sha256_of
-from holdfast.warc.writer import Exchange, WarcWriter
+from holdfast.warc.writer import ExchangeDraft, WarcWriter
 from holdfast.wiring import prepare
 
 _PEERS = Path(__file__).resolve().parent.parent / ".venv-peers" / "bin" / "python"
@@ -170,9 +171,11 @@ def _write(raw_db: RawDatabase, home: Path, bodies: Sequence[bytes], moment: dat
     writer = WarcWriter.create(home.resolve() / "warcs", f"bench-{file_id}", file_id, {"software": "bench"}, clock)
     for number, body in enumerate(bodies):
         writer.append_exchange(
-            Exchange(
-                url=f"https://example.org/page/{number}", started_at=moment + timedelta(seconds=number),
-                ip="192.0.2.1", request_head=_REQUEST, response_head=_HEAD, body=MemoryBody([body]),
+            ExchangeDraft(
+                fetched=Fetched(
+                    url=f"https://example.org/page/{number}", status=200, started_at=moment + timedelta(seconds=number),
+                    took_s=0.0, ip="192.0.2.1", request_head=_REQUEST, response_head=_HEAD, body=MemoryBody([body]),
+                ),
                 payload_digest=sha256_of((body,)),
             )
         )  # fmt: skip

@@ -16,9 +16,10 @@ from warcio.warcwriter import WARCWriter
 
 from holdfast.clock import SystemClock
 from holdfast.fetch.body import MemoryBody
+from holdfast.types import Fetched
 from holdfast.warc.member import pack
 from holdfast.warc.record import sha256_of
-from holdfast.warc.writer import Exchange, WarcWriter
+from holdfast.warc.writer import ExchangeDraft, WarcWriter
 
 _REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.10:8080\r\nUser-Agent: Holdfast/0 (+mailto:bench@example.org)\r\n\r\n"
 _HEADERS = [("Server", "nginx"), ("Content-Type", "text/html; charset=utf-8"), ("Connection", "keep-alive")]
@@ -55,9 +56,12 @@ def _ours(bodies: list[bytes]) -> None:
         writer = WarcWriter.create(Path(folder), "bench", 1, {"software": "bench"}, SystemClock())
         for body in bodies:
             writer.append_exchange(
-                Exchange(
-                    url="http://127.0.0.10:8080/", started_at=datetime.now(UTC), ip="127.0.0.10", request_head=_REQUEST,
-                    response_head=head, body=MemoryBody((body,)), payload_digest=sha256_of((body,)),
+                ExchangeDraft(
+                    fetched=Fetched(
+                        url="http://127.0.0.10:8080/", status=200, started_at=datetime.now(UTC), took_s=0.0,
+                        ip="127.0.0.10", request_head=_REQUEST, response_head=head, body=MemoryBody((body,)),
+                    ),
+                    payload_digest=sha256_of((body,)),
                 )
             )  # fmt: skip
         writer.seal()

@@ -15,12 +15,12 @@ from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.index.indexer import Indexed, Indexer, index_pending
-from holdfast.types import Original, Truncated
+from holdfast.types import Fetched, Original, Truncated
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.payload import parse_head, payload_chunks
 from holdfast.warc.record import Profile, sha256_of
-from holdfast.warc.writer import Exchange, WarcWriter
+from holdfast.warc.writer import ExchangeDraft, WarcWriter
 from holdfast.wiring import prepare
 from holdfast.wiring.archive import Archive
 
@@ -154,7 +154,7 @@ def ensure_execution(tx: Transaction, source: str, fingerprint: str, *, now: int
     return int(rows[0][0])
 
 
-def _exchange(shot: Shot, originals: Mapping[str, Original]) -> Exchange:
+def _exchange(shot: Shot, originals: Mapping[str, Original]) -> ExchangeDraft:
     body = shot.body.encode() if isinstance(shot.body, str) else shot.body
     original = originals[shot.same_as] if shot.same_as is not None else None
     status = 304 if shot.not_modified else shot.status
@@ -170,11 +170,14 @@ def _exchange(shot: Shot, originals: Mapping[str, Original]) -> Exchange:
     profile = None
     if original is not None:
         profile = Profile.SERVER_NOT_MODIFIED if shot.not_modified else Profile.IDENTICAL_PAYLOAD
-    return Exchange(
-        url=shot.url, started_at=shot.moment, ip="192.0.2.1", request_head=sent + b"\r\n" + shot.sent,
-        response_head=head, body=content, payload_digest=sha256_of(payload_chunks(parse_head(head), content)),
-        revisit_of=original, profile=profile, truncated=shot.truncated, purpose=shot.purpose,
+    fetched = Fetched(
+        url=shot.url, status=status, started_at=shot.moment, took_s=0.0, ip="192.0.2.1",
+        request_head=sent + b"\r\n" + shot.sent, response_head=head, body=content, truncated=shot.truncated,
     )  # fmt: skip
+    digest = sha256_of(payload_chunks(parse_head(head), content))
+    return ExchangeDraft(
+        fetched=fetched, payload_digest=digest, revisit_of=original, profile=profile, purpose=shot.purpose
+    )
 
 
 _REASONS = {200: "OK", 301: "Moved Permanently", 302: "Found", 304: "Not Modified", 404: "Not Found", 500: "Error"}

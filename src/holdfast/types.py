@@ -1,4 +1,4 @@
-"""The frozen values that travel between stations. Nothing here does work; nothing here knows a database or a socket."""
+"""The frozen values that travel between packages. Nothing here does work; nothing here knows a database or a socket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.values import dataclass
 
 
 class Outcome(StrEnum):
-    """How an attempt ended: document 004's six words, and `excluded` for what a rule of ours kept out."""
+    """How an attempt ended; `excluded` is what a rule of ours kept out."""
 
     SUCCESS = "success"
     FAILED = "failed"
@@ -45,9 +45,9 @@ class Truncated(StrEnum):
         return self is not Truncated.LENGTH
 
 
+# `length` is none of them: a revisit has it, and what a size limit cut is what was asked for.
 BROKEN_OFF = frozenset({"disconnect", "time", "unspecified"})
-"""What WARC-Truncated says of a body that is not whole, in files of any maker. `length` is none of them: a revisit has
-it, and what a size limit cut is what was asked for."""
+"""What WARC-Truncated says of a body that is not whole, in files of any maker."""
 
 
 class Body(Protocol):
@@ -69,7 +69,7 @@ class Body(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    """One GET that a station asks fetch to make. Nothing is followed, decoded or retried below this line."""
+    """One GET that `fetch` is asked to make. Nothing is followed, decoded or retried below this line."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
@@ -146,9 +146,10 @@ class FetchFailed:
     took_s: float
     sent_s: float | None = None
     """When the request left, in seconds after `started_at`; None if it never did."""
+    # Servers close idle connections at any moment, and what comes late may belong to the answer before: such a failure
+    # says nothing of this address.
     kept_connection: bool = False
-    """Whether the connection had served before and broke, or said something that is no answer: servers close idle ones
-    at any moment, and what comes late may belong to the answer before. It says nothing of this address."""
+    """Whether the connection had served before and broke, or said something that is no answer."""
     received: bytes = b""
     """What came of an answer that cannot be read as one, up to where that was noticed; to be kept as evidence."""
 
@@ -219,8 +220,9 @@ class PageToReread:
         return self.attempt.depth
 
 
+# A tuple, because a page can have a thousand.
 class FoundUrl(NamedTuple):
-    """An in-scope address to add to the frontier. A tuple, because a page can have a thousand."""
+    """An in-scope address to add to the frontier."""
 
     url: str
     url_hash: int
@@ -282,14 +284,14 @@ class LeaseRefusal(StrEnum):
     """Why a domain cannot be had for one request."""
 
     HELD = "held"
-    """By another process, or another lane: it will be free some time."""
+    """By another process, or another worker of this one: it will be free some time."""
     BARRED = "barred"
-    """It is forbidden, or was told to rest: nothing of it can be had soon by any process."""
+    """It is forbidden, or must rest: nothing of it can be had soon by any process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitState:
-    """The breaker of one domain (TC-062), and its adaptive slow-down."""
+    """The breaker of one domain, and its adaptive slow-down."""
 
     state: str = "closed"
     failures: int = 0
@@ -326,7 +328,7 @@ class RobotsState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """What is kept of a page whose body is dropped (TR-010)."""
+    """What is kept of a page whose body is dropped."""
 
     description: str | None
     words: tuple[tuple[str, int], ...]

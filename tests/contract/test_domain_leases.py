@@ -13,7 +13,7 @@ from holdfast.config import Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.recovery import recover
-from holdfast.crawl_process.requests import DomainForbidden, hold_domains, open_leases, open_solo
+from holdfast.crawl_process.requests import DomainForbidden, hold_domains, open_leases, open_polite_client
 from holdfast.errors import Unavailable
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
 from holdfast.urls import parse
@@ -105,7 +105,7 @@ def test_robots_of_a_host_that_is_being_crawled_are_those_that_the_crawl_has_rea
     assert crawl.frontier.lease_named(owner, url.domain) is not None
 
     async def ask() -> RobotsState:
-        async with open_solo(settings, agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
+        async with open_polite_client(settings, agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
             return await solo.robots(url)
 
     assert asyncio.run(ask()) == known
@@ -118,7 +118,7 @@ def test_a_command_heeds_retry_after_and_leaves_it_to_those_who_come_next(
     url = parse(site.url(0, "/status/503?after=600"))
 
     async def ask() -> None:
-        async with open_solo(settings, agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
+        async with open_polite_client(settings, agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
             await solo.get(url, deadline_s=10.0)
             with pytest.raises(Unavailable, match="must rest"):
                 await solo.get(url, deadline_s=10.0)
@@ -166,7 +166,7 @@ def test_without_a_database_nothing_is_made(tmp_path: Path, site: Site) -> None:
     home = tmp_path / "home"
 
     async def ask() -> RobotsState:
-        async with open_solo(Settings(home=home), agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
+        async with open_polite_client(Settings(home=home), agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
             return await solo.robots(parse(site.url(0, "/")))
 
     assert asyncio.run(ask()).answer is not RobotsAnswer.UNREACHABLE

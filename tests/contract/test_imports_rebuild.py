@@ -21,11 +21,12 @@ from holdfast.imports.importer import Importer
 from holdfast.imports.rebuild import plan_rebuild, restore_files
 from holdfast.index.indexer import index_pending, open_indexer
 from holdfast.jobs.imports import ImportWish
+from holdfast.types import Fetched
 from holdfast.warc.manifest import add_to_manifest, read_manifest
 from holdfast.warc.queries import read_all_again
 from holdfast.warc.record import sha256_of
 from holdfast.warc.roots import record_root
-from holdfast.warc.writer import Exchange, WarcWriter
+from holdfast.warc.writer import ExchangeDraft, WarcWriter
 from tests.unit.index.files import record, response, write
 
 
@@ -101,13 +102,17 @@ def _crawled(home: Path, folder: Path, file_id: int, plan: object, *, part_of: s
     info = {"software": "Holdfast/0.1.0", "isPartOf": part_of, "description": json.dumps(plan)}
     writer = WarcWriter.create(folder, f"{part_of}-00001", file_id, info, SystemClock())
     writer.append_exchange(
-        Exchange(
-            url="https://example.org/a",
-            started_at=SystemClock().now(),
-            ip="192.0.2.1",
-            request_head=b"GET / HTTP/1.1\r\n\r\n",
-            response_head=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
-            body=MemoryBody((b"<p>a</p>",)),
+        ExchangeDraft(
+            fetched=Fetched(
+                url="https://example.org/a",
+                status=200,
+                started_at=SystemClock().now(),
+                took_s=0.0,
+                ip="192.0.2.1",
+                request_head=b"GET / HTTP/1.1\r\n\r\n",
+                response_head=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
+                body=MemoryBody((b"<p>a</p>",)),
+            ),
             payload_digest=sha256_of([b"<p>a</p>"]),
         )
     )

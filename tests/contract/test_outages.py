@@ -16,8 +16,7 @@ import pytest
 
 from holdfast.config import DiskSettings, EngineSettings, LeaseSettings, ParseSettings, Settings
 from holdfast.coordination.runfile import new_name
-from holdfast.crawl.plan import CrawlPlan, seeds_of
-from holdfast.crawl_process.assignment import Assignment
+from holdfast.crawl.plan import Assignment, CrawlPlan, seeds_of
 from holdfast.crawl_process.process import Process
 from holdfast.db import connect
 from holdfast.frontier import Frontier, FrontierSettings
@@ -89,7 +88,7 @@ class World:
     def _pass_time(self, process: Process, frontier: Frontier) -> None:
         """Let the clock run to the next moment at which something is to do, once nothing is under way."""
         engine = getattr(process, "engine", None)
-        if engine is None or engine.leased_domains.workers or engine.waiting or engine.ledger.visits:
+        if engine is None or engine.leased_domains.workers or engine.waiting or engine.results.visits:
             return
         due = frontier.next_due_at(self.execution_id)
         wait_s = 0.0 if due is None else (due - self.clock.now()).total_seconds()
@@ -108,7 +107,7 @@ class World:
 
 @pytest.fixture
 def world(database_url: str, tmp_path: Path, clock: FakeClock) -> Iterator[World]:
-    # Leases and parse deadlines are hours: the clock jumps, and nobody should notice.
+    # Leases and parse deadlines are hours: the clock jumps, and none of them should end by it.
     settings = Settings(
         home=tmp_path / "home", database_url=None if database_url.startswith("sqlite") else database_url,
         lease=LeaseSettings(seconds=_HOUR_S * 4), parse=ParseSettings(deadline_s=_HOUR_S * 4),

@@ -13,11 +13,8 @@ import pytest
 
 from holdfast import config
 from holdfast.clock import Clock, SystemClock
-from holdfast.crawl.domain_worker import DomainWorker
-from holdfast.crawl.domains import release
 from holdfast.crawl.engine import CrawlEngine
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.assignment import Assignment
+from holdfast.crawl.plan import Assignment, CrawlPlan
 from holdfast.crawl_process.process import Process
 from holdfast.db import connect
 from holdfast.db.raw import DatabaseClock
@@ -62,7 +59,7 @@ def _on_machine(runtime: Runtime, machine: Clock, answer: Line, work: Callable[[
     async def run() -> Any:
         web = Web(FakeClock(), {_PAGE: answer})
         process = Process(runtime, _assignment(runtime), clock=machine)
-        engine = process._engine(cast(Any, web))
+        engine = process.build_engine(cast(Any, web))
         try:
             found = work(engine)
             return await found if asyncio.iscoroutine(found) else found
@@ -90,15 +87,14 @@ def _assignment(runtime: Runtime) -> Assignment:
 
 async def _ask_once(engine: CrawlEngine) -> tuple[int, float]:
     """Lease the domain, ask for its page, and give it back; return the execution and when it may be asked again."""
-    execution_id = engine.ledger.execution_id
-    engine.frontier.add(execution_id, [found("a.test", 1)._replace(url=_PAGE, kind=UrlKind.PAGE),
+    execution_id = engine.session.execution_id
+    engine.session.frontier.add(execution_id, [found("a.test", 1)._replace(url=_PAGE, kind=UrlKind.PAGE),
                                        found("a.test", 2)._replace(url="http://a.test/2")])  # fmt: skip
-    [lease] = engine.frontier.lease(execution_id, engine.ledger.owner_id, domains=1, pages=1)
-    worker = DomainWorker(lease, engine.crew, lease_until=float("inf"))
-    now = engine.crew.clock.monotonic()
+    [lease] = engine.session.frontier.lease(execution_id, engine.session.owner_id, domains=1, pages=1)
+    worker = engine.leased_domains.make_worker(lease, float("inf"))
+    now = engine.clock.monotonic()
     worker.pace.asked(sent_at=now, first_byte_at=now)
-    update = release(engine.crew, worker)
-    engine.frontier.release(execution_id, engine.ledger.owner_id, [update])
+    engine.session.release([worker.update()])
     return execution_id, now
 
 
@@ -124,11 +120,13 @@ def test_a_page_is_tried_again_when_its_time_has_come_by_the_databases_clock(
     machine = Skewed(skew_s)
 
     def retry(engine: CrawlEngine) -> datetime:
-        engine.frontier.add(engine.ledger.execution_id, [found("a.test", 1)._replace(url=_PAGE)])
-        [lease] = engine.frontier.lease(engine.ledger.execution_id, engine.ledger.owner_id, domains=1, pages=1)
-        worker = DomainWorker(lease, engine.crew, lease_until=float("inf"))
-        worker.manners.went_badly()
-        again = worker._retry_at(lease.attempts[0], None)
+        engine.session.frontier.add(engine.session.execution_id, [found("a.test", 1)._replace(url=_PAGE)])
+        [lease] = engine.session.frontier.lease(
+            engine.session.execution_id, engine.session.owner_id, domains=1, pages=1
+        )
+        worker = engine.leased_domains.make_worker(lease, float("inf"))
+        worker.politeness.went_badly()
+        again = worker.politeness.retry_at(lease.attempts[0].number)
         assert again is not None
         return again
 

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.assignment import Seeding
+from holdfast.crawl_process.supervisor import Seeding
 from holdfast.db import connect
 from holdfast.frontier import Frontier
 from holdfast.jobs.executions import ExecutionWish, begin

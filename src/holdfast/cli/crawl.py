@@ -33,8 +33,7 @@ from holdfast.clock import SystemClock
 from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.files import open_store
-from holdfast.crawl_process.recovery import RecoveryReport, recover
+from holdfast.crawl_process.recovery import RecoveryReport, open_store, recover
 from holdfast.crawl_process.stopping import ask_to_stop, still_held
 from holdfast.crawl_process.supervisor import Supervisor
 from holdfast.errors import Invalid, Unavailable

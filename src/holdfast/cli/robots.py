@@ -16,9 +16,9 @@ from holdfast.cli.formatting import text
 from holdfast.cli.parameters import AsJson, Home, configure_log, read_network
 from holdfast.cli.seeds import check_seed
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.requests import open_solo, rules_of
+from holdfast.crawl_process.requests import open_polite_client, rules_of
 from holdfast.errors import Invalid
-from holdfast.fetch import robots_state
+from holdfast.fetch import robots as robots_file
 from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.robots import RobotsFile
 from holdfast.types import RobotsAnswer, RobotsState
@@ -72,7 +72,7 @@ async def _ask(
         raise Invalid("no contact, so no site is asked; give one with --contact, or read a file with --file")
     # Under the name of a crawl, with its contact: sites may serve another robots.txt to others.
     agent = CrawlPlan(seeds=(urls[0].fetch,), contact=contact).agent()
-    async with open_solo(settings, agent=agent, networks=networks, delay_s=1.0) as solo:
+    async with open_polite_client(settings, agent=agent, networks=networks, delay_s=1.0) as solo:
         return [await solo.robots(url) for url in urls]
 
 
@@ -84,14 +84,14 @@ def _read(file: Path, agent: str) -> RobotsFile:
 
 
 def _live(url: Url, state: RobotsState, agent: str) -> dict[str, Any]:
-    verdict = robots_state.verdict(state, state.checked_at)
+    verdict = robots_file.verdict(state, state.checked_at)
     # The rules of the stored bytes are read again for the agent that was asked about, not for our own.
-    if verdict is robots_state.RobotsVerdict.RULES:
+    if verdict is robots_file.RobotsVerdict.RULES:
         return {**_answer(url, rules_of(state, agent)), "status": state.status}
     if state.answer is RobotsAnswer.UNREACHABLE:
         problem = "does not answer" if state.status is None else f"answers {state.status}"
         print(f"holdfast: {url.origin}/robots.txt {problem}: nothing may be asked there now", file=sys.stderr)
-    allowed = verdict is robots_state.RobotsVerdict.ALLOW
+    allowed = verdict is robots_file.RobotsVerdict.ALLOW
     return {
         "url": url.fetch,
         "allowed": allowed,

@@ -1,4 +1,4 @@
-"""What a crawl says about its user, headers and cookies, and to whom: no secret crosses an origin or is archived.
+"""The user's headers and cookies, and which server gets them: no secret crosses an origin or is archived.
 
 A header goes to the seeds' own origins, and to the https of a seed that was written with http; harmless ones go to all.
 A cookie goes back to the host and port it came from (RFC 6265, less its blindness for ports), never from https to http.
@@ -12,7 +12,7 @@ from datetime import datetime
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.errors import Invalid
 from holdfast.fetch.cookies import CookieJar
-from holdfast.fetch.headers import HeaderBook, Pairs
+from holdfast.fetch.headers import Pairs, RequestHeaders
 from holdfast.urls import Url, is_public_suffix
 
 _HARMLESS = frozenset({"accept", "accept-language", "cache-control", "dnt", "pragma", "save-data", "sec-gpc"})
@@ -21,15 +21,15 @@ _OURS = frozenset(
     {"from", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range", "user-agent"}
 )
 _WEB_PORTS = frozenset({80, 443})
+# Ports that cookies are kept for; each jar is bounded by itself, and a hostile site has 65,000 ports.
 _MAX_JARS = 8
-"""Ports that cookies are kept for; each jar is bounded by itself."""
 
 
 class Credentials:
     """The user's headers and the cookies of one process. Invalid names a header or a line that cannot be used."""
 
     def __init__(self, plan: CrawlPlan) -> None:
-        HeaderBook(()).join(plan.headers)
+        RequestHeaders(()).join(plan.headers)
         for name, _ in plan.headers:
             if name.lower() in _OURS:
                 raise Invalid(f"the header {name!r} is the crawl's own; to add to the user agent, use --user-agent")
@@ -37,8 +37,8 @@ class Credentials:
         self._seeds = frozenset(origin for seed in seeds for origin in _homes(seed))
         self._all = plan.headers
         self._harmless = tuple(pair for pair in plan.headers if pair[0].lower() in _HARMLESS)
+        # The user's own cookies by port, apart from those that servers set: no flood of theirs drives one out.
         self._given: dict[int, CookieJar] = {}
-        """The user's own cookies by port, apart from those that servers set: no flood of theirs drives one out."""
         self._jars: dict[int, CookieJar] = {}
         secret = {name.lower().encode("latin-1", "replace") for name, _ in plan.headers} - _HARMLESS_BYTES
         self._secret = frozenset(secret | ({b"cookie"} if plan.cookies else set()))
@@ -92,6 +92,7 @@ class Credentials:
         jar.store(url.fetch, values, now, beside=self._given.get(_port(url)))
 
     def _load(self, text: str, seeds: Sequence[Url]) -> None:
+        # A session that was opened over TLS never goes out in the clear, though the file does not say so.
         if all(seed.scheme == "https" for seed in seeds):
             text = "\n".join(map(_secured, text.split("\n")))
         for seed in seeds:
@@ -111,7 +112,8 @@ def _port(url: Url) -> int:
 
 
 def _with_cookie(headers: Pairs, cookie: str) -> Pairs:
-    """Return the headers with one Cookie among them, for two would be two different messages to two servers."""
+    """Return the headers with one Cookie among them."""
+    # Two of them would be two different messages to two servers.
     given = [value for name, value in headers if name.lower() == "cookie"]
     rest = tuple(pair for pair in headers if pair[0].lower() != "cookie") if given else headers
     return (*rest, ("Cookie", "; ".join((*given, cookie))))

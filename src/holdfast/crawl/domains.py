@@ -1,4 +1,4 @@
-"""The lanes of one process: started for each lease, fed with pages, interrupted, and given back when they end."""
+"""The domains that one process holds: a worker for each, supplied with pages, interrupted, given back when it ends."""
 
 from __future__ import annotations
 
@@ -8,92 +8,98 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from datetime import timedelta
 
 from holdfast import log
-from holdfast.crawl.context import CrawlContext
+from holdfast.clock import Clock
 from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.progress import CrawlLimits
 from holdfast.errors import LeaseLost, Unavailable
-from holdfast.types import Attempt, DomainLease, DomainUpdate, Visit
+from holdfast.types import Attempt, DomainLease, Visit
 
-FEED = 50
-"""Pages a lane takes at once; below a fifth of it the lane asks for more."""
+REFILL = 50
+"""Pages a worker takes at once; below a fifth of it the worker asks for more."""
+# How long a worker without pages stays: pages under way may still bring links for it.
 LINGER_S = 1.5
-"""How long a lane without work stays: pages under way may still bring links for it."""
+# How long a domain rests when our own disk or database was in the way.
 _PUT_OFF_S = 5.0
-"""How long a domain rests when our own disk or database was in the way."""
 _log = log.get()
+
+MakeWorker = Callable[[DomainLease, float], DomainWorker]
+"""Makes the worker of a lease, which may be relied on until a moment (monotonic)."""
 
 
 class LeasedDomains:
-    """All lanes that work, and those that have ended and wait for their last results to be settled."""
+    """All workers, and those that have ended and wait for their last results to be settled."""
 
     def __init__(
         self,
-        crew: CrawlContext,
+        make_worker: MakeWorker,
         limits: CrawlLimits,
+        clock: Clock,
         *,
+        settle_s: float,
         room: Callable[[], Awaitable[None]],
         starving: Callable[[DomainWorker], None],
     ) -> None:
-        self._crew, self._limits, self._room, self._starving = crew, limits, room, starving
+        """`room` waits until pages may be fetched; `starving` is called for a worker that has nothing to ask for."""
+        self.make_worker, self._limits, self._clock, self._settle_s = make_worker, limits, clock, settle_s
+        self._room, self._starving = room, starving
         self.workers: dict[int, DomainWorker] = {}
         self._by_lease: dict[tuple[int, int], DomainWorker] = {}
         self._names: dict[str, DomainWorker] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self.ended: list[DomainWorker] = []
         self.stopping = False
-        self._at_work = 0
-        self._waiting = self._starving_now = 0
+        # Counters, where a look at all workers would do: they are asked for with every page, and there are hundreds.
+        self._at_work = self._waiting = self._starving_now = 0
         self.look_again = asyncio.Event()
         """Set when there may be a domain to lease, or nothing left to do."""
 
     def start(self, tasks: asyncio.TaskGroup, lease: DomainLease, *, lease_until: float) -> DomainWorker:
-        """Put a lane to work on a lease."""
-        worker = DomainWorker(lease, self._crew, lease_until=lease_until)
+        """Put a worker on a lease."""
+        worker = self.make_worker(lease, lease_until)
         self.workers[lease.domain_id] = self._names[lease.domain] = worker
         self._by_lease[lease.domain_id, lease.token] = worker
-        self._tasks[lease.domain_id] = tasks.create_task(self._run(worker), name=f"lane {lease.domain}")
+        self._tasks[lease.domain_id] = tasks.create_task(self._run(worker), name=f"domain {lease.domain}")
         return worker
 
     def named(self, domain: str) -> DomainWorker | None:
-        """Return the lane of a domain that this process holds, and is not giving back at this moment."""
+        """Return the worker of a domain that this process holds, and is not giving back at this moment."""
         worker = self._names.get(domain)
         return None if worker is None or worker.leaving else worker
 
     def find(self, attempt: Attempt, token: int) -> DomainWorker | None:
-        """Return the lane that an attempt came from, unless it was given back and forgotten."""
+        """Return the worker that an attempt came from, unless it was given back and forgotten."""
         return self._by_lease.get((attempt.domain_id, token))
 
     def note_new(self, domain_ids: Iterable[int]) -> None:
-        """Hear of domains that have something new to ask for: one that nobody here holds may be leased."""
+        """Take note of domains that have something new to ask for: one that we do not hold may be leased."""
         if any(domain_id not in self.workers for domain_id in domain_ids):
             self.look_again.set()
 
     @property
     def starves(self) -> bool:
-        """Whether a lane could ask now and has nothing to ask for."""
+        """Whether a worker could ask now and has nothing to ask for."""
         return self._starving_now > 0
 
     @property
     def all_wait(self) -> bool:
-        """Whether no lane has anything to ask for: only settling brings the crawl on."""
+        """Whether no worker has anything to ask for: only settling brings the crawl on."""
         return self._waiting >= self._at_work
 
-    def hungry(self) -> Iterator[DomainWorker]:
-        """Yield the lanes that want more pages."""
-        return (worker for worker in self.workers.values() if worker.wants_more(FEED // 5))
+    def wanting(self) -> Iterator[DomainWorker]:
+        """Yield the workers that want more pages."""
+        return (worker for worker in self.workers.values() if worker.wants_more(REFILL // 5))
 
     def settled(self, visit: Visit) -> None:
         """Note that an attempt's result is in the database."""
         self._limits.ended(visit.attempt)
         worker = self.find(visit.attempt, visit.token)
         if worker is not None:
-            worker.unsettled -= 1
-            worker.holding.discard(visit.attempt.id)
+            worker.unsettled.discard(visit.attempt.id)
 
     def renewed(self, leases: Mapping[int, int], *, lease_until: float) -> dict[int, int]:
-        """Take the tokens that are still ours; a lane that is not among them has lost its domain.
+        """Take the tokens that are still ours; a worker that is not among them has lost its domain.
 
-        Return those that no lane works on: leased without our hearing of it, because the answer was lost.
+        Return those that no worker has: leased without our learning of it, because the answer was lost.
         """
         for domain_id, worker in list(self.workers.items()):
             if leases.get(domain_id) == worker.lease.token:
@@ -103,23 +109,22 @@ class LeasedDomains:
         return {domain_id: token for domain_id, token in leases.items() if domain_id not in self.workers}
 
     def lose(self, worker: DomainWorker) -> None:
-        """Stop working on a domain that another process holds now; a visitor who waits for its turn gets none."""
+        """Stop working on a domain that another process holds now; a visitor that waits for its turn gets none."""
         worker.lost = True
+        # Also for its visitors, which only know the pace.
         worker.pace.lease_until = -math.inf
         self._stop(worker)
 
     def expire(self, moment: float) -> None:
-        """Break off requests whose lease cannot be relied on until this moment (monotonic).
-
-        Nobody else need have taken the domain yet: results are still offered, and the lane ends as any other.
-        """
+        """Break off requests whose lease cannot be relied on until this moment (monotonic)."""
+        # By our own clock only: the domain need not be another's yet, so results are still offered.
         for worker in self.workers.values():
             if worker.working and worker.pace.lease_until <= moment:
                 _log.warning("crawl.lease_expires", domain=worker.lease.domain)
                 self._stop(worker)
 
-    def awaits_word(self, now: float) -> bool:
-        """Return whether a lane ended with its lease and nobody has told us yet whose the domain is."""
+    def awaits_renewal(self, now: float) -> bool:
+        """Return whether a worker ended with its lease and the database has not said yet whose the domain is."""
         return any(worker.pace.lease_until <= now and not worker.lost for worker in self.ended)
 
     def _stop(self, worker: DomainWorker) -> None:
@@ -129,19 +134,20 @@ class LeasedDomains:
             task.cancel()
 
     def interrupt(self, *, everything: bool) -> None:
-        """Stop the lanes: those that only wait at once, those in a request when it ends, or everything now."""
+        """Stop the workers: those that only wait at once, those in a request when it ends, or everything now."""
         self.stopping = True
+        # Not a worker in its turn: the server has seen its request, and what it answers is a page.
         for domain_id, worker in self.workers.items():
-            worker.fed.set()
+            worker.refilled.set()
             if everything or worker.pace.waiting_since is None:
                 self._tasks[domain_id].cancel()
 
     def releasable(self) -> list[DomainWorker]:
-        """Return the ended lanes whose results are all settled, or not wanted any more, and that have no visitor."""
-        return [worker for worker in self.ended if worker.lost or (worker.unsettled <= 0 and worker.visitors == 0)]
+        """Return the ended workers whose results are all settled, or not wanted any more, and that have no visitor."""
+        return [worker for worker in self.ended if worker.lost or (not worker.unsettled and not worker.visitors)]
 
     def forget(self, workers: Collection[DomainWorker]) -> None:
-        """Forget lanes that were given back."""
+        """Forget workers whose domain was given back."""
         self.ended = [worker for worker in self.ended if worker not in workers]
         for worker in workers:
             self._by_lease.pop((worker.lease.domain_id, worker.lease.token), None)
@@ -154,12 +160,12 @@ class LeasedDomains:
             self.look_again.set()
 
     def write_off(self) -> None:
-        """Expect no more results: ended lanes may be given back as they are."""
+        """Expect no more results: the domains of ended workers may be given back as they are."""
         for worker in self.ended:
-            worker.unsettled = 0
+            worker.unsettled.clear()
 
     async def finished(self) -> None:
-        """Wait until no lane works any more."""
+        """Wait until no worker works any more."""
         while working := [task for task in self._tasks.values() if not task.done()]:
             await asyncio.wait(working)
 
@@ -170,7 +176,7 @@ class LeasedDomains:
                 if not await self._try(worker, attempt):
                     break
         except LeaseLost:
-            # By our own clock only: nobody need have taken the domain, so what was fetched is still offered.
+            # By our own clock only: the domain need not be another's yet, so what was fetched is still offered.
             _log.warning("crawl.lease_over", domain=worker.lease.domain)
         finally:
             self._at_work -= 1
@@ -178,30 +184,33 @@ class LeasedDomains:
             self.ended.append(worker)
 
     async def _next(self, worker: DomainWorker) -> Attempt | None:
-        """Return the lane's next page; None if there is none to be had."""
+        """Return the worker's next page; None if there is none to be had."""
         while not worker.queue:
             if worker.dry:
                 return None
-            worker.fed.clear()
-            starves = worker.pace.next_at - self._crew.clock.monotonic() < self._crew.settings.engine.settle_s
+            worker.refilled.clear()
+            starves = worker.pace.next_at - self._clock.monotonic() < self._settle_s
             self._waiting += 1
             self._starving_now += starves
             try:
                 if starves:
                     self._starving(worker)
-                await worker.fed.wait()
+                await worker.refilled.wait()
             finally:
                 self._waiting -= 1
                 self._starving_now -= starves
             if self.stopping:
                 return None
-        return worker.queue.popleft()
+        # From here on, and not only once it is asked for: it may wait for room first, and must not be taken twice.
+        worker.current = worker.queue.popleft()
+        return worker.current
 
     async def _try(self, worker: DomainWorker, attempt: Attempt) -> bool:
-        """Work on one attempt; False if the lane should end."""
+        """Work on one attempt; False if the worker should end."""
         await self._room()
         if self.stopping or not self._limits.may_start(attempt):
             worker.queue.appendleft(attempt)
+            worker.current = None
             return False
         began = False
         try:
@@ -209,36 +218,18 @@ class LeasedDomains:
         except LeaseLost:
             raise
         except Unavailable as exc:  # the disk or the database, not the page: it stays open
-            _log.warning("crawl.lane_waits", domain=worker.lease.domain, message=str(exc))
-            worker.put_off_until = self._crew.clock.now() + timedelta(seconds=_PUT_OFF_S)
+            _log.warning("crawl.domain_waits", domain=worker.lease.domain, message=str(exc))
+            worker.put_off_until = self._clock.now() + timedelta(seconds=_PUT_OFF_S)
         except Exception as exc:
-            # The one place where a lane survives what nobody foresaw; the page is closed and named.
-            _log.exception("crawl.lane_failed", url=attempt.url)
+            # The one place where a worker survives the unforeseen; the page is closed and named.
+            _log.exception("crawl.domain_worker_failed", url=attempt.url)
             worker.give_up(attempt, "internal_error", repr(exc)[:500])
             began = True
         finally:
+            worker.current = None
             self._limits.answered()
             if not began:
                 self._limits.ended(attempt)
         if not began:
             worker.queue.appendleft(attempt)
         return began and worker.put_off_until is None
-
-
-def release(crew: CrawlContext, worker: DomainWorker) -> DomainUpdate:
-    """Return what to write when a lane's domain is given back."""
-    now = crew.clock.now()
-    wait = max(0.0, worker.pace.next_at - crew.clock.monotonic())
-    next_allowed = now + timedelta(seconds=wait)
-    if worker.put_off_until is not None:
-        next_allowed = max(next_allowed, worker.put_off_until)
-    return worker.manners.update(next_allowed_at=next_allowed)
-
-
-def unreported(workers: Iterable[DomainWorker], updates: Iterable[DomainUpdate]) -> None:
-    """Take back updates that were not written: what was learned is news again."""
-    for worker, update in zip(workers, updates, strict=True):
-        worker.manners.told_to_rest(is_busy=False)
-        for state in update.robots:
-            if worker.manners.robots.get(state.origin) is state:
-                worker.manners.learn(state)

@@ -1,17 +1,75 @@
-"""What an ending means: one of seven outcomes with its reason, and whether to try again."""
+"""One page under way, as the threads of a crawl hand it on, and what its ending means: an outcome and its reason."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import field
+from datetime import datetime, timedelta
+from itertools import count
 
 from holdfast.errors import UrlRefused
-from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, Truncated
+from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Original, Outcome, RecordRef, Truncated
 from holdfast.urls import DEFAULT, Base, Normalisation, Url, parse, resolve
+from holdfast.values import dataclass
+from holdfast.warc.payload import HttpHead
 
 _UNREACHED = (FetchProblem.DNS, FetchProblem.NO_SUCH_NAME, FetchProblem.CONNECT, FetchProblem.TIMEOUT)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TRUNCATED = "truncated"
 """The reason of a page whose body broke off at every try; what came of it is stored, and marked as cut."""
+
+ROBOTS = "robots"
+"""The reason of a page that is a robots.txt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredExchange:
+    """One answer after it was stored, or read where bodies are not kept."""
+
+    ref: RecordRef | None
+    """Where its record stands; None where bodies are not kept."""
+    head: HttpHead
+    payload: bytes | None
+    """The transfer-decoded body, if it is small enough to be read."""
+    payload_digest: str
+    original: Original | None = None
+    """Set if a later capture of the page may point here."""
+    is_revisit: bool = False
+    recalled: tuple[str, ...] | None = None
+    """Where a page leads that has not changed and whose body is not kept."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PageUnderWay:
+    """One attempt from its first request until its result is ready.
+
+    One thread at a time has it: the loop fills it while it fetches, `crawl.writer_thread` from then on. A thread that
+    has handed it on reads it, and changes it no more.
+    """
+
+    attempt: Attempt | None
+    """None for what is stored and ends no attempt: robots.txt, and the hops of an attempt that stays open."""
+    token: int
+    started_at: datetime
+    """When the last request was made."""
+    hops: list[Fetched] = field(default_factory=list)
+    """The answers, redirects inside the domain first."""
+    outcome: Outcome = Outcome.SUCCESS
+    reason: str = ""
+    message: str | None = None
+    redirected_to: str | None = None
+    retry_at: datetime | None = None
+    evidence: FetchFailed | None = None
+    """The last answer, if it cannot be read as one: what came of it is stored all the same."""
+    stored: list[StoredExchange] = field(default_factory=list)
+    """The answers after they were stored, in the same order."""
+    number: int = field(default_factory=count(1).__next__)
+    """Which page of this process it is, through every copy: what the writer thread has is listed by it."""
+
+    @property
+    def answered_at(self) -> datetime | None:
+        """When the last answer was whole; None if there was none. What follows is our own time, not the server's."""
+        return self.hops[-1].started_at + timedelta(seconds=self.hops[-1].took_s) if self.hops else None
 
 
 def of_status(status: int) -> tuple[Outcome, str]:
@@ -74,12 +132,14 @@ def means_away(failure: FetchFailed) -> bool:
     return failure.sent_s is None and failure.problem in _UNREACHED
 
 
+# RFC 9309, 2.3.1.2: a crawler should follow at least five redirects of a robots.txt; pages get as many.
 MAX_REDIRECTS = 5
 
 
 def follow(url: Url, location: str, policy: Normalisation = DEFAULT) -> Url:
     """Return the address that a Location header spells, seen from this one; UrlRefused if it spells none."""
-    text = location.encode("latin-1", "replace").decode("utf-8", "replace")  # servers send UTF-8 in headers
+    # Heads are read as Latin-1, byte for byte; servers send UTF-8 in them.
+    text = location.encode("latin-1", "replace").decode("utf-8", "replace")
     found = resolve(Base(url, policy=policy), [text])
     if not found:
         raise UrlRefused(text, "a redirect to something that is no http(s) address that may be asked")

@@ -1,10 +1,10 @@
-"""Reading a filed capture: decoded, parsed by what it is, turned into addresses to add. Never raises for content."""
+"""Reading a stored page: decoded, parsed by what it is, turned into addresses to add. Never raises for content."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
@@ -12,12 +12,13 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-from holdfast import log
 from holdfast import parse as parsing
-from holdfast.clock import to_micros
-from holdfast.crawl.context import CrawlContext, FetchedPage
-from holdfast.crawl.outcomes import follow
-from holdfast.crawl.robots_gate import RobotsGate
+from holdfast.clock import Clock, to_micros
+from holdfast.config import Settings
+from holdfast.crawl.domain_worker import CaptureHistory
+from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
+from holdfast.crawl.plan import CrawlScope
+from holdfast.crawl.robots_gate import SITEMAP_PRIORITY
 from holdfast.errors import UrlRefused
 from holdfast.fetch.endings import parse_retry_after
 from holdfast.parse import (
@@ -62,26 +63,25 @@ from holdfast.values import dataclass
 from holdfast.warc.payload import HttpHead, decode, parse_head
 
 MAX_LINKS = 1000
-"""Links taken from one page (TC-027); the rest are counted as over_limit."""
+"""Links taken from one page; the rest are counted as over_limit."""
 URLS_PER_S = 100.0
-"""New URLs a second from one discovering domain (TC-027); more are only delayed."""
+"""New URLs a second from one discovering domain; more are only delayed."""
+# Discovering domains whose pace is remembered: more are not asked within the ten seconds that a burst is worth.
 _PACED_DOMAINS = 10_000
-"""Discovering domains whose pace is remembered: more are not asked within the ten seconds that a burst is worth."""
+# Above every page: what a captured page needs is fetched before the next page, so that it replays whole.
 REQUISITE_PRIORITY = 4
-"""Above every page: what a captured page needs is fetched before the next page, so that it replays whole."""
 MAX_GENERATIONS = 5
 """How far what a requisite needs is fetched: a style sheet may import one that imports one, but not for ever. Each
 generation ranks above the one before."""
-SITEMAP_PRIORITY = 3
+# The depth of what was not met yet: no way is as long.
 _UNMET = 1 << 62
-"""The depth of what was not met yet: no way is as long."""
+# Each host is a row in the database, and a hostile page may name a thousand that there are not.
 MAX_EXCLUDED_HOSTS = 10_000
-"""Hosts of links left out that are counted by name in one process. Each is a row, and a hostile page may name a
-thousand that there are not."""
+"""Hosts of links left out that are counted by name in one process."""
 OTHER_HOSTS = "(other hosts)"
 """Stands for all hosts beyond them."""
+# Added after a redirect from one domain to another: such a target is asked first.
 HOP_PRIORITY = 10
-"""Added after a redirect from one domain to another: such a target is asked first."""
 
 
 @dataclass(slots=True)
@@ -99,10 +99,10 @@ class SievedLinks:
 
 
 class SeenUrls:
-    """Addresses that this process has met, with the smallest depth of each.
+    """Addresses that this process has met, with the smallest depth of each."""
 
-    Two generations, so that memory stays bounded (about 100 bytes a URL).
-    """
+    # Two generations, so that memory stays bounded (about 100 bytes a URL): the older half is dropped as a whole, which
+    # costs nothing for each address, and the database knows what was forgotten.
 
     def __init__(self, limit: int) -> None:
         self._half = max(1, limit // 2)
@@ -133,12 +133,14 @@ class SeenUrls:
 class LinkSieve:
     """One per process; used by the threads that parse, one at a time."""
 
-    def __init__(self, crew: CrawlContext) -> None:
-        self._crew, self._clock = crew, crew.clock
+    def __init__(self, scope: CrawlScope, settings: Settings, clock: Clock) -> None:
+        self._scope, self._clock = scope, clock
+        # The thread that parses and the one for slow documents both sieve.
         self._lock = Lock()
-        self._scope = crew.scope
-        self._seen = SeenUrls(crew.settings.engine.known_urls)
-        traps = crew.settings.traps
+        self._rules = scope.rules
+        self._most = settings.engine.known_urls
+        self._seen = SeenUrls(self._most)
+        traps = settings.traps
         self._traps = TrapGuard(
             TrapLimits(
                 query_variants=traps.query_variants,
@@ -147,8 +149,9 @@ class LinkSieve:
                 domain_urls=traps.domain_urls,
             )
         )
-        self._requisites = crew.plan.requisites and crew.plan.keeps_bodies
-        self._ready_at: LRUCache[str, float] = LRUCache(_PACED_DOMAINS)
+        self._requisites = scope.plan.requisites and scope.plan.keeps_bodies
+        self.ready_at: LRUCache[str, float] = LRUCache(_PACED_DOMAINS)
+        """From when on the links of a discovering domain count against its pace (monotonic)."""
         self._excluded_hosts: set[str] = set()
 
     def sift(
@@ -162,7 +165,7 @@ class LinkSieve:
     ) -> SievedLinks:
         """Return the addresses to add from one document at this depth; its requisites are of this generation."""
         sieved = SievedLinks()
-        base = Base(page, base_href, self._crew.policy)
+        base = Base(page, base_href, self._scope.normalisation)
         self._take(
             self._resolve(base, [link.url for link in links], page.host, sieved), UrlKind.PAGE, depth + 1, sieved
         )
@@ -188,17 +191,17 @@ class LinkSieve:
     def sift_listed(self, base_url: str, urls: Iterable[str], kind: UrlKind, depth: int) -> SievedLinks:
         """Return the addresses to add from a list that says what they are (a sitemap)."""
         sieved = SievedLinks()
-        self._take(resolve(Base(base_url, policy=self._crew.policy), urls), kind, depth, sieved)
+        self._take(resolve(Base(base_url, policy=self._scope.normalisation), urls), kind, depth, sieved)
         return sieved
 
     def sift_entries(
         self, base_url: str, entries: Iterable[FeedEntry], kind: UrlKind, sieved: SievedLinks
     ) -> list[ListedUrl]:
         """Return what a polled feed or sitemap names, in scope and with its dates; met before or not."""
-        base, listed = Base(base_url, policy=self._crew.policy), []
+        base, listed = Base(base_url, policy=self._scope.normalisation), []
         for url, told_at in entries:
             for link in base.resolve((url,)).links:
-                verdict = self._crew.scope.decide(link, 0, kind)
+                verdict = self._scope.rules.decide(link, 0, kind)
                 if verdict.allowed:
                     listed.append(ListedUrl(FoundUrl(link.fetch, link.hash64, link.domain, kind, 0, 0), told_at))
                 else:
@@ -210,7 +213,7 @@ class LinkSieve:
         return self.sift_listed(base_url, [url], kind, depth)
 
     def forget(self, found: Iterable[FoundUrl]) -> None:
-        """Let addresses be met anew whose page could not be settled: nobody has added them, and it is read again."""
+        """Let addresses be met anew whose page could not be settled: they were not added, and it is read again."""
         with self._lock:
             for one in found:
                 self._seen.forget(one.url_hash ^ (0 if one.kind is UrlKind.PAGE else 1))
@@ -219,9 +222,9 @@ class LinkSieve:
         self, resolved: Iterable[ResolvedLink], kind: UrlKind, depth: int, sieved: SievedLinks, generation: int = 0
     ) -> None:
         with self._lock:
-            scope = self._crew.scope
-            if scope is not self._scope:  # a seed has landed: what was left out before is judged anew
-                self._scope, self._seen = scope, SeenUrls(self._crew.settings.engine.known_urls)
+            rules = self._scope.rules
+            if rules is not self._rules:  # a seed has landed: what was left out before is judged anew
+                self._rules, self._seen = rules, SeenUrls(self._most)
             # What is no page may be embedded, and what is embedded may be a page too: each sighting is judged once.
             salt = 0 if kind is UrlKind.PAGE else 1
             met_at = 0 if salt else depth
@@ -232,18 +235,18 @@ class LinkSieve:
                     continue
                 known = self._seen.add(link.hash64 ^ salt, met_at)
                 if known is not None:
-                    if met_at < known and scope.decide(link, depth, kind).allowed:
+                    if met_at < known and rules.decide(link, depth, kind).allowed:
                         rank = _rank(link, kind, depth)
                         sieved.shallower.append(FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank))
                     continue
-                verdict = scope.decide(link, depth, kind)
+                verdict = rules.decide(link, depth, kind)
                 trap = self._traps.refuses(link) if verdict.allowed else None
                 if not verdict.allowed or trap is not None:
                     sieved.excluded[trap or verdict.rule, self._counted_as(link.host)] += 1
                     if verdict.rule == "max_depth":
                         self._seen.forget(link.hash64 ^ salt)  # a shorter way may lead there
                     continue
-                if verdict.rule == SEED_RULE or (kind is UrlKind.REQUISITE and scope.is_seed(link.hash64)):
+                if verdict.rule == SEED_RULE or (kind is UrlKind.REQUISITE and rules.is_seed(link.hash64)):
                     # It may be met before it is added as a seed: whichever comes first, it is one.
                     rank = priority(link.normalised, 0, is_seed=True)
                     sieved.found.append(FoundUrl(link.fetch, link.hash64, link.domain, UrlKind.PAGE, 0, rank))
@@ -268,9 +271,9 @@ class LinkSieve:
     def _pace(self, domain: str, sieved: SievedLinks) -> None:
         """Delay what a domain discovers beyond 100 URLs a second; a burst of one page's links passes at once."""
         now = self._clock.monotonic()
-        ready = max(self._ready_at.get(domain, 0.0), now - MAX_LINKS / URLS_PER_S)
+        ready = max(self.ready_at.get(domain, 0.0), now - MAX_LINKS / URLS_PER_S)
         late = ready + len(sieved.found) / URLS_PER_S - now
-        self._ready_at[domain] = ready + len(sieved.found) / URLS_PER_S  # forgotten, it may pass one burst more
+        self.ready_at[domain] = ready + len(sieved.found) / URLS_PER_S  # forgotten, it may pass one burst more
         if late > 0:
             first = max(0, len(sieved.found) - int(late * URLS_PER_S))
             start = to_micros(self._clock.now())
@@ -292,9 +295,9 @@ _FOR_GOOD = (301, 308)
 _FEED = FeedParse()
 
 
-def sift_poll(sieve: LinkSieve, capture: FetchedPage, feed: FeedParse | None, now: datetime) -> SievedLinks:
+def sift_poll(sieve: LinkSieve, hops: Sequence[Fetched], feed: FeedParse | None, now: datetime) -> SievedLinks:
     """Return what a poll brought: the items in scope with their dates, where it moved to, how long to stay away."""
-    sieved, last = SievedLinks(), capture.hops[-1]
+    sieved, last = SievedLinks(), hops[-1]
     read = feed or _FEED
     sieved.listing = PolledListing(
         is_feed=read.form is not None and read.form.is_feed,
@@ -302,7 +305,7 @@ def sift_poll(sieve: LinkSieve, capture: FetchedPage, feed: FeedParse | None, no
         children=tuple(sieve.sift_entries(last.url, read.children, UrlKind.SITEMAP, sieved)),
         named=len(read.entries) + len(read.children),
         problem=_problem(last, feed),
-        moved_to=_moved_to(capture.hops),
+        moved_to=_moved_to(hops),
         retry_after_s=parse_retry_after(parse_head(last.response_head).get("retry-after"), now),
     )
     return sieved
@@ -326,8 +329,9 @@ def _problem(answer: Fetched, feed: FeedParse | None) -> str | None:
     return "too_large_to_parse" if feed is None else feed.failure
 
 
-def _moved_to(hops: tuple[Fetched, ...]) -> str | None:
-    """Return where a list has moved for good: only where it was found, so that a mistake of a day loses no feed."""
+def _moved_to(hops: Sequence[Fetched]) -> str | None:
+    """Return where a list has moved for good."""
+    # Only where it was found, so that a mistake of a day loses no feed.
     is_found = 200 <= hops[-1].status < 300 or hops[-1].status == 304
     return hops[-1].url if len(hops) > 1 and is_found and all(hop.status in _FOR_GOOD for hop in hops[:-1]) else None
 
@@ -337,13 +341,13 @@ UNREADABLE = "original_unreadable"
 _FATAL = (ParseProblem.PARSE_TIMEOUT, ParseProblem.PARSE_CRASHED)
 _HTML = ("text/html", "application/xhtml+xml")
 _SITEMAP_DEPTH = 3
+# One index may name as many, and each of them again.
 MAX_SITEMAPS = 50_000
-"""Sitemaps that one process takes from indexes; one index may name as many, and each of them again."""
+"""Sitemaps that one process takes from indexes."""
+# Sitemaps from here on take a second thread: 50,000 addresses cost about a second, and ten times as much is packed.
 _SLOW_SITEMAP_BYTES = 256 * 1024
 _SLOW_GZIP_BYTES = 16 * 1024
-"""Sitemaps from here on take a second thread: 50,000 addresses cost about a second, and ten times as much is packed."""
 _GZIP = b"\x1f\x8b"
-_log = log.get()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,7 +373,7 @@ class DocumentFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Later:
+class SlowDocument:
     """A document that takes long: the call that reads it, and how much memory it holds until then."""
 
     call: Callable[[], DocumentFacts]
@@ -382,39 +386,49 @@ _NOTHING = DocumentFacts()
 class DocumentReader:
     """Reads documents for one process; suspicious ones in a child that can be killed."""
 
-    def __init__(self, crew: CrawlContext, child: ParseChild) -> None:
-        self._crew, self._child = crew, child
-        self.max_bytes = crew.settings.parse.max_bytes
-        most = crew.plan.max_pages
+    def __init__(
+        self,
+        scope: CrawlScope,
+        originals: CaptureHistory,
+        child: ParseChild,
+        settings: Settings,
+        clock: Clock,
+        landed: Callable[[Url], None],
+    ) -> None:
+        """`landed` is called with where a seed's redirect leads."""
+        self._scope, self._originals, self._child, self._clock, self._landed = scope, originals, child, clock, landed
+        self._plan, self._normalisation = scope.plan, scope.normalisation
+        self.max_bytes = settings.parse.max_bytes
+        most = self._plan.max_pages
+        # With one page from each, a crawl has all that it may have.
         self._sitemaps_left = MAX_SITEMAPS if most is None else min(max(most, 1), MAX_SITEMAPS)
-        """Sitemaps of indexes that may still be added: with one page from each, a crawl has all that it may have."""
+        """Sitemaps of indexes that may still be added."""
 
     def may_refer_to(self, attempt: Attempt) -> Original | None:
         """Return the original that a revisit of this page may point to: one that is still there."""
-        return attempt.original if self._crew.originals.readable(attempt) else None
+        return attempt.original if self._originals.readable(attempt) else None
 
-    def read(
-        self, capture: FetchedPage, attempt: Attempt, head: HttpHead, payload: bytes | None, digest: str
-    ) -> DocumentFacts | Later:
-        """Return what the last answer of a capture says; a 304 says what the page's original said.
+    def read(self, page: PageUnderWay, attempt: Attempt, stored: StoredExchange) -> DocumentFacts | SlowDocument:
+        """Return what the last answer of a page says; a 304 says what the page's original said.
 
         A document that looks pathological comes back as a call, to be made where it can wait (it takes seconds).
         """
-        if capture.redirected_to is not None:
+        head, payload = stored.head, stored.payload
+        if page.redirected_to is not None:
             return _NOTHING
         if head.status == 304 and self._polls(attempt):
             return _NOTHING  # nothing new, and what was known before is written down
         if head.status == 304 and attempt.original is not None:
-            original = self._crew.originals.load(attempt.original)
+            original = self._originals.load(attempt.original)
             if original is None:
                 return DocumentFacts(problem=UNREADABLE)
-            return self._document(capture.hops[-1].url, attempt, *original, "")
+            return self._document(page.hops[-1].url, attempt, *original, "")
         if payload is None:
             problem = "too_large_to_parse" if head.media_type in _HTML else None
             return DocumentFacts(problem=problem, form=sniff(b"", head.media_type).form)
         if not 200 <= head.status < 300:
             return DocumentFacts(content_hash=_hash(payload))
-        return self._document(capture.hops[-1].url, attempt, head, payload, digest)
+        return self._document(page.hops[-1].url, attempt, head, payload, stored.payload_digest)
 
     def read_again(self, reread: PageToReread, sieve: LinkSieve) -> list[FoundUrl]:
         """Return where a page leads, seen from a smaller depth than before, by what is stored of it."""
@@ -422,20 +436,20 @@ class DocumentReader:
         return [*sieved.found, *sieved.shallower]
 
     def _sift_again(self, reread: PageToReread, sieve: LinkSieve) -> SievedLinks:
-        url, original = parse(reread.base, self._crew.policy), reread.attempt.original
+        url, original = parse(reread.base, self._normalisation), reread.attempt.original
         if reread.leads_to is not None:
             return sieve.one(url.fetch, reread.leads_to, UrlKind.PAGE, reread.depth)
-        stored = self._crew.originals.load(original) if original is not None else None
+        stored = self._originals.load(original) if original is not None else None
         if stored is None:
             return sieve.sift(url, None, [Link(link, "a") for link in reread.links], (), reread.depth)
         # In the child, whatever it looks like: no watch over this thread would notice a parser that hangs.
         reading = self._document(url.fetch, reread.attempt, *stored, "", in_child=True)
-        reading = reading.call() if isinstance(reading, Later) else reading
+        reading = reading.call() if isinstance(reading, SlowDocument) else reading
         return sieve.sift(url, reading.page.base if reading.page is not None else None, reading.links, (), reread.depth)
 
     def _document(
         self, url: str, attempt: Attempt, head: HttpHead, payload: bytes, digest: str, *, in_child: bool = False
-    ) -> DocumentFacts | Later:
+    ) -> DocumentFacts | SlowDocument:
         body, notes = decode(head, payload)
         # Where nothing was decoded, the payload's digest is the content's.
         content_hash = digest.removeprefix("sha256:") if body is payload and digest else _hash(body)
@@ -447,57 +461,51 @@ class DocumentReader:
                 if self._polls(attempt)
                 else partial(_read_sitemap, known, body, url)
             )
-            return Later(call=read, size=len(body)) if len(body) > slow_from else read()
+            return SlowDocument(call=read, size=len(body)) if len(body) > slow_from else read()
         # What says that it is a page is looked at by the page parser itself.
-        is_page = head.media_type in _HTML and self._crew.plan.keeps_bodies
+        is_page = head.media_type in _HTML and self._plan.keeps_bodies
         form = BodyForm.HTML if is_page else sniff(body, head.media_type).form
         known = DocumentFacts(content_hash=content_hash, notes=notes, form=form)
         if form is BodyForm.CSS:
             return replace(known, resources=css_links(body, head.charset))
-        if (
-            form is BodyForm.HTML
-            or form is BodyForm.XML
-            or (form is BodyForm.TEXT and not self._crew.plan.keeps_bodies)
-        ):
+        if form is BodyForm.HTML or form is BodyForm.XML or (form is BodyForm.TEXT and not self._plan.keeps_bodies):
             return self._page(known, url, head, body, in_child=in_child)
         return known
 
     def _page(
         self, known: DocumentFacts, url: str, head: HttpHead, body: bytes, *, in_child: bool
-    ) -> DocumentFacts | Later:
+    ) -> DocumentFacts | SlowDocument:
         how: parsing.ReadingOptions = {
             "url": url,
             "media_type": head.media_type,
             "charset": head.charset,
             "x_robots": head.get_all("x-robots-tag"),
-            "want_text": not self._crew.plan.keeps_bodies,
+            "want_text": not self._plan.keeps_bodies,
         }
         if in_child or looks_pathological(body) is not None:
-            return Later(call=lambda: _read_page(known, self._child.parse(body, **how)), size=len(body))
+            return SlowDocument(call=lambda: _read_page(known, self._child.parse(body, **how)), size=len(body))
         return _read_page(known, parse_page(body, **how))
 
-    def sift(self, sieve: LinkSieve, capture: FetchedPage, attempt: Attempt, reading: DocumentFacts) -> SievedLinks:
-        """Return the addresses that a capture brings: links, requisites, listed pages, or where it was sent to."""
-        if capture.redirected_to is not None:
-            if capture.outcome is not Outcome.SUCCESS:
+    def sift(self, sieve: LinkSieve, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> SievedLinks:
+        """Return the addresses that a page brings: links, requisites, listed pages, or where it was sent to."""
+        if page.redirected_to is not None:
+            if page.outcome is not Outcome.SUCCESS:
                 return SievedLinks()  # it leads too far, out of scope, or where robots.txt forbids
-            return self._sift_redirect(sieve, capture, attempt, capture.redirected_to)
+            return self._sift_redirect(sieve, page.hops[-1].url, attempt, page.redirected_to)
         if self._polls(attempt):
-            return sift_poll(sieve, capture, reading.feed, self._crew.clock.now())
+            return sift_poll(sieve, page.hops, reading.feed, self._clock.now())
         if attempt.kind is UrlKind.SITEMAP:
-            return self._sift_sitemap(sieve, parse(capture.hops[-1].url, self._crew.policy), attempt.depth, reading)
-        if (not reading.links and not reading.resources) or capture.outcome is Outcome.EXCLUDED:
+            return self._sift_sitemap(sieve, parse(page.hops[-1].url, self._normalisation), attempt.depth, reading)
+        if (not reading.links and not reading.resources) or page.outcome is Outcome.EXCLUDED:
             return SievedLinks()
-        url, base = (
-            parse(capture.hops[-1].url, self._crew.policy),
-            reading.page.base if reading.page is not None else None,
-        )
+        url = parse(page.hops[-1].url, self._normalisation)
+        base = reading.page.base if reading.page is not None else None
         links = reading.links
-        if attempt.kind is UrlKind.REQUISITE and not self._crew.scope.decide(url, attempt.depth, UrlKind.PAGE).allowed:
+        if attempt.kind is UrlKind.REQUISITE and not self._scope.rules.decide(url, attempt.depth, UrlKind.PAGE).allowed:
             links = ()  # a frame from elsewhere: what it needs is fetched, where it leads is not
         sieved = sieve.sift(url, base, links, reading.resources, attempt.depth, _generation(attempt))
-        if self._crew.plan.feeds != "off" and attempt.kind is UrlKind.PAGE:
-            sieved.feeds = feeds_of(url, base, reading.links, self._crew.policy)
+        if self._plan.feeds != "off" and attempt.kind is UrlKind.PAGE:
+            sieved.feeds = feeds_of(url, base, reading.links, self._normalisation)
         return sieved
 
     def _sift_sitemap(self, sieve: LinkSieve, url: Url, depth: int, reading: DocumentFacts) -> SievedLinks:
@@ -516,19 +524,17 @@ class DocumentReader:
         return sieved
 
     def _polls(self, attempt: Attempt) -> bool:
-        return attempt.kind is UrlKind.SITEMAP and self._crew.plan.polls
+        return attempt.kind is UrlKind.SITEMAP and self._plan.polls
 
-    def _sift_redirect(self, sieve: LinkSieve, capture: FetchedPage, attempt: Attempt, target: str) -> SievedLinks:
+    def _sift_redirect(self, sieve: LinkSieve, base: str, attempt: Attempt, target: str) -> SievedLinks:
         try:
-            url = parse(target, self._crew.policy)
+            url = parse(target, self._normalisation)
         except UrlRefused:
             return SievedLinks()
         # Items of feeds are at depth 0 too, but no seeds: where they lead widens no scope.
-        if attempt.depth == 0 and attempt.kind is UrlKind.PAGE and not self._crew.plan.polls:
-            if not self._crew.credentials.covers(url):
-                _log.info("crawl.credentials_withheld", origin=url.origin)
-            self._crew.landed(url)
-        sieved = sieve.one(capture.hops[-1].url, target, attempt.kind, attempt.depth)
+        if attempt.depth == 0 and attempt.kind is UrlKind.PAGE and not self._plan.polls:
+            self._landed(url)
+        sieved = sieve.one(base, target, attempt.kind, attempt.depth)
         sieved.found = [
             found._replace(
                 priority=found.priority + attempt.generation + HOP_PRIORITY,
@@ -570,24 +576,3 @@ def _read_page(known: DocumentFacts, page: ParsedPage) -> DocumentFacts:
 
 def _hash(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
-
-
-def sitemaps_of(crew: CrawlContext, gate: RobotsGate) -> Iterator[FoundUrl]:
-    """Yield the sitemaps of origins whose robots.txt was read; a seed's origin without one gets the usual place."""
-    origins, gate.sitemaps = gate.sitemaps, []
-    if not crew.plan.sitemaps or crew.plan.scope == "page":
-        return
-    seeds = crew.seed_origins
-    for origin, named in origins:
-        if origin in crew.met_origins:
-            continue
-        # Here, and not where a robots.txt is read: the lane of a visitor reads it too, and offers nothing.
-        crew.met_origins[origin] = True
-        if origin not in seeds and not crew.scope.decide(parse(f"{origin}/", crew.policy), 0).allowed:
-            continue  # the sitemaps of hosts that only lend us a picture are not ours to read
-        for address in named or ((f"{origin}/sitemap.xml",) if origin in seeds else ()):
-            try:
-                url = follow(parse(f"{origin}/", crew.policy), address, crew.policy)
-            except UrlRefused:
-                continue
-            yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, SITEMAP_PRIORITY)

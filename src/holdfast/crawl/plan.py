@@ -1,4 +1,6 @@
-"""What a crawl is asked to do: one frozen value that travels from the command line to every process."""
+"""What a crawl is asked to do: one frozen value that travels from the command line to every process, the part of each
+process in it, and the scope that grows while it runs.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
 from itertools import islice
+from threading import Lock
 from typing import Any, NamedTuple, Self
 
 from holdfast import __version__
@@ -19,8 +22,8 @@ from holdfast.values import dataclass
 
 PRODUCT = "Holdfast"
 
+# The beginning of a seed that says all of its origin: of a million seeds that begin alike, one is read.
 _PLAIN_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]+)?(?=[/?#])")
-"""The beginning of a seed that says all of its origin: of the seeds that begin alike, one is read."""
 
 
 class Polled(NamedTuple):
@@ -33,7 +36,7 @@ class Polled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlPlan:
-    """Seeds, scope, limits and manners of one crawl. `headers` and `cookies` may hold secrets: see `public`."""
+    """Seeds, scope, limits and politeness of one crawl. `headers` and `cookies` may hold secrets: see `public`."""
 
     seeds: tuple[str, ...]
     contact: str
@@ -65,7 +68,7 @@ class CrawlPlan:
     allow_ports: tuple[int, ...] = ()
     """Ports that may be asked though websites rarely live there."""
     storage: str = "warc"
-    """`warc` keeps everything, `signals` drops bodies after links, language and keywords are taken (TR-010)."""
+    """`warc` keeps everything, `signals` drops bodies after links, language and keywords are taken."""
     landing: tuple[str, ...] = ()
     """Addresses that seeds redirected to; their hosts are in scope too."""
     feeds: str = "off"
@@ -86,7 +89,8 @@ class CrawlPlan:
         return tuple(self.each_seed_url())
 
     def each_seed_url(self) -> Iterator[Url]:
-        """Yield the seeds as addresses, once each: a million of them take seconds to read, and much room if kept."""
+        """Yield the seeds as addresses, once each."""
+        # One by one: a million of them take seconds to read, and much room if kept.
         policy = self.normalisation()
         if not self.seeds:
             raise Invalid("nothing to crawl: name at least one seed, for example: holdfast crawl https://example.org")
@@ -145,6 +149,7 @@ class CrawlPlan:
 
     def fingerprint(self) -> str:
         """Return what makes two commands the same crawl: seeds, scope, and whether bodies are kept; nothing else."""
+        # A crawl that was stopped is resumed by the same command, also with another delay or another limit.
         seeds = sorted(url.normalised for url in self.each_seed_url())
         same: list[Any] = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
         same += [] if self.keeps_bodies else [self.storage]
@@ -184,6 +189,63 @@ def _origins_of(seeds: tuple[str, ...], policy: Normalisation) -> Mapping[str, U
         url = parse_seed(seed, policy)
         found.setdefault(url.origin, url)
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """The part of one process in an execution: what it is started with, as JSON on its standard input."""
+
+    plan: str
+    execution_id: int
+    source_code: str
+    output_dir: str
+    run_file: str
+    processes: int
+    seconds_left: float | None
+    supervisor: int
+    """The number of the process that supervises this one: when it is gone, this one hands back and ends."""
+    epoch: int | None = None
+    """Of the lease under which the execution runs: when it is over, this one drains. None for a crawl of its own."""
+    goes_on_with: int | None = None
+    """The execution whose frontier this one goes on with, if it retries one."""
+
+    @property
+    def frontier_id(self) -> int:
+        """The execution whose frontier is worked on."""
+        return self.execution_id if self.goes_on_with is None else self.goes_on_with
+
+    def to_json(self) -> str:
+        """Return it as text for standard input."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return what `to_json` wrote."""
+        return cls(**json.loads(text))
+
+
+class CrawlScope:
+    """Which addresses a crawl process takes, and how it spells them; wider once a seed's redirect lands elsewhere."""
+
+    def __init__(self, plan: CrawlPlan) -> None:
+        self.plan = plan
+        self.rules = plan.build_scope()
+        """Read by any thread, without the lock: `widen` puts another value here and changes none."""
+        self.normalisation = plan.normalisation()
+        """How this crawl tells one page from another: every address is read by it."""
+        self.seed_origins = frozenset(plan.seed_origins())
+        self._landed: set[str] = set()
+        self._widening = Lock()
+
+    def widen(self, url: Url) -> bool:
+        """Take the place where a seed landed into the scope; False if it is there already."""
+        # Parsing threads and the loop learn of such places at the same time: without the lock one would be lost.
+        with self._widening:
+            if url.normalised in self._landed:
+                return False
+            self._landed.add(url.normalised)
+            before, self.rules = self.rules, self.rules.with_landing_hosts((url,))
+            return self.rules is not before
 
 
 _LIST_PRIORITY = 3

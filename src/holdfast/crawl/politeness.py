@@ -1,59 +1,81 @@
-"""How one domain is treated: delay, circuit, robots files. Changed only by the lane that holds the lease."""
+"""How one domain is treated: its delay, its circuit, its robots files, and the turns that keep its pace.
+
+Changed only by the worker that holds the domain's lease.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
+from random import Random
 
 from holdfast.clock import Clock
 from holdfast.config import PolitenessSettings
 from holdfast.errors import LeaseLost
-from holdfast.fetch import robots_state
-from holdfast.frontier import politeness
-from holdfast.frontier import politeness as breaker
+from holdfast.fetch import robots
+from holdfast.frontier import politeness as rules
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, RobotsState
 
 
 class DomainPoliteness:
-    """What a lease holder knows and learns about its domain."""
+    """What a lease holder knows and learns about its domain. `delay_s` is the plan's, `random` spreads retries."""
 
-    def __init__(self, lease: DomainLease, settings: PolitenessSettings, clock: Clock, *, plan_delay_s: float) -> None:
-        self._lease, self._settings, self._clock = lease, settings, clock
-        self._own_s = max(plan_delay_s, lease.delay_s)
+    def __init__(
+        self,
+        lease: DomainLease,
+        settings: PolitenessSettings,
+        clock: Clock,
+        *,
+        delay_s: float,
+        lease_until: float,
+        random: Random,
+    ) -> None:
+        self.lease, self.clock, self._settings, self._random = lease, clock, settings, random
+        self._own_s = max(delay_s, lease.delay_s)
         self._robots_s: dict[str, float] = {}
         self._is_private = False
         self.circuit: CircuitState = lease.circuit
         self.robots: dict[str, RobotsState] = {state.origin: state for state in lease.robots}
         self._learned: dict[str, RobotsState] = {}
-        self._told = _essence(lease.circuit)
-        self._must_tell = False
+        self._reported = _essence(lease.circuit)
+        self._must_report = False
+        wait_s = max(0.0, (lease.next_allowed_at - clock.now()).total_seconds())
+        self.pace = Pace(
+            clock, first_at=clock.monotonic() + wait_s, lease_until=lease_until, delay=lambda: self.delay_s
+        )
+        self.server_ip = ""
+        """The address that answered last: whether it is private is asked only when it changes."""
 
     @property
     def delay_s(self) -> float:
         """Seconds between two starts: ours, the robots file's, and the slow-down after 429 and 503."""
         asked_s = max(self._own_s, self._asked_s)
-        return politeness.delay_between(asked_s, penalty=self.circuit.penalty, is_private=self._is_private)
+        return rules.delay_between(asked_s, penalty=self.circuit.penalty, is_private=self._is_private)
 
     @property
     def why_slow(self) -> str | None:
         """The reason for a delay beyond the plan's, in words for the display."""
         if self.circuit.penalty > 1.0:
             return f"slowed {self.circuit.penalty:g}x after 429 or 503"
-        return f"crawl-delay {self._asked_s:g} s" if self._asked_s > max(self._own_s, politeness.MIN_DELAY_S) else None
+        return f"crawl-delay {self._asked_s:g} s" if self._asked_s > max(self._own_s, rules.MIN_DELAY_S) else None
 
     @property
     def _asked_s(self) -> float:
         """The longest delay that a robots file of this domain asks for."""
         return max(self._robots_s.values(), default=0.0)
 
-    def met(self, *, is_private: bool) -> None:
-        """Note whether the domain's address lies in an allowed private network."""
-        self._is_private = is_private
+    def note_address(self, ip: str, *, is_private: bool) -> None:
+        """Note which address answers for the domain, and whether it lies in an allowed private network."""
+        self.server_ip, self._is_private = ip, is_private
 
-    def crawl_delay(self, origin: str, seconds: float) -> None:
-        """Take the wish of an origin's robots file, which is capped already."""
+    def hold_first_request(self) -> None:
+        """Wait one full delay before the first request: the dead owner of the domain may have asked a moment ago."""
+        self.pace.not_before(self.clock.monotonic() + self.delay_s)
+
+    def take_crawl_delay(self, origin: str, seconds: float) -> None:
+        """Take the delay that an origin's robots file asks for, which is capped already."""
         self._robots_s[origin] = seconds
 
     def learn(self, state: RobotsState) -> None:
@@ -62,62 +84,89 @@ class DomainPoliteness:
 
     def went_well(self) -> None:
         """Note an answer that says the domain is in order."""
-        self.circuit = breaker.on_success(politeness.relax(self.circuit))
+        self.circuit = rules.on_success(rules.relax(self.circuit))
 
     def went_badly(self, *, at_once: bool = False) -> None:
         """Note a failure of the domain: enough of them in a row open its circuit, or this one `at_once`."""
         threshold = 1 if at_once else self._settings.circuit_failures
-        self.circuit = breaker.on_failure(self.circuit, now=self._clock.now(), threshold=threshold)
+        self.circuit = rules.on_failure(self.circuit, now=self.clock.now(), threshold=threshold)
 
     def slow_down(self) -> None:
         """Note a 429 or 503: the domain asks for less."""
-        self.circuit = politeness.penalise(self.circuit)
+        self.circuit = rules.penalise(self.circuit)
 
     @property
     def closed_until(self) -> datetime | None:
         """When the domain may be tried again, if its circuit is open now."""
-        return breaker.open_until(self.circuit, now=self._clock.now(), reset_s=self._settings.circuit_reset_s)
+        return rules.open_until(self.circuit, now=self.clock.now(), reset_s=self._settings.circuit_reset_s)
 
     def unreachable(self) -> None:
         """Note that nothing can be asked for now (robots unreachable)."""
-        self.circuit = breaker.mark_unreachable(self.circuit, now=self._clock.now())
+        self.circuit = rules.mark_unreachable(self.circuit, now=self.clock.now())
 
     def gives_up(self, *, next_try_at: datetime, since: datetime) -> bool:
         """Return whether the domain stays unreachable beyond what an execution waits, counted from `since`."""
-        return breaker.gives_up(
+        return rules.gives_up(
             self.circuit,
-            now=self._clock.now(),
+            now=self.clock.now(),
             since=since,
             patience_s=self._settings.unreachable_s,
             next_try_at=next_try_at,
-            longest_wait_s=max(self._settings.circuit_reset_s, robots_state.LONGEST.total_seconds()),
+            longest_wait_s=max(self._settings.circuit_reset_s, robots.LONGEST_WAIT.total_seconds()),
         )
 
-    def told_to_rest(self, *, is_busy: bool) -> None:
-        """Note that the server named the moment of the next request: it is written soon, so that it outlives us.
-
-        One that is busy until beyond the horizon counts as unreachable.
-        """
-        self._must_tell = True
+    def note_rest(self, *, is_busy: bool) -> None:
+        """Note that the server named the moment of the next request: it is written soon, so that it outlives us."""
+        self._must_report = True
+        # A server that is busy for longer than an execution waits is given up like one that is down (`gives_up`).
         if is_busy:
             self.unreachable()
+
+    def retry_at(self, number: int) -> datetime | None:
+        """Return when attempt `number` is repeated, not before the domain's next turn; None if it was the last."""
+        limits = self._settings
+        wait_s = rules.next_try(number, random=self._random, retries=limits.retries, base_s=limits.retry_base_s)
+        if wait_s is None:
+            return None
+        return self.clock.now() + timedelta(seconds=max(wait_s, self.pace.next_at - self.clock.monotonic()))
+
+    @property
+    def last_number(self) -> int:
+        """The number of the attempt after which a page is not tried again."""
+        return self._settings.retries + 1
+
+    @property
+    def unreachable_s(self) -> float:
+        """How long an execution waits for a domain that cannot be reached."""
+        return self._settings.unreachable_s
 
     @property
     def has_news(self) -> bool:
         """Whether something was learned that should be written soon."""
-        return self._must_tell or bool(self._learned) or _essence(self.circuit) != self._told
+        return self._must_report or bool(self._learned) or _essence(self.circuit) != self._reported
 
-    def update(self, *, next_allowed_at: datetime) -> DomainUpdate:
+    def update(self, *, put_off_until: datetime | None = None) -> DomainUpdate:
         """Return what was learned since the last call, for the next settle or release."""
+        next_allowed_at = self.clock.now() + timedelta(seconds=max(0.0, self.pace.next_at - self.clock.monotonic()))
+        if put_off_until is not None:
+            next_allowed_at = max(next_allowed_at, put_off_until)
         learned, self._learned = tuple(self._learned.values()), {}
-        self._told, self._must_tell = _essence(self.circuit), False
+        self._reported, self._must_report = _essence(self.circuit), False
         return DomainUpdate(
-            domain_id=self._lease.domain_id,
-            token=self._lease.token,
+            domain_id=self.lease.domain_id,
+            token=self.lease.token,
             next_allowed_at=next_allowed_at,
             circuit=self.circuit,
             robots=learned,
         )
+
+    def take_back(self, update: DomainUpdate) -> None:
+        """Take an update back that the database did not take: what was learned is news again."""
+        self._must_report = True
+        for state in update.robots:
+            # Unless the file was read once more meanwhile: the newer answer is news by itself.
+            if self.robots.get(state.origin) is state:
+                self.learn(state)
 
 
 def _essence(circuit: CircuitState) -> tuple[str, float, datetime | None, datetime | None]:
@@ -125,9 +174,9 @@ def _essence(circuit: CircuitState) -> tuple[str, float, datetime | None, dateti
     return circuit.state, circuit.penalty, circuit.opened_at, circuit.unreachable_since
 
 
+# A request is on the server's clock when its first byte is read there: somewhere between our sending it and the first
+# byte of the answer. We count the delay from the answer's first byte, but at most this much after sending.
 _UNSEEN_S = 0.25
-"""A request is on the server's clock when its first byte is read there: somewhere between our sending it and the
-first byte of the answer. We count the delay from the answer's first byte, but at most this much after sending."""
 _MARGIN_S = 0.002
 
 
@@ -142,17 +191,19 @@ class Pace:
         self, clock: Clock, *, first_at: float, lease_until: float, delay: Callable[[], float] = _none
     ) -> None:
         self._clock = clock
+        # A call, no number: robots.txt or a 429 may lengthen the delay after the request that it counts from.
         self._delay = delay
-        """The delay of the moment: robots.txt or a 429 may lengthen it after the request that it counts from."""
         self._turn = asyncio.Lock()
         self._not_before = first_at
-        self._told_until = -math.inf
+        self._rest_until = -math.inf
         """Until when the server asked us to stay away."""
         self._seen_at = -math.inf
         """When the server saw our last request, at the latest."""
         self.lease_until = lease_until
         """Monotonic; no request starts after, whatever the database says later."""
         self.waiting_since: float | None = None
+        self.requested_url: str | None = None
+        """What is being asked for in the present turn."""
 
     @property
     def next_at(self) -> float:
@@ -161,9 +212,9 @@ class Pace:
         return max(self._not_before, self._seen_at + delay_s + _MARGIN_S) if delay_s else self._not_before
 
     @property
-    def is_told(self) -> bool:
+    def is_resting(self) -> bool:
         """Whether the next slot is as late as it is because the server asked for it (Retry-After)."""
-        return self._told_until >= self.next_at
+        return self._rest_until >= self.next_at
 
     def turn(self) -> DomainTurn:
         """Return what waits for the domain's next slot and holds it; LeaseLost if the lease runs out first."""
@@ -175,6 +226,7 @@ class Pace:
         try:
             while (wait := self.next_at - (now := self._clock.monotonic())) > 0:  # noqa: ASYNC110 - may be put off
                 await asyncio.sleep(wait)
+            # By the monotonic clock: a process that stood still wakes up here, and its domain may be another's by now.
             if now >= self.lease_until:
                 raise LeaseLost("the lease of this domain was not renewed in time")
         except BaseException:
@@ -198,14 +250,19 @@ class Pace:
         """Note a try that never became a request: the next one waits as long."""
         self._seen_at = max(self._seen_at, at)
 
-    def wait_until(self, moment: float) -> None:
-        """Put the next slot off to this moment (monotonic), as the server asks; never brings it nearer."""
-        self._told_until = max(self._told_until, moment)
+    def not_before(self, moment: float) -> None:
+        """Put the next slot off to this moment (monotonic); never brings it nearer."""
         self._not_before = max(self._not_before, moment)
 
+    def rest_until(self, moment: float) -> None:
+        """Put the next slot off to this moment (monotonic), as the server asks; never brings it nearer."""
+        self._rest_until = max(self._rest_until, moment)
+        self.not_before(moment)
 
+
+# A class: a generator in its place costs 5 us more a request.
 class DomainTurn:
-    """A slot of a domain, as a context. A class: a generator in its place costs 5 us more a request."""
+    """A slot of a domain, as a context."""
 
     __slots__ = ("_pace",)
 

@@ -1,4 +1,4 @@
-"""What watches over a crawl process: its pulse, its leases, its disk, its limits, and what others say to it."""
+"""What watches over a crawl process: its pulse, its leases, its disk, its limits, and news from other processes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from holdfast.failpoints import reach
 _log = log.get()
 _PULSE_S = 0.25
 _DISK_S = 10.0
-_SLOW_LANES = 5
-_SPOOL_S = 2.0
-"""How long fetching pauses after the body of an answer did not fit on the disk."""
+_SLOW_DOMAINS = 5
+_REFUSED_S = 2.0
+"""How long fetching pauses after the disk did not take a body, or the database results."""
 
 
 def end_with_parent(parent: int, *, patience_s: float) -> None:
     """See to it that this process does not outlive its supervisor by more than `patience_s`.
 
-    On a thread of its own, from the first moment to the last: the loop may hang, and it is over before the process is.
     What is left is cleaned up as after a kill.
     """
 
@@ -40,6 +39,7 @@ def end_with_parent(parent: int, *, patience_s: float) -> None:
         never.wait(patience_s)
         os._exit(1)
 
+    # On a thread of its own, from the first moment to the last: the loop may hang, and ends before the process does.
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
@@ -52,12 +52,12 @@ class ProcessWatch:
 
     @property
     def watches(self) -> Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]:
-        """Pulse, renewal, listening and the loop's lag: what the engine runs beside its work."""
-        return self._pulse, self._renew, self._listen, lambda engine: engine.crew.progress.lag.watch()
+        """Pulse, renewal, news and the loop's lag: what the engine runs beside its work."""
+        return self._pulse, self._renew, self._read_news, lambda engine: engine.progress.lag.watch()
 
     async def _pulse(self, engine: CrawlEngine) -> None:
-        """Say that the loop is alive; look at desk, disk and limits. Never waits for the database."""
-        clock, looked_at = engine.crew.clock, -_DISK_S
+        """Say that the loop is alive; look at writer, disk and limits. Never waits for the database."""
+        clock, looked_at = engine.clock, -_DISK_S
         while True:
             reach("loop")
             now = clock.monotonic()
@@ -65,15 +65,15 @@ class ProcessWatch:
             engine.press(now + _PULSE_S)  # what would be over at the next look is ended at this one
             if os.getppid() != self._parent:
                 self._leave(engine)
-            if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space" or _is_full(engine, now):
+            if now - looked_at >= _DISK_S or engine.progress.state == "no_space" or _is_full(engine, now):
                 looked_at = now
                 self._look_at_disk(engine)
-                engine.capture_writer.do(engine.ledger.rotate)
+                engine.capture_writer.do(engine.results.rotate)
             if (limit := engine.limits.over(now)) is not None:
                 engine.drain(_ending(engine, limit))
-            self._look_at_desk(engine, now)
-            engine.crew.progress.active_domains = len(engine.leased_domains.workers)
-            engine.crew.progress.slow = slowest(engine, now)
+            self._look_at_writer(engine, now)
+            engine.progress.active_domains = len(engine.leased_domains.workers)
+            engine.progress.slow = slowest(engine, now)
             await asyncio.sleep(_PULSE_S)
 
     def _leave(self, engine: CrawlEngine) -> None:
@@ -84,11 +84,11 @@ class ProcessWatch:
         engine.hand_back()
 
     def _look_at_disk(self, engine: CrawlEngine) -> None:
-        settings = engine.crew.settings
+        settings = engine.settings
         # The database and what is made of the captures lie in the data directory, which may be another volume.
         low = next((place for place in (self._folder, settings.home) if is_low(place, settings.disk)), None)
-        full = _is_full(engine, engine.crew.clock.monotonic()) or low is not None
-        progress = engine.crew.progress
+        full = _is_full(engine, engine.clock.monotonic()) or low is not None
+        progress = engine.progress
         place = low or self._folder
         # The database may lie on another machine's disk, which none of these looks can see.
         refusal = last_refusal(settings.home) if full and low is None else None
@@ -102,62 +102,66 @@ class ProcessWatch:
         engine.disk_is_full = full
         engine.look_for_room()
 
-    def _look_at_desk(self, engine: CrawlEngine, now: float) -> None:
+    def _look_at_writer(self, engine: CrawlEngine, now: float) -> None:
         if engine.capture_writer.join(0.0) and not engine.closing:
-            raise HoldfastError("the desk's thread has ended; the log says why")
-        since = engine.capture_writer.busy_since
-        patience = engine.crew.settings.parse.deadline_s
+            raise HoldfastError("the writer thread has ended; the log says why")
+        since = engine.capture_writer.parsing_since
+        patience = engine.settings.parse.deadline_s
         if since is not None and now - since > patience and not engine.capture_writer.no_space.is_set():
-            engine.replace_desk()
+            engine.replace_writer()
 
     async def _renew(self, engine: CrawlEngine) -> None:
-        """Renew all leases of this process in one statement; lanes check the moment themselves."""
+        """Renew all leases of this process in one statement; workers check the moment themselves."""
         while True:
-            await asyncio.sleep(engine.crew.settings.lease.renew_s)
-            asked_at = engine.crew.clock.monotonic()
+            await asyncio.sleep(engine.settings.lease.renew_s)
+            asked_at = engine.clock.monotonic()
             try:
-                leases = await engine.database.run(lambda: engine.frontier.renew(engine.ledger.owner_id))
+                leases = await engine.database.run(lambda: engine.session.frontier.renew(engine.session.owner_id))
                 await engine.renewed({domain: token for domain, (token, _) in leases.items()}, asked_at=asked_at)
             except Unavailable as exc:
                 _log.warning("crawl.renewal_failed", message=str(exc))
 
-    async def _listen(self, engine: CrawlEngine) -> None:
-        """Hear stop requests, the others' totals, and where seeds landed."""
+    async def _read_news(self, engine: CrawlEngine) -> None:
+        """Learn of stop requests, the others' totals, and where seeds landed."""
         while True:
             try:
-                word = await engine.database.run(engine.control.listen)
+                news = await engine.database.run(engine.results.control.read_news)
             except Unavailable:
                 await asyncio.sleep(1.0)
                 continue
-            engine.limits.hear(word)
-            engine.widen_scope(word.landing)
-            if word.stop is not None:
+            engine.limits.take_news(news)
+            engine.widen_scope(news.landing)
+            if news.stop is not None:
                 engine.drain()
             await asyncio.sleep(0.5)
 
 
 def _ending(engine: CrawlEngine, limit: str) -> ProcessEnding:
     """Return what ends the crawl at a limit; time that runs out while the disk takes nothing is the storage's fault."""
+    # Otherwise the sites would be blamed for what the disk did not take.
     waits = limit == ProcessEnding.MAX_TIME and engine.disk_is_full
     return ProcessEnding.STORAGE if waits else ProcessEnding(limit)
 
 
 def _is_full(engine: CrawlEngine, now: float) -> bool:
     """Return whether the disk did not take what was written a moment ago: records, bodies of answers, or rows."""
-    refused_at = max(engine.crew.spool_full_at, engine.crew.database_full_at)
-    return engine.capture_writer.no_space.is_set() or now - refused_at < _SPOOL_S
+    return engine.capture_writer.no_space.is_set() or now - engine.progress.storage_refused_at < _REFUSED_S
 
 
 def slowest(engine: CrawlEngine, now: float) -> list[dict[str, Any]]:
-    """Return the lanes that hold the crawl up most, each with the reason."""
+    """Return the domains that hold the crawl up most, each with the reason."""
     rows = [row for worker in engine.leased_domains.workers.values() if (row := _why(worker, now)) is not None]
-    return sorted(rows, key=lambda row: -row["seconds"])[:_SLOW_LANES]
+    return sorted(rows, key=lambda row: -row["seconds"])[:_SLOW_DOMAINS]
 
 
 def _why(worker: DomainWorker, now: float) -> dict[str, Any] | None:
     since = worker.pace.waiting_since
     if since is not None and now - since > 2.0:
-        return {"domain": worker.lease.domain, "seconds": round(now - since, 1), "why": f"waits for {worker.current}"}
+        return {
+            "domain": worker.lease.domain,
+            "seconds": round(now - since, 1),
+            "why": f"waits for {worker.pace.requested_url}",
+        }
     wait = worker.pace.next_at - now
     if wait > 2.0:
         return {"domain": worker.lease.domain, "seconds": round(wait, 1), "why": _why_later(worker, wait)}
@@ -165,11 +169,11 @@ def _why(worker: DomainWorker, now: float) -> dict[str, Any] | None:
 
 
 def _why_later(worker: DomainWorker, wait: float) -> str:
-    """Return why a domain is not asked yet: its own wish of a moment, its slow-down, the delay of everyone, or a rest
+    """Return why a domain is not asked yet: its Retry-After, its slow-down, the delay of every domain, or a rest
     that another process has left behind."""
-    if worker.pace.is_told:
+    if worker.pace.is_resting:
         return "Retry-After"
-    if (slow := worker.manners.why_slow) is not None:
+    if (slow := worker.politeness.why_slow) is not None:
         return slow
-    delay_s = worker.manners.delay_s
+    delay_s = worker.politeness.delay_s
     return f"{delay_s:g} s between requests" if wait <= delay_s + 1.0 else "rests, as noted by the last crawl"

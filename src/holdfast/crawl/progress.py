@@ -13,8 +13,8 @@ from holdfast.types import Attempt, UrlKind, Visit
 from holdfast.values import dataclass
 
 _STEP_S = 0.05
+# Each class of the histogram is a quarter wider than the one before: percentiles are true to that.
 _GROWTH = 1.25
-"""Each class of the histogram is a quarter wider than the one before: percentiles are true to that."""
 _CLASSES = 60
 
 
@@ -35,7 +35,8 @@ class LagMeter:
             self.note(loop.time() - due)
 
     def note(self, late_s: float) -> None:
-        """Count one lag, and the looks that were missed meanwhile: a stall of a second is twenty bad looks, not one."""
+        """Count one lag, and the looks that were missed meanwhile."""
+        # A stall of a second is twenty bad looks, not one: else a loop that stands still would look the better for it.
         while True:
             late_ms = max(late_s, 0.0) * 1000.0
             self.worst_ms = max(self.worst_ms, late_ms)
@@ -62,8 +63,9 @@ class LagMeter:
 _RATE_S = 10.0
 
 
+# Plain integers, and no metrics library: this is on the path of every page.
 class CrawlProgress:
-    """Counts by the words of the report; plain integers, because this is on the path of every page."""
+    """What a process has done, counted by the words of the report."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -79,6 +81,9 @@ class CrawlProgress:
         self.state = "running"
         self.trouble: str | None = None
         """What keeps it from going on, in words, with what helps."""
+        self.storage_refused_at = -math.inf
+        """When the disk last did not take the body of an answer, or the database results, for want of room
+        (monotonic)."""
         self.active_domains = 0
         self.slow: list[dict[str, Any]] = []
         self.lag = LagMeter()
@@ -97,7 +102,8 @@ class CrawlProgress:
         self.pages += visit.attempt.kind == "page" and visit.outcome == "success"
 
     def unsettled(self, visit: Visit) -> None:
-        """Take back the count of an attempt whose result was refused: a newer owner settles it."""
+        """Take back the count of an attempt whose result was refused."""
+        # Another process has the domain by now, settles the attempt itself, and counts it.
         self.refused += 1
         if visit.retry_at is not None:
             self.retries -= 1
@@ -134,7 +140,7 @@ class CrawlProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlNews:
-    """The latest word from outside."""
+    """What other processes and operators have written for this one."""
 
     stop: str | None = None
     """`drain`, `cancel`, or nothing."""
@@ -146,34 +152,30 @@ class CrawlNews:
 
 
 class Control(Protocol):
-    """How the engine asks; answered from rows by the worker. Called on the database's thread."""
+    """How a process learns what others have written, and writes for them. Called on the database's thread."""
 
-    def listen(self) -> CrawlNews:
-        """Return the latest word; also says that this process is alive."""
+    def read_news(self) -> CrawlNews:
+        """Return what is new; now and then it also writes that this process is alive."""
         ...
 
-    def landed(self, url: str) -> None:
-        """Take note that a seed landed here, from any thread; the others hear of it with the next `tell`."""
+    def note_landing(self, url: str) -> None:
+        """Keep the place where a seed landed for the next `write_landings`; from any thread."""
         ...
 
-    def tell(self) -> None:
+    def write_landings(self) -> None:
         """Write down where seeds landed: before anything is settled that was found there."""
         ...
 
 
+# What an answer is taken to weigh before there was one.
 _UNKNOWN_BYTES = 64 * 1024
-"""What an answer is taken to weigh before there was one."""
 
 
 class CrawlLimits:
-    """Asked before each page; exact in one process, and off by what is under way elsewhere in several.
-
-    What an answer weighs is known when it has come. So nothing is begun that would pass the limit of bytes if all that
-    is under way were of the average size so far: a crawl passes it by what single answers are larger than that.
-    """
+    """Asked before each page; exact in one process, and off by what is under way elsewhere in several."""
 
     def __init__(self, plan: CrawlPlan, progress: CrawlProgress, *, ends_at: float | None, processes: int = 1) -> None:
-        self._plan, self._progress, self._processes = plan, progress, processes
+        self._plan, self._progress, self.processes = plan, progress, processes
         self._ends_at = ends_at
         """Monotonic moment at which `--max-time` is over."""
         self._others = CrawlNews()
@@ -181,9 +183,9 @@ class CrawlLimits:
         self._asking = 0
         """Attempts that were begun and have not been answered."""
 
-    def hear(self, word: CrawlNews) -> None:
+    def take_news(self, news: CrawlNews) -> None:
         """Take what the other processes have done."""
-        self._others = word
+        self._others = news
 
     def may_start(self, attempt: Attempt) -> bool:
         """Return whether this attempt may be asked now, and count it as under way; `answered` ends its asking."""
@@ -202,10 +204,12 @@ class CrawlLimits:
         limit, progress = self._plan.max_bytes, self._progress
         if limit is None:
             return False
+        # What an answer weighs is known when it has come. So nothing is begun that would pass the limit if all that is
+        # under way were of the average size so far: a crawl passes it by what single answers are larger than that.
         if not self._asking:
             return self._bytes >= limit
         each = progress.wire_bytes / progress.requests if progress.requests else _UNKNOWN_BYTES
-        expected = each * (self._asking + 1) * self._processes  # the others are as busy as we are
+        expected = each * (self._asking + 1) * self.processes  # the others are as busy as we are
         return self._bytes + expected > limit
 
     @property

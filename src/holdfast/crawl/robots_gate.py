@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
+from typing import Protocol
+
+from cachetools import LRUCache
 
 from holdfast import log
-from holdfast.crawl.context import ROBOTS, CrawlContext, FetchedPage
-from holdfast.crawl.outcomes import MAX_REDIRECTS, follow, is_redirect
-from holdfast.crawl.politeness import DomainPoliteness
+from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.crawl.outcomes import MAX_REDIRECTS, ROBOTS, PageUnderWay, follow, is_redirect
+from holdfast.crawl.plan import CrawlScope
+from holdfast.crawl.politeness import DomainPoliteness, Pace
 from holdfast.errors import UrlRefused
-from holdfast.fetch import robots_state as policy
+from holdfast.fetch import robots as policy
 from holdfast.fetch.robots import RobotsFile, capped
 from holdfast.types import (
     Fetched,
     FetchFailed,
     FetchProblem,
+    FoundUrl,
     LeaseRefusal,
     Outcome,
     RobotsAnswer,
     RobotsState,
     Truncated,
+    UrlKind,
 )
 from holdfast.urls import Url, parse
 from holdfast.values import dataclass
@@ -29,16 +37,21 @@ from holdfast.warc.payload import decode, parse_head, payload_chunks
 AGENT = "holdfast"
 ROBOTS_DEADLINE_S = 10.0
 MAX_ROBOTS_BYTES = 512 * 1024
+SITEMAP_PRIORITY = 3
 _log = log.get()
+# A file of 512 KiB takes up to 30 times as much when parsed, and a wildcard in the DNS has a thousand hosts with one.
+MEMORY_BYTES = 64 * 1024 * 1024
+"""What parsed rules may hold of memory in one process."""
+_BUSY_ORIGINS = 10_000
+_OFFERED_ORIGINS = 100_000
 
 Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | LeaseRefusal]]
 """Makes one paced request: address, deadline, size cap; or says why the domain that it leads to cannot be asked."""
 
 
-_BUSY_S = 2.0
-"""When to look again at a robots.txt that leads to a domain of another process: it may be free, or ours, by then."""
-_LONGEST_BUSY_S = 60.0
-"""The wait doubles up to this: each look asks the origin, and archives its answer, once more."""
+# When to look again at a robots.txt that leads to a domain of another process: it may be free, or ours, by then. The
+# wait doubles up to a minute, because each look asks the origin, and archives its answer, once more.
+_BUSY_S, _LONGEST_BUSY_S = 2.0, 60.0
 _NEVER_ASKED = (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED)
 
 
@@ -59,88 +72,135 @@ class Permission:
 _ALLOWED = Permission(allowed=True)
 
 
-class RobotsGate:
-    """The robots files of one domain's origins, for the lane that holds it."""
+class EnginePort(Protocol):
+    """What the work on a domain asks of the engine; tests pass a table."""
 
-    def __init__(self, crew: CrawlContext, manners: DomainPoliteness, token: int, ask: Ask) -> None:
-        self._crew, self._manners, self._token, self._ask = crew, manners, token, ask
+    def hand_over(self, page: PageUnderWay) -> None:
+        """Give a page to the writer thread."""
+        ...
+
+    def borrow(self, domain: str) -> AbstractAsyncContextManager[Pace | LeaseRefusal]:
+        """Take a turn at another domain (a robots.txt that redirects there), or say why it cannot be had."""
+        ...
+
+    async def recall_robots(self, origin: str) -> RobotsState | None:
+        """Return what any process has learned of an origin's robots.txt."""
+        ...
+
+
+class RobotsFiles:
+    """What one process remembers of robots files, whichever domain it holds: parsed rules, and what was offered."""
+
+    def __init__(self, scope: CrawlScope, settings: Settings, clock: Clock) -> None:
+        self.scope, self.clock = scope, clock
+        self.max_delay_s = settings.politeness.max_delay_s
+        self.deadline_s = min(ROBOTS_DEADLINE_S, settings.fetch.deadline_s)
+        # By origin and answer, so that a domain that is leased again is not parsed again.
+        self.parsed: LRUCache[tuple[str, datetime], RobotsFile] = LRUCache(
+            MEMORY_BYTES, getsizeof=RobotsFile.memory_bytes
+        )
+        self.busy: LRUCache[str, int] = LRUCache(_BUSY_ORIGINS)
+        """How often in a row the robots.txt of an origin led to a domain that another process held."""
+        self.offered: LRUCache[str, bool] = LRUCache(_OFFERED_ORIGINS)
+        """Origins whose sitemaps this process has offered; one that is forgotten offers them once more."""
+
+    def rules_of(self, state: RobotsState) -> RobotsFile:
+        """Return the parsed rules of an origin, parsed once per process and answer."""
+        key = state.origin, state.fetched_at
+        file = self.parsed.get(key)
+        if file is None:
+            file = self.parsed[key] = RobotsFile.parse(state.body, AGENT)
+        return file
+
+
+class RobotsGate:
+    """The robots files of one domain's origins, for the worker that holds it."""
+
+    def __init__(self, files: RobotsFiles, politeness: DomainPoliteness, ask: Ask, engine: EnginePort) -> None:
+        self._files, self._politeness, self._ask, self._engine = files, politeness, ask, engine
+        self._normalisation = files.scope.normalisation
         self.sitemaps: list[tuple[str, tuple[str, ...]]] = []
-        """Origins whose robots.txt was read, with the sitemaps that it names; the engine takes them from here."""
+        """Origins whose robots.txt was read, with the sitemaps that it names, until they are taken."""
+
+    def take_sitemaps(self) -> Iterator[FoundUrl]:
+        """Yield the sitemaps of origins whose robots.txt was read; a seed's origin without one gets the usual place."""
+        origins, self.sitemaps = self.sitemaps, []
+        scope, offered = self._files.scope, self._files.offered
+        if not scope.plan.sitemaps or scope.plan.scope == "page":
+            return
+        for origin, named in origins:
+            if origin in offered:
+                continue
+            # Here, and not where a robots.txt is read: a worker that was made for one request reads it too, and is
+            # given back without offering anything.
+            offered[origin] = True
+            home, is_seed = parse(f"{origin}/", self._normalisation), origin in scope.seed_origins
+            if not is_seed and not scope.rules.decide(home, 0).allowed:
+                continue  # the sitemaps of hosts that only lend us a picture are not ours to read
+            for address in named or ((f"{origin}/sitemap.xml",) if is_seed else ()):
+                try:
+                    url = follow(home, address, self._normalisation)
+                except UrlRefused:
+                    continue
+                yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, SITEMAP_PRIORITY)
 
     async def may_ask(self, url: Url) -> Permission:
         """Return whether this address may be asked for, after reading its robots.txt if that is due."""
-        crew = self._crew
-        state = self._manners.robots.get(url.origin)
-        now = crew.clock.now()
+        state, clock = self._politeness.robots.get(url.origin), self._files.clock
+        now = clock.now()
         if state is None or policy.needs_fetch(state, now):
             read = await self._read(url, state)
             if isinstance(read, Permission):
                 return read
-            state, now = read, crew.clock.now()
+            state, now = read, clock.now()
         verdict = policy.verdict(state, now)
-        if crew.plan.robots == "ignore" or verdict is policy.RobotsVerdict.ALLOW:
+        if self._files.scope.plan.robots == "ignore" or verdict is policy.RobotsVerdict.ALLOW:
             return _ALLOWED
         if verdict is not policy.RobotsVerdict.RULES:
             return Permission(allowed=False, reason="robots_unreachable", ask_again_at=policy.next_try_at(state))
         return self._by_rules(url, state)
 
     def _by_rules(self, url: Url, state: RobotsState) -> Permission:
-        decision = self._file(state).decide(url.fetch)
+        decision = self._files.rules_of(state).decide(url.fetch)
         if decision.allowed:
             return _ALLOWED
         reason = "robots:too_costly" if decision.line is None else f"robots:line {decision.line}"
         return Permission(allowed=False, reason=reason, message=decision.rule)
 
-    def _file(self, state: RobotsState) -> RobotsFile:
-        """Return the parsed rules of an origin, parsed once per process and answer."""
-        key = state.origin, state.fetched_at
-        file = self._crew.robots_files.get(key)
-        if file is None:
-            file = self._crew.robots_files[key] = RobotsFile.parse(state.body, AGENT)
-        return file
-
     def refresh(self) -> None:
         """Take delays from rules that an earlier lease has read."""
-        for state in self._manners.robots.values():
+        for state in self._politeness.robots.values():
             self._note(state)
 
     async def _read(self, url: Url, previous: RobotsState | None) -> RobotsState | Permission:
         """Fetch an origin's robots.txt, archive it, and remember what it means; or say why nothing may be asked."""
         origin = url.origin
-        result, hops = await self._fetch(parse(f"{origin}/robots.txt", self._crew.policy))
+        result, hops = await self._fetch(parse(f"{origin}/robots.txt", self._normalisation))
         for hop in hops:
-            self._crew.hand_over(
-                FetchedPage(
-                    attempt=None,
-                    token=self._token,
-                    started_at=hop.started_at,
-                    hops=(hop,),
-                    outcome=Outcome.SUCCESS,
-                    reason=ROBOTS,
-                )
+            token = self._politeness.lease.token
+            self._engine.hand_over(
+                PageUnderWay(attempt=None, token=token, started_at=hop.started_at, hops=[hop], reason=ROBOTS)
             )
         if result is None:
             return self._while_busy(origin, previous)
-        self._crew.busy_robots.pop(origin, None)
+        self._files.busy.pop(origin, None)
         if isinstance(result, FetchFailed):
             return Permission(
                 allowed=False, reason=result.problem.value, message=result.message, outcome=Outcome.EXCLUDED
             )
-        state = policy.read_answer(previous, result, self._crew.clock.now())
-        self._manners.learn(state)
+        state = policy.read_answer(previous, result, self._files.clock.now())
+        self._politeness.learn(state)
         self._note(state)
         return state
 
     def _while_busy(self, origin: str, previous: RobotsState | None) -> RobotsState | Permission:
         """Return the last answer, good for a day, if the file leads to a domain that another process holds."""
-        now = self._crew.clock.now()
-        if previous is not None and policy.verdict(previous, now) in (
-            policy.RobotsVerdict.RULES,
-            policy.RobotsVerdict.ALLOW,
-        ):
+        now = self._files.clock.now()
+        if previous is not None and policy.verdict(previous, now) in policy.IN_FORCE:
             return previous
-        looks = self._crew.busy_robots.get(origin, 0)
-        self._crew.busy_robots[origin] = looks + 1
+        looks = self._files.busy.get(origin, 0)
+        self._files.busy[origin] = looks + 1
+        # 2 to the power of a thousand looks is no float: a domain may be held by another process for days.
         wait = timedelta(seconds=min(_BUSY_S * 2.0 ** min(looks, 10), _LONGEST_BUSY_S))
         return Permission(allowed=False, reason="robots_elsewhere", ask_again_at=now + wait, is_busy=True)
 
@@ -148,15 +208,15 @@ class RobotsGate:
         """Take the delay that an answer asks for; its sitemaps and what is odd about it once per origin and process."""
         if state.answer is RobotsAnswer.UNREACHABLE:
             return
-        file = self._file(state) if state.answer is RobotsAnswer.RULES else None
+        file = self._files.rules_of(state) if state.answer is RobotsAnswer.RULES else None
         asked_s = (file.crawl_delay if file is not None else None) or 0.0
-        wish = capped(asked_s, self._crew.settings.politeness.max_delay_s)
-        if self._crew.plan.robots == "obey":
-            self._manners.crawl_delay(state.origin, wish.seconds)
-        if state.origin in self._crew.met_origins:
+        delay = capped(asked_s, self._files.max_delay_s)
+        if self._files.scope.plan.robots == "obey":
+            self._politeness.take_crawl_delay(state.origin, delay.seconds)
+        if state.origin in self._files.offered:
             return
         self.sitemaps.append((state.origin, file.sitemaps if file is not None else ()))
-        if file is not None and wish.cut:
+        if file is not None and delay.cut:
             _log.warning("robots.delay_capped", origin=state.origin, asked_s=file.crawl_delay)
         if file is not None and file.notes:
             _log.info("robots.noted", origin=state.origin, notes=list(file.notes))
@@ -170,8 +230,8 @@ class RobotsGate:
         hops: list[Fetched] = []
         origin = url.origin
         for _ in range(MAX_REDIRECTS + 1):
-            deadline_s = min(ROBOTS_DEADLINE_S, self._crew.settings.fetch.deadline_s)
-            result = await self._ask(url, deadline_s, MAX_ROBOTS_BYTES + 1)
+            # One byte more than is read, so that a file which was cut can be told from one that ends there.
+            result = await self._ask(url, self._files.deadline_s, MAX_ROBOTS_BYTES + 1)
             if isinstance(result, LeaseRefusal):
                 known = await self._recall(origin, url)
                 if known is None and result is LeaseRefusal.BARRED:
@@ -186,29 +246,26 @@ class RobotsGate:
             if location is None:
                 return read_of(origin, result), hops
             try:
-                url = follow(url, location, self._crew.policy)
+                url = follow(url, location, self._normalisation)
             except UrlRefused:
                 return policy.RobotsRead(origin=origin, failure=FetchProblem.URL_REFUSED), hops
         return policy.RobotsRead(origin=origin, status=hops[-1].status, too_many_redirects=True), hops
 
     async def _recall(self, origin: str, url: Url) -> policy.RobotsRead | None:
-        """Return what the holder of another domain has read there, if this is where its robots.txt stands.
-
-        An apex whose robots.txt leads to the www host, which another process crawls for days, has the same rules.
-        """
+        """Return what the holder of another domain has read there, if this is where its robots.txt stands."""
+        # An apex whose robots.txt leads to the www host, which another process crawls for days, has the same rules.
         if url.fetch != f"{url.origin}/robots.txt" or url.origin == origin:
             return None
-        state = await self._crew.recall_robots(url.origin)
-        verdict = policy.verdict(state, self._crew.clock.now())
-        if state is None or verdict not in (policy.RobotsVerdict.RULES, policy.RobotsVerdict.ALLOW):
+        state = await self._engine.recall_robots(url.origin)
+        verdict = policy.verdict(state, self._files.clock.now())
+        if state is None or verdict not in policy.IN_FORCE:
             return None
         return policy.RobotsRead(origin=origin, status=state.status, body=state.body)
 
 
 def read_of(origin: str, fetched: Fetched) -> policy.RobotsRead:
-    """Return what an answer says. A body that broke off or cannot be decoded is a failure: half a file, or none that
-    can be read, forbids nothing. One that our own limit cut is read as far as it goes.
-    """
+    """Return what an answer says; a body that broke off or cannot be decoded is a failure."""
+    # Half a file, or none that can be read, would forbid nothing. One that our own limit cut is read as far as it goes.
     broken = FetchProblem.DISCONNECTED if fetched.truncated in (Truncated.DISCONNECT, Truncated.TIME) else None
     head = parse_head(fetched.response_head)
     decoded = decode(head, b"".join(payload_chunks(head, fetched.body)))

@@ -1,4 +1,4 @@
-"""Brings finished work into the database at its rhythm: settles, gives domains back, and feeds lanes that are hungry.
+"""Brings finished work into the database at its rhythm: settles, gives domains back, and brings pages to workers.
 
 What the database does not take is kept and offered again: results, what was learned of domains, domains to give back.
 """
@@ -6,51 +6,98 @@ What the database does not take is kept and offered again: results, what was lea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar
 
 from holdfast import log
-from holdfast.crawl.context import CrawlContext
-from holdfast.crawl.domain_worker import DomainWorker
-from holdfast.crawl.domains import FEED, LINGER_S, LeasedDomains, release, unreported
-from holdfast.crawl.page_reading import sitemaps_of
+from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker
+from holdfast.crawl.domains import LINGER_S, REFILL, LeasedDomains
+from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.progress import Control, CrawlProgress
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.failpoints import reach
 from holdfast.feeds.polling import FeedPolling
 from holdfast.frontier import Frontier, Settled
-from holdfast.types import Attempt, DomainUpdate, FoundUrl, Outcome, Visit
+from holdfast.types import Attempt, DomainLease, DomainUpdate, FoundUrl, Outcome, Visit
+from holdfast.values import dataclass
+
+
+@dataclass(slots=True, kw_only=True)
+class FrontierSession:
+    """One process's part in the frontier of an execution. Its methods run on the database's thread."""
+
+    frontier: Frontier
+    originals: CaptureHistory
+    clock: Clock
+    """The database's: what is written down is compared with leases, and read on other machines."""
+    execution_id: int
+    owner_id: int
+
+    def lease(self, *, domains: int) -> list[DomainLease]:
+        """Take domains that are due, with their first pages and what is known of those."""
+        leases = self.frontier.lease(self.execution_id, self.owner_id, domains=domains, pages=REFILL)
+        reach("after_lease")
+        self.originals.learn(attempt for lease in leases for attempt in lease.attempts)
+        return leases
+
+    def refill(self, wanting: Iterable[tuple[DomainLease, Collection[int]]]) -> list[list[Attempt]]:
+        """Return more pages of each lease, but those that its worker holds; none of a lease that was lost."""
+        more = [
+            list(self.frontier.refill(self.execution_id, lease.domain_id, lease.token, limit=REFILL, holding=holding))
+            for lease, holding in wanting
+        ]
+        self.originals.learn(attempt for attempts in more for attempt in attempts)
+        return more
+
+    def release(self, updates: Sequence[DomainUpdate]) -> None:
+        """Give domains back."""
+        self.frontier.release(self.execution_id, self.owner_id, updates)
+
+    def close_domain(self, domain_id: int, token: int, outcome: Outcome, reason: str) -> int:
+        """Close some of what is open of a domain; 0 if nothing is, or another process has taken it meanwhile."""
+        # By the token: after a long pause of this process another one may crawl the domain, and well.
+        return self.frontier.close_domain(self.execution_id, domain_id, outcome=outcome, reason=reason, token=token)
 
 
 class PendingResults:
-    """The batch that is being collected, and the totals that it will have made."""
+    """Pages that the writer thread has, results that wait for the database, and the totals that they will have made.
+
+    `forget` is called with what a page brought whose result was refused.
+    """
 
     def __init__(
         self,
-        frontier: Frontier,
+        session: FrontierSession,
         output: WarcOutput,
         progress: CrawlProgress,
         control: Control,
         *,
-        execution_id: int,
-        owner_id: int,
+        forget: Callable[[Iterable[FoundUrl]], None],
     ) -> None:
-        self._frontier, self._output, self._progress, self._control = frontier, output, progress, control
-        self.execution_id, self.owner_id = execution_id, owner_id
+        self._session, self._output, self._forget = session, output, forget
+        self.progress, self.control = progress, control
         self.feeds: FeedPolling | None = None
         """Set where feeds are polled or noted."""
+        self.writing: dict[int, PageUnderWay] = {}
+        """Pages that the writer thread has, by number: each is finished once, whichever thread says so first."""
         self.visits: list[Visit] = []
         self.links = 0
         """Addresses that they found."""
         self._counted: set[int] = set()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is on its way from a worker to the database."""
+        return not self.writing and not self.visits
+
     def rotate(self) -> None:
-        """Seal the WARC file if it is full, old or idle; belongs to the desk's thread."""
+        """Seal the WARC file if it is full, old or idle; belongs to the writer thread."""
         self._output.rotate()
 
     def add(self, visit: Visit) -> None:
@@ -79,34 +126,36 @@ class PendingResults:
         if self.feeds is not None:
             self.feeds.offer(sitemaps)
         else:
-            self._frontier.add(self.execution_id, sitemaps)
+            self._session.frontier.add(self._session.execution_id, sitemaps)
 
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
-        """Sync the WARC file, then settle one batch; runs on the database's thread.
-
-        Where seeds landed is told before that: a resumption would not follow what was found there.
-        """
-        self._control.tell()
+        """Sync the WARC file, then settle one batch; runs on the database's thread."""
+        # Before anything that was found there is settled: a resumption would not follow it, knowing of no landing.
+        self.control.write_landings()
         if batch:
             reach("before_sync")
+            # Bytes first: after a power loss no row may point at a record that is not there.
             self._output.sync()
             reach("after_sync")
             if self.feeds is not None:
                 self.feeds.record_visits(batch)
+        # A batch that the database refused comes again, and counts once.
         for visit in batch:
             if visit.attempt.id not in self._counted:
                 self._counted.add(visit.attempt.id)
-                self._progress.settled(visit)
-        settled = self._frontier.settle(
-            self.execution_id, self.owner_id, batch, updates, counts=self._progress.counts()
+                self.progress.settled(visit)
+        session = self._session
+        settled = session.frontier.settle(
+            session.execution_id, session.owner_id, batch, updates, counts=self.progress.counts()
         )
         reach("after_commit")
         if self.feeds is not None:  # what their items added, they have added themselves
-            told = {visit.attempt.domain_id for visit in batch if visit.listing is not None or visit.feeds}
-            settled = replace(settled, added=settled.added | told)
+            listed = {visit.attempt.domain_id for visit in batch if visit.listing is not None or visit.feeds}
+            settled = replace(settled, added=settled.added | listed)
         self._counted.clear()
         for visit in settled.refused:
-            self._progress.unsettled(visit)
+            self.progress.unsettled(visit)
+            self._forget((*visit.found, *visit.shallower))
         return settled
 
 
@@ -134,15 +183,15 @@ class DatabaseThread:
 
 _log = log.get()
 _SOON_S = 0.1
-"""Shortest time between two settles that a hungry lane may cause."""
+"""Shortest time between two settles that a worker without pages may cause."""
+# A database server that comes back must not be met by all processes at once.
 _AGAIN_S = 0.5
-"""Wait after the database was away: a server that comes back must not meet a crowd."""
+# Share of a lease, 5 s mostly, between two looks whether a poll of feeds waits for what we hold (decision 0017).
 _WAY_SHARE = 1 / 12
-"""Share of a lease, 5 s mostly, between two looks whether a poll of feeds waits for what we hold (decision 0017)."""
+# How long such a domain is left to the poll, which looks for it ten times a second.
 _ASIDE_S = 3.0
-"""How long such a domain is left to the other, who looks for it ten times a second."""
-_SAY_S = 1.0
-"""Totals are written at least this often, also when nothing was settled: `holdfast status` reads them."""
+# Totals are written at least this often, also when nothing was settled: `holdfast status` reads them.
+_REPORT_S = 1.0
 
 
 class ResultSettler:
@@ -150,20 +199,21 @@ class ResultSettler:
 
     def __init__(
         self,
-        crew: CrawlContext,
-        frontier: Frontier,
-        ledger: PendingResults,
+        session: FrontierSession,
+        results: PendingResults,
         leased_domains: LeasedDomains,
-        *,
         database: DatabaseThread,
-        at_desk: Callable[[], int],
+        settings: Settings,
+        *,
+        makes_way: bool,
     ) -> None:
-        self._crew, self._frontier, self._ledger, self._leased_domains = crew, frontier, ledger, leased_domains
-        self._database, self._at_desk = database, at_desk
+        """`makes_way` says whether domains are given up that a poll of feeds waits for."""
+        self._session, self._results, self._leased_domains = session, results, leased_domains
+        self._database, self._settings, self._clock, self._makes_way = database, settings, session.clock, makes_way
         self.due = asyncio.Event()
         """Set to settle now."""
         self._turn = asyncio.Lock()
-        self._started_at = crew.clock.now()
+        self._started_at = self._clock.now()
         self._settled_at = self._looked_at = 0.0
         self._soon: asyncio.TimerHandle | None = None
         self._sitemaps: list[FoundUrl] = []
@@ -173,9 +223,9 @@ class ResultSettler:
         """Called after each batch, on the loop; set by the engine."""
 
     def soon(self) -> None:
-        """Settle before the usual time: a lane could ask now and has nothing to ask for."""
+        """Settle before the usual time: a worker could ask now and has nothing to ask for."""
         if self._soon is None:
-            wait = max(0.0, self._settled_at + _SOON_S - self._crew.clock.monotonic())
+            wait = max(0.0, self._settled_at + _SOON_S - self._clock.monotonic())
             self._soon = asyncio.get_running_loop().call_later(wait, self.due.set)
 
     async def run(self) -> None:
@@ -183,7 +233,7 @@ class ResultSettler:
         while True:
             # Not `wait_for`: in Python 3.11 that forgets a cancellation if the event is set at the same moment.
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._crew.settings.engine.settle_s):
+                async with asyncio.timeout(self._settings.engine.settle_s):
                     await self.due.wait()
             self.due.clear()
             if self._soon is not None:
@@ -193,12 +243,12 @@ class ResultSettler:
                 await self.settle()
             except Unavailable as exc:
                 if isinstance(exc, NoSpace):
-                    self._crew.database_full_at = self._crew.clock.monotonic()
-                _log.warning("crawl.settle_later", message=str(exc), waiting=len(self._ledger.visits))
+                    self._results.progress.storage_refused_at = self._clock.monotonic()
+                _log.warning("crawl.settle_later", message=str(exc), waiting=len(self._results.visits))
                 await asyncio.sleep(_AGAIN_S)
 
     async def settle(self) -> None:
-        """Settle one batch, give back lanes that have ended, and feed those that are hungry."""
+        """Settle one batch, give back the domains of ended workers, and bring pages to those that want some."""
         async with self._turn:
             added = await self._settle_batch()
             self.settled()
@@ -206,41 +256,40 @@ class ResultSettler:
             self.additions += bool(added)
             self._leased_domains.note_new(added)
             await self._make_way()
-            await self._release()
-            await self._feed(added)
+            await self.release_ended()
+            await self._refill(added)
 
     async def finish(self) -> None:
         """Settle and release all that is left, as long as the database takes it within the lease."""
-        until = self._crew.clock.monotonic() + self._crew.settings.lease.seconds
-        while self._ledger.visits or self._leased_domains.ended:
+        until = self._clock.monotonic() + self._settings.lease.seconds
+        while self._results.visits or self._leased_domains.ended:
             try:
                 await self.settle()
-                if not self._ledger.visits:  # what is unsettled now was left on the desk, and stays open
+                if not self._results.visits:  # what is unsettled now was left unwritten, and stays open
                     self._leased_domains.write_off()
             except Unavailable:
-                if self._crew.clock.monotonic() > until:
+                if self._clock.monotonic() > until:
                     return
                 await asyncio.sleep(0.2)
 
     async def _settle_batch(self) -> set[int]:
         """Settle what is finished and write what was learned; return the domains that have something new."""
-        batch = self._ledger.take(self._crew.settings.engine.settle_pages)
-        reporters = [worker for worker in self._leased_domains.workers.values() if worker.manners.has_news]
-        now = self._crew.clock.monotonic()
-        if not (batch or reporters or now - self._settled_at > _SAY_S):
+        batch = self._results.take(self._settings.engine.settle_pages)
+        reporters = [worker for worker in self._leased_domains.workers.values() if worker.politeness.has_news]
+        now = self._clock.monotonic()
+        if not (batch or reporters or now - self._settled_at > _REPORT_S):
             return set()
         self._settled_at = now
-        updates = [release(self._crew, worker) for worker in reporters]
+        updates = [worker.update() for worker in reporters]
         try:
-            settled = await self._database.run(lambda: self._ledger.settle(batch, updates))
+            settled = await self._database.run(lambda: self._results.settle(batch, updates))
         except BaseException:
-            self._ledger.give_back(batch)
-            unreported(reporters, updates)
+            self._results.give_back(batch)
+            _take_back(reporters, updates)
             raise
         for visit in batch:
             self._leased_domains.settled(visit)
         for visit in settled.refused:
-            self._crew.forget((*visit.found, *visit.shallower))
             if (worker := self._leased_domains.find(visit.attempt, visit.token)) is not None:
                 self._leased_domains.lose(worker)
         return set(settled.added)
@@ -248,32 +297,34 @@ class ResultSettler:
     async def _add_sitemaps(self) -> set[int]:
         """Add the sitemaps that robots files named since last time; return the domains that have something new."""
         workers = [worker for worker in self._leased_domains.workers.values() if worker.gate.sitemaps]
-        self._sitemaps += [sitemap for worker in workers for sitemap in sitemaps_of(self._crew, worker.gate)]
+        self._sitemaps += [sitemap for worker in workers for sitemap in worker.gate.take_sitemaps()]
         if self._sitemaps:
-            await self._database.run(lambda: self._ledger.offer(self._sitemaps))
+            await self._database.run(lambda: self._results.offer(self._sitemaps))
             self._sitemaps = []
         return {worker.lease.domain_id for worker in workers}
 
     async def _make_way(self) -> None:
-        """Give up the domains that a poll of feeds waits for: it is short, a crawl may last for days."""
-        now = self._crew.clock.monotonic()
+        """Give up the domains that a poll of feeds waits for."""
+        # A poll is short, a crawl may last for days.
+        now = self._clock.monotonic()
         held = {
             worker.lease.domain_id: worker
             for worker in self._leased_domains.workers.values()
             if worker.working and not worker.dry
         }
-        if self._crew.plan.polls or not held or now - self._looked_at < self._crew.settings.lease.seconds * _WAY_SHARE:
+        if not self._makes_way or not held or now - self._looked_at < self._settings.lease.seconds * _WAY_SHARE:
             return
         self._looked_at = now
-        for domain_id in await self._database.run(lambda: self._frontier.wanted(held)):
+        for domain_id in await self._database.run(lambda: self._session.frontier.wanted(held)):
             _log.info("crawl.makes_way", domain=held[domain_id].lease.domain)
             held[domain_id].make_way()
 
-    async def _release(self) -> None:
-        """Give back the domains of lanes that have ended; they are forgotten only when that is written."""
+    async def release_ended(self) -> None:
+        """Give back the domains of workers that have ended; these are forgotten only when that is written."""
         ready = self._leased_domains.releasable()
         ours = [worker for worker in ready if not worker.lost]
-        for worker in ours:  # before the first wait: who visits it from here on would ask a domain that is another's
+        # Before the first wait: a visitor that comes from here on would ask a domain that is another's.
+        for worker in ours:
             worker.leaving = True
         try:
             for worker in ours:
@@ -289,73 +340,60 @@ class ResultSettler:
     async def _release_all(self, workers: Sequence[DomainWorker]) -> None:
         if not workers:
             return
-        updates = [release(self._crew, worker) for worker in workers]
+        updates = [worker.update() for worker in workers]
         try:
             await self._database.run(lambda: self._give_back(workers, updates))
         except BaseException:
-            unreported(workers, updates)
+            _take_back(workers, updates)
             raise
 
     def _give_back(self, workers: Sequence[DomainWorker], updates: Sequence[DomainUpdate]) -> None:
-        self._frontier.release(self._ledger.execution_id, self._ledger.owner_id, updates)
+        self._session.release(updates)
         aside = [worker.lease.domain_id for worker in workers if worker.made_way]
-        self._frontier.rest(self._ledger.execution_id, aside, seconds=_ASIDE_S)
+        self._session.frontier.rest(self._session.execution_id, aside, seconds=_ASIDE_S)
         reach("after_release")
 
     def _gives_up(self, worker: DomainWorker) -> bool:
         until = worker.put_off_until
         if until is None:
             return False
-        return worker.name_is_gone or worker.manners.gives_up(next_try_at=until, since=self._started_at)
+        return worker.name_is_gone or worker.politeness.gives_up(next_try_at=until, since=self._started_at)
 
     async def _close_domain(self, worker: DomainWorker) -> None:
         """Close the pages of a domain that stays unreachable; the next execution tries again."""
-        close = partial(
-            self._frontier.close_domain,
-            self._ledger.execution_id,
-            worker.lease.domain_id,
-            outcome=Outcome.FAILED,
-            reason="domain_unreachable",
-            token=worker.lease.token,  # after a long pause of this process another one may crawl it, and well
-        )
-        closed = 0
-        while done := await self._database.run(close):
+        lease, closed = worker.lease, 0
+        # In batches: a domain may have a million pages, and no transaction may take minutes.
+        while done := await self._database.run(
+            lambda: self._session.close_domain(lease.domain_id, lease.token, Outcome.FAILED, "domain_unreachable")
+        ):
             closed += done
         why = "its name does not exist" if worker.name_is_gone else "it could not be reached"
         _log.warning("crawl.domain_unreachable", domain=worker.lease.domain, closed=closed, why=why)
 
-    async def _feed(self, added: set[int]) -> None:
-        """Bring more pages to the lanes that want some; end those for which nothing more can come."""
-        now = self._crew.clock.monotonic()
+    async def _refill(self, added: set[int]) -> None:
+        """Bring more pages to the workers that want some; end those for which nothing more can come."""
+        now = self._clock.monotonic()
         workers = [
             worker
-            for worker in self._leased_domains.hungry()
+            for worker in self._leased_domains.wanting()
             if worker.should_look(now, new=worker.lease.domain_id in added)
         ]
         if workers:
-            for worker, attempts in zip(workers, await self._database.run(lambda: self._more(workers)), strict=True):
-                worker.refill(attempts, limit=FEED)
-        nothing_under_way = not self._at_desk() and not self._ledger.visits
-        for worker in self._leased_domains.hungry():
+            # What each holds is read here, on the loop: it changes with every page that is begun or settled.
+            wanting = [(worker.lease, worker.holding) for worker in workers]
+            more = await self._database.run(lambda: self._session.refill(wanting))
+            for worker, attempts in zip(workers, more, strict=True):
+                worker.refill(attempts, limit=REFILL)
+        nothing_under_way = self._results.is_empty
+        for worker in self._leased_domains.wanting():
             if worker.is_done(now, LINGER_S if not nothing_under_way else 0.0):
                 worker.dry = True
-                worker.fed.set()
+                worker.refilled.set()
                 # It ends now, and its domain can go back: at once if nothing else is to be settled before the end.
                 self.due.set() if nothing_under_way else self.soon()
 
-    def _more(self, workers: Sequence[DomainWorker]) -> list[list[Attempt]]:
-        """Return more pages for each lane, on the database's thread; none for a lane that has lost its lease."""
-        more = [
-            list(
-                self._frontier.refill(
-                    self._ledger.execution_id,
-                    worker.lease.domain_id,
-                    worker.lease.token,
-                    limit=FEED,
-                    holding=worker.holding,
-                )
-            )
-            for worker in workers
-        ]
-        self._crew.originals.learn(attempt for attempts in more for attempt in attempts)
-        return more
+
+def _take_back(workers: Iterable[DomainWorker], updates: Iterable[DomainUpdate]) -> None:
+    """Keep updates that were not written."""
+    for worker, update in zip(workers, updates, strict=True):
+        worker.politeness.take_back(update)

@@ -20,8 +20,8 @@ from holdfast.parse.text import SMALL_WORDS, analysable, nfc, words_of
 from holdfast.urls import Url, parse, typed_host, url_hash
 from holdfast.withdrawals.visibility import visible_page
 
+# Of two words that are on more pages than this, neither is rare: to count on would only take time.
 _ENOUGH = 10_000
-"""Of two words that are on more pages than this, neither is rare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,16 +180,14 @@ def _western_table() -> bytes:
 
 _LETTERS = _western_table()
 _MAX_WRITTEN_CHARS = 4 * MAX_CHARS
+# How much of a text is read for keywords: a page has 256 of them long before.
 _READ_CHARS = 200_000
-"""How much of a text is read for keywords: a page has 256 of them long before."""
 
 
 @lru_cache(maxsize=1 << 16)
 def _folded(written: str) -> tuple[str, ...]:
-    """Return what one written word folds to: a word, none, or several letters of a script that parts no words.
-
-    Remembered, because folding a whole text letter by letter takes ten times as long as cutting it into words.
-    """
+    """Return what one written word folds to: a word, none, or several letters of a script that parts no words."""
+    # Remembered, because folding a whole text letter by letter takes ten times as long as cutting it into words.
     return tuple(word for word in words_of(analysable(written)) if len(word) <= MAX_CHARS)
 
 
@@ -219,17 +217,15 @@ def _counted(text: str) -> Counter[str]:
 
 
 def keywords_of(texts: Iterable[str | None]) -> tuple[tuple[str, int], ...]:
-    """Return the keywords of a page with how often they occur in its texts: the most frequent 256, by word.
-
-    Of equally frequent ones those that come first: title and description go before the text.
-    """
+    """Return the keywords of a page with how often they occur in its texts: the most frequent 256, by word."""
     counts: Counter[str] = Counter()
     for text in texts:
         if text:
             counts.update(_counted(text))
     kept = list(counts.items())
     if len(kept) > MAX_WORDS:
-        # Sorting is stable, and a Counter keeps the order in which words were met.
+        # Sorting is stable, and a Counter keeps the order in which words were met: of equally frequent ones those stay
+        # that come first, for title and description go before the text.
         kept = sorted(kept, key=lambda item: (item[0] in _SMALL, -item[1]))[:MAX_WORDS]
     return tuple((word, min(count, _MAX_COUNT)) for word, count in sorted(kept))
 
@@ -237,7 +233,7 @@ def keywords_of(texts: Iterable[str | None]) -> tuple[tuple[str, int], ...]:
 def asked_for(question: str) -> list[str]:
     """Return the words that a page must have all of, once each; small ones only where there are no others.
 
-    Invalid for more of them than anybody needs.
+    Invalid for more of them than one question may have.
     """
     asked = list(_counted(question))
     telling = [word for word in asked if word not in _SMALL] or asked
@@ -276,6 +272,7 @@ def find_pages(session: Session, search: str, question: SignalQuery) -> FoundPag
     domain = None if question.domain is None else domain_id(session, typed_host(question.domain))
     if (search.strip() and not words) or (domain is None and question.domain is not None):
         return _NOTHING
+    # The rarest word first: its pages are walked through, and the others looked up for each.
     counted = sorted((frequency(session, word), word) for word in words) if len(words) > 1 else []
     asked = replace(question, words=tuple(word for _, word in counted) or tuple(words))
     if counted and counted[0][0] == 0:

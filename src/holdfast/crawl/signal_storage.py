@@ -7,10 +7,10 @@ from dataclasses import replace
 from threading import Event
 
 from holdfast import log
-from holdfast.crawl.context import FetchedPage
+from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import DocumentFacts
 from holdfast.crawl.signal_pages import keywords_of
-from holdfast.crawl.storing import Payload, StoredPage, read_payload
+from holdfast.crawl.storing import Payload, read_payload
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, KnownSignals
 from holdfast.parse.charset import BodyForm
@@ -19,11 +19,11 @@ from holdfast.urls import Base, hash64, parse
 from holdfast.urls.links import edges_of, group_hash
 from holdfast.warc.payload import HttpHead, parse_head
 
+# Pages that are remembered at once (about 200 bytes each). One that is forgotten is asked without a condition.
 _MOST = 200_000
-"""Pages that are remembered at once (about 200 bytes each). One that is forgotten is asked without a condition."""
 
 
-class SignalMemory:
+class SignalHistory:
     """Filled on the database's thread with what is leased; asked from any."""
 
     def __init__(self, frontier: Frontier) -> None:
@@ -40,7 +40,7 @@ class SignalMemory:
         self._known.update(self._frontier.known_signals(pages))
 
     def readable(self, attempt: Attempt) -> bool:
-        """Return whether a 304 would do: all links were kept, and nobody has seen the page otherwise since."""
+        """Return whether a 304 would do: all links were kept, and no crawl has seen the page otherwise since."""
         known = self._known.get(attempt.page_id)
         if known is None or not known.has_all_links:
             return False
@@ -62,24 +62,20 @@ UNSUPPORTED = "unsupported_type"
 
 
 class SignalStorage:
-    """Files nothing: an answer's body is read and let go. `links_of` asks the database where a page leads."""
+    """Stores nothing: an answer's body is read and let go. `links_of` asks the database where a page leads."""
 
-    def __init__(self, memory: SignalMemory, links_of: Callable[[int], tuple[str, ...]], *, limit: int) -> None:
-        self._memory, self._links_of, self._limit = memory, links_of, limit
+    def __init__(self, history: SignalHistory, links_of: Callable[[int], tuple[str, ...]], *, limit: int) -> None:
+        self._history, self._links_of, self._limit = history, links_of, limit
         self._stop = Event()
         self.no_space = Event()
 
-    def read(self, hop: Fetched) -> Payload:
-        """Return a body after transfer decoding."""
-        return read_payload(parse_head(hop.response_head), hop, self._limit)
-
-    def file(self, hop: Fetched, capture: FetchedPage, payload: Payload | None = None) -> StoredPage:
+    def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
         """Return the answer as it is read; of a page that has not changed, where it leads."""
         head = parse_head(hop.response_head)
         data, digest = payload or read_payload(head, hop, self._limit)
-        attempt = capture.attempt
+        attempt = page.attempt
         recalled = self._recall(attempt) if hop.status == 304 and attempt is not None else None
-        return StoredPage(ref=None, head=head, payload=data, payload_digest=digest, recalled=recalled)
+        return StoredExchange(ref=None, head=head, payload=data, payload_digest=digest, recalled=recalled)
 
     def _recall(self, attempt: Attempt) -> tuple[str, ...]:
         while True:
@@ -90,7 +86,7 @@ class SignalStorage:
                 if self._stop.wait(_AGAIN_S):
                     raise
 
-    def note(self, failure: FetchFailed) -> None:
+    def store_evidence(self, failure: FetchFailed) -> None:
         """Keep nothing: bodies are not kept here."""
 
     def rotate(self) -> None:
@@ -100,32 +96,31 @@ class SignalStorage:
         """Give up waiting for the database."""
         self._stop.set()
 
-    def judged(self, capture: FetchedPage, attempt: Attempt, reading: DocumentFacts) -> FetchedPage:
-        """Return the capture as it ends: what is neither HTML nor text is excluded."""
-        is_page = attempt.kind is UrlKind.PAGE and capture.outcome is Outcome.SUCCESS and capture.redirected_to is None
+    def judged(self, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> PageUnderWay:
+        """Return the page as it ends: what is neither HTML nor text is excluded."""
+        is_page = attempt.kind is UrlKind.PAGE and page.outcome is Outcome.SUCCESS and page.redirected_to is None
         if not is_page or reading.form is None or reading.form in _TAKEN:
-            return capture
-        return replace(capture, outcome=Outcome.EXCLUDED, reason=UNSUPPORTED)
+            return page
+        return replace(page, outcome=Outcome.EXCLUDED, reason=UNSUPPORTED)
 
-    def kept(self, visit: Visit, capture: FetchedPage, reading: DocumentFacts) -> Visit:
+    def kept(self, visit: Visit, page: PageUnderWay, reading: DocumentFacts) -> Visit:
         """Return the visit with its signals, unless the page is as it was."""
         if visit.attempt.kind is not UrlKind.PAGE:
             return visit
-        known, page = self._memory.take(visit.attempt), reading.page
-        if visit.outcome is not Outcome.SUCCESS or (page is None and visit.status != 304):
+        known, parsed = self._history.take(visit.attempt), reading.page
+        if visit.outcome is not Outcome.SUCCESS or (parsed is None and visit.status != 304):
             return visit
-        if page is None:
+        if parsed is None:
             return replace(visit, content_hash=known.content_hash if known is not None else None)
         if known is not None and known.content_hash == visit.content_hash:
             return replace(visit, reason="unchanged" if visit.reason == "ok" else visit.reason)
-        return replace(visit, signals=signals_of(capture.hops[-1].url, page, reading))
+        return replace(visit, signals=signals_of(page.hops[-1].url, parsed, reading))
 
 
 def signals_of(address: str, page: ParsedPage, reading: DocumentFacts) -> Signals:
     """Return what is kept of a page. One that asks not to be indexed has no keywords.
 
-    Of links to one path the first is kept, and none to its own. All are counted: a 304 is asked for only where all are
-    kept, because they lead on in the place of the body.
+    Of links to one path the first is kept, and none to its own.
     """
     url = parse(address)
     own_hash = hash64(url.group)
@@ -136,5 +131,6 @@ def signals_of(address: str, page: ParsedPage, reading: DocumentFacts) -> Signal
         words=() if page.noindex else keywords_of((page.title, page.description, page.text)),
         from_hash=own_hash,
         links=tuple((to, link.fetch) for to, link in edges_of(leading).items()),
+        # All are counted: a 304 is asked for only where all are kept, because they lead on in the place of the body.
         links_count=sum(link.hash64 != url.hash64 for link in resolved),
     )

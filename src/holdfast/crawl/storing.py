@@ -1,7 +1,7 @@
-"""Where an exchange goes before it is read: into the WARC file, as a revisit if the page's original has the same bytes.
+"""Where an answer goes before it is read: into the WARC file, as a revisit if the page's original has the same bytes.
 
-A disk that is full and a database that is away are waited for; who is told to stop while waiting gives up. The other
-policy, which keeps no bodies, is `crawl.signals.taking`.
+A disk that is full and a database that is away are waited for, until the writer is told to stop. The other policy,
+which keeps no bodies, is `crawl.signal_storage`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from threading import Event
 from typing import NamedTuple, Protocol, TypeVar
 
 from holdfast import log
-from holdfast.crawl.context import ROBOTS, FetchedPage
-from holdfast.crawl.outcomes import is_conditional
+from holdfast.crawl.outcomes import ROBOTS, PageUnderWay, StoredExchange, is_conditional
 from holdfast.crawl.page_reading import DocumentFacts
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import HoldfastError, NoSpace, NotFound, Unavailable
-from holdfast.types import Attempt, Fetched, FetchFailed, Original, RecordRef, UrlKind, Visit
-from holdfast.values import dataclass
+from holdfast.types import Attempt, Fetched, FetchFailed, Original, UrlKind, Visit
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import OPEN_SUFFIX
 from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
 from holdfast.warc.reader import read_response_at
 from holdfast.warc.record import Profile, RecordType, sha256_of
 from holdfast.warc.roots import StrayFile, locate, placed
-from holdfast.warc.writer import Exchange, RecordDraft
+from holdfast.warc.writer import ExchangeDraft, RecordDraft
 
 T = TypeVar("T")
 
@@ -42,42 +40,21 @@ class Payload(NamedTuple):
     digest: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPage:
-    """One exchange that was filed."""
-
-    ref: RecordRef | None
-    """Where it stands; None where bodies are not kept."""
-    head: HttpHead
-    payload: bytes | None
-    """The transfer-decoded body, if it is small enough to be read."""
-    payload_digest: str
-    original: Original | None = None
-    """Set if a later capture of the page may point here."""
-    is_revisit: bool = False
-    recalled: tuple[str, ...] | None = None
-    """Where a page leads that has not changed and whose body is not kept."""
-
-
 class Storage(Protocol):
-    """A storage policy, as the desk sees it: what becomes of an exchange, and what is kept of what was read."""
+    """A storage policy, as the writer thread sees it: what becomes of an answer, and what is kept of what was read."""
 
     no_space: Event
     """Set while the disk has no room; cleared when a write succeeds again."""
 
-    def read(self, hop: Fetched) -> Payload:
-        """Return a body after transfer decoding; may be called from any thread."""
-        ...
+    def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
+        """Store one answer; Unavailable if told to stop while the disk or the database is waited for.
 
-    def file(self, hop: Fetched, capture: FetchedPage, payload: Payload | None = None) -> StoredPage:
-        """Put one exchange away; Unavailable if told to stop while the disk or the database is waited for.
-
-        `payload` is what `read` returned for it, if that was called before.
+        `payload` is what `read_payload` returned for it, if that was called before.
         """
         ...
 
-    def note(self, failure: FetchFailed) -> None:
-        """Put away what came of an answer that cannot be read as one; Unavailable as `file`."""
+    def store_evidence(self, failure: FetchFailed) -> None:
+        """Store what came of an answer that cannot be read as one; Unavailable as `store`."""
         ...
 
     def rotate(self) -> None:
@@ -88,17 +65,17 @@ class Storage(Protocol):
         """Wait for nothing any more."""
         ...
 
-    def judged(self, capture: FetchedPage, attempt: Attempt, reading: DocumentFacts) -> FetchedPage:
-        """Return the capture with the outcome that this policy gives it."""
+    def judged(self, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> PageUnderWay:
+        """Return the page with the outcome that this policy gives it."""
         ...
 
-    def kept(self, visit: Visit, capture: FetchedPage, reading: DocumentFacts) -> Visit:
+    def kept(self, visit: Visit, page: PageUnderWay, reading: DocumentFacts) -> Visit:
         """Return the visit with what this policy keeps of the page."""
         ...
 
 
 class WarcStorage:
-    """Files on a tape. `refer_to` names the original that a revisit of an attempt's page may point to.
+    """Writes to a WARC file. `refer_to` names the original that a revisit of an attempt's page may point to.
 
     With `polls`, lists of addresses are the feeds that a poll asks for.
     """
@@ -110,33 +87,23 @@ class WarcStorage:
         self._stop = Event()
         self.no_space = Event()
 
-    def read(self, hop: Fetched) -> Payload:
-        """Return a body after transfer decoding."""
-        return read_payload(parse_head(hop.response_head), hop, self._limit)
-
-    def file(self, hop: Fetched, capture: FetchedPage, payload: Payload | None = None) -> StoredPage:
-        """Write one exchange; wait while the disk is full."""
+    def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
+        """Write one answer with its request; wait while the disk is full."""
         head = parse_head(hop.response_head)
         data, digest = payload or read_payload(head, hop, self._limit)
-        attempt = capture.attempt
-        original = self._refer_to(attempt) if attempt is not None and hop is capture.hops[0] else None
+        attempt = page.attempt
+        original = self._refer_to(attempt) if attempt is not None and hop is page.hops[0] else None
         profile = _profile(hop, digest, original)
-        exchange = Exchange(
-            url=hop.url,
-            started_at=hop.started_at,
-            ip=hop.ip,
-            request_head=hop.request_head,
-            response_head=hop.response_head,
-            body=hop.body,
+        exchange = ExchangeDraft(
+            fetched=hop,
             payload_digest=digest,
-            truncated=hop.truncated,
             revisit_of=original if profile else None,
             profile=profile,
-            tls_verified=hop.tls_verified,
-            purpose=_purpose(capture, polls=self._polls),
+            purpose=_purpose(page, polls=self._polls),
         )
         appended = self._patiently(lambda: self._output.append(exchange))
         fresh = None
+        # Only a whole answer may be pointed to: a revisit of half a page would be half a page, too.
         if profile is None and hop.status == 200 and hop.truncated is None:
             fresh = Original(
                 record_id=appended.record_id,
@@ -146,7 +113,7 @@ class WarcStorage:
                 warc_file_id=appended.ref.warc_file_id,
                 offset=appended.ref.offset,
             )
-        return StoredPage(
+        return StoredExchange(
             ref=appended.ref,
             head=head,
             payload=data,
@@ -155,8 +122,9 @@ class WarcStorage:
             is_revisit=profile is not None,
         )
 
-    def note(self, failure: FetchFailed) -> None:
-        """Write what came as a metadata record: a response record must hold an answer, and this is none."""
+    def store_evidence(self, failure: FetchFailed) -> None:
+        """Write what came as a metadata record."""
+        # A response record must hold an answer, and this is none.
         draft = RecordDraft(
             type=RecordType.METADATA,
             content_type="application/octet-stream",
@@ -164,7 +132,7 @@ class WarcStorage:
             at=failure.started_at,
             url=failure.url,
         )
-        self._patiently(lambda: self._output.note(draft))
+        self._patiently(lambda: self._output.append_record(draft))
 
     def _patiently(self, write: Callable[[], T]) -> T:
         """Return what a write gives; wait while the disk is full or the database away, until told to stop."""
@@ -175,6 +143,7 @@ class WarcStorage:
                 return written
             except Unavailable as exc:
                 full = isinstance(exc, NoSpace)
+                # A disk may be full for hours: that it is, is said once.
                 if not self.no_space.is_set() or not full:
                     _log.error("crawl.no_space" if full else "crawl.file_later", message=str(exc))
                 if full:
@@ -190,28 +159,29 @@ class WarcStorage:
         """Give up waiting for disk space."""
         self._stop.set()
 
-    def judged(self, capture: FetchedPage, attempt: Attempt, reading: DocumentFacts) -> FetchedPage:
-        """Return the capture as it is: everything is kept."""
-        return capture
+    def judged(self, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> PageUnderWay:
+        """Return the page as it is: everything is kept."""
+        return page
 
-    def kept(self, visit: Visit, capture: FetchedPage, reading: DocumentFacts) -> Visit:
+    def kept(self, visit: Visit, page: PageUnderWay, reading: DocumentFacts) -> Visit:
         """Return the visit as it is: the WARC file has the rest."""
         return visit
 
 
 def read_payload(head: HttpHead, hop: Fetched, limit: int) -> Payload:
-    """Return the transfer-decoded body, unless it is too large to read, and its digest."""
+    """Return the transfer-decoded body, unless it is too large to read, and its digest; from any thread."""
     if hop.body.size <= limit:
         data = b"".join(payload_chunks(head, hop.body))
         return Payload(data, sha256_of((data,)))
     return Payload(None, sha256_of(payload_chunks(head, hop.body)))
 
 
-def _purpose(capture: FetchedPage, *, polls: bool) -> str | None:
-    """Return what the crawler asked for on its own account, so that no reader has to guess it from the address."""
-    if capture.attempt is None:
-        return "robots" if capture.reason == ROBOTS else None
-    if capture.attempt.kind is not UrlKind.SITEMAP:
+def _purpose(page: PageUnderWay, *, polls: bool) -> str | None:
+    """Return what the crawler asked for on its own account."""
+    # Written with the record, so that no reader has to guess it from the address.
+    if page.attempt is None:
+        return "robots" if page.reason == ROBOTS else None
+    if page.attempt.kind is not UrlKind.SITEMAP:
         return None
     return "feed" if polls else "sitemap"
 
@@ -220,6 +190,7 @@ def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | 
     """Return how this answer repeats the page's last committed original, if it does."""
     if original is None:
         return None
+    # A 304 that was not asked for stands for nothing: some servers send one to a request without a condition.
     if hop.status == 304:
         return Profile.SERVER_NOT_MODIFIED if is_conditional(hop.request_head) else None
     same = hop.status == 200 and digest == original.payload_digest and hop.truncated is None and hop.body.size > 0
@@ -258,6 +229,7 @@ class Originals:
         original = attempt.original
         if original is None or self._paths.get(original.warc_file_id) is None:
             return False
+        # A record that was found damaged once is not pointed to again: the next request gets the page anew.
         return not self._spoiled or (original.warc_file_id, original.offset) not in self._spoiled
 
     def load(self, original: Original) -> tuple[HttpHead, bytes] | None:

@@ -17,10 +17,10 @@ from holdfast.coordination.disk import identity_of
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.warc.outfile import SealedFile
-from holdfast.warc.writer import Appended, Exchange, RecordDraft, WarcWriter
+from holdfast.warc.writer import Appended, ExchangeDraft, RecordDraft, WarcWriter
 
 _AGAIN_S = 1.0
-"""How often a database that was away is told again of a sealed file."""
+"""How often a sealed file is reported again to a database that was away."""
 _log = log.get()
 
 Register = Callable[[Path], int]
@@ -30,7 +30,7 @@ Sealed = Callable[[int, SealedFile], None]
 class OutputBroken(HoldfastError):
     """What was written to a WARC file may not be on disk; this process can settle nothing more."""
 
-    code = "tape_broken"
+    code = "tape_broken"  # as it was called when the code was published
 
 
 class WarcOutput:
@@ -49,14 +49,14 @@ class WarcOutput:
         self._lock = Lock()
         self._broken: OutputBroken | None = None
         self._unreported: list[tuple[int, SealedFile]] = []
-        """Sealed files that the database has not heard of."""
-        self._told_at = 0.0
+        """Sealed files that the database does not know of."""
+        self._reported_at = 0.0
         self.register: Register = lambda _path: 0
-        """Makes the file's row and returns its id; set by the engine."""
+        """Makes the file's row and returns its id; set by `crawl_process.process`."""
         self.sealed: Sealed = lambda _id, _file: None
-        """Told about every sealed file; set by the engine."""
+        """Called with every sealed file; set by `crawl_process.process`."""
 
-    def append(self, exchange: Exchange) -> Appended:
+    def append(self, exchange: ExchangeDraft) -> Appended:
         """Write one exchange and return where its response stands; NoSpace leaves the file as it was."""
         if self._broken is not None:
             raise self._broken
@@ -67,7 +67,7 @@ class WarcOutput:
         reach("after_append")
         return appended
 
-    def note(self, draft: RecordDraft) -> None:
+    def append_record(self, draft: RecordDraft) -> None:
         """Write a record that is no exchange; NoSpace leaves the file as it was."""
         if self._broken is not None:
             raise self._broken
@@ -89,20 +89,20 @@ class WarcOutput:
                 raise self._break(self._writer, exc) from exc
 
     def rotate(self) -> None:
-        """Seal the file if it is full, old or idle; tell again of files that the database could not take yet."""
+        """Seal the file if it is full, old or idle; report again those files that the database could not take yet."""
         if self._writer is not None and self._writer.should_seal(self._clock.now()):
             self._seal()
-        elif not self._unreported or self._clock.monotonic() - self._told_at < _AGAIN_S:
+        elif not self._unreported or self._clock.monotonic() - self._reported_at < _AGAIN_S:
             return
         try:
-            self._tell()
+            self._report()
         except Unavailable as exc:
             _log.warning("crawl.register_later", message=str(exc), files=len(self._unreported))
 
     def close(self) -> None:
-        """Seal the file that is open, if any; Unavailable if the database does not hear of it."""
+        """Seal the file that is open, if any; Unavailable if the database cannot take that."""
         self._seal()
-        self._tell()
+        self._report()
 
     def _seal(self) -> None:
         with self._lock:
@@ -115,17 +115,16 @@ class WarcOutput:
                 writer.abandon()
                 raise self._break(writer, exc) from exc
 
-    def _tell(self) -> None:
-        self._told_at = self._clock.monotonic()
+    def _report(self) -> None:
+        self._reported_at = self._clock.monotonic()
         while self._unreported:
             self.sealed(*self._unreported[0])
             del self._unreported[0]
 
     def _break(self, writer: WarcWriter, exc: HoldfastError) -> OutputBroken:
-        """Give this tape up: what the disk took of a file is unknown, and no row may point into it.
-
-        The process ends, the file is repaired by whoever comes next, and its attempts are still open.
-        """
+        """Give this output up, and with it the process: its attempts are still open."""
+        # What the disk took of a file after a failed fsync is unknown, so no row may point into it. The next start
+        # repairs and seals the file (`crawl_process.recovery`).
         self._broken = OutputBroken(f"the disk did not take what was written to {writer.path}: {exc}")
         return self._broken
 
@@ -136,7 +135,8 @@ class WarcOutput:
             # is not there at all is waited for, as a full disk is.
             self._broken = OutputBroken(f"{self.folder} is not the folder that it was when this process began")
             raise self._broken
-        if self._next is None:  # after NoSpace the row is there already
+        # The row first: a file that no row names would be no process's to repair. After NoSpace it is there already.
+        if self._next is None:
             self._serial += 1
             name = f"{self._prefix}-{digits14(self._clock.now())}-{self._serial:05d}"
             self._next = name, self.register(self.folder / f"{name}.warc.gz")

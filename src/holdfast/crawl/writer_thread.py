@@ -1,9 +1,8 @@
-"""Where captures are filed and read: bytes first into the WARC file, then parsed, then sieved for new addresses.
+"""Where fetched pages are stored and read: bytes first into the WARC file, then parsed, then sieved for new addresses.
 
 One thread beside the event loop does it, so that records stand in one order in one file. No single answer may hold it
-up: a large body is taken out of its framing and digested on a second thread before it is filed, and a document that
-takes long to read is read on a third (`slow_desk`). A page that a parser cannot finish is named in the run file's slot,
-so that only it is blamed if the process dies.
+up: a large body is taken out of its framing and digested on a second thread before it is stored, and a document that
+takes long to read is read on a third (`SlowReader`).
 """
 
 from __future__ import annotations
@@ -20,30 +19,31 @@ from typing import NamedTuple
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.context import FetchedPage
-from holdfast.crawl.page_reading import UNREADABLE, DocumentFacts, DocumentReader, Later, LinkSieve, SievedLinks
-from holdfast.crawl.storing import Payload, Storage, StoredPage
+from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
+from holdfast.crawl.page_reading import UNREADABLE, DocumentFacts, DocumentReader, LinkSieve, SievedLinks, SlowDocument
+from holdfast.crawl.storing import Payload, Storage, read_payload
 from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
 from holdfast.types import Attempt, Link, Outcome, Truncated, Visit
 from holdfast.values import dataclass
+from holdfast.warc.payload import parse_head
 
+# Documents that wait here are in memory, decoded; one of the largest size that is parsed always fits.
 ROOM_BYTES = 48 * 1024 * 1024
-"""Documents that wait here are in memory, decoded; one of the largest size that is parsed always fits."""
 
 
 class SlowReader:
-    """Does one thing after the other."""
+    """Reads documents that take long, one after the other."""
 
     def __init__(self, room_bytes: int = ROOM_BYTES) -> None:
         self._room_bytes = room_bytes
         self._held = 0
         self._freed = Condition()
         self._closed = False
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow-desk")
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow-reader")
 
     def put(self, call: Callable[[], None], *, size: int) -> None:
-        """Have something done that holds so many bytes until then; waits while there is no room for them."""
+        """Have a call made that holds so many bytes until then; waits while there is no room for them."""
         with self._freed:
             self._freed.wait_for(lambda: self._held == 0 or self._held + size <= self._room_bytes or self._closed)
             self._held += size
@@ -66,35 +66,35 @@ class SlowReader:
 
 
 _log = log.get()
+# A larger body is prepared on a thread of its own: 100 MB in chunks of one byte take a minute to put together.
 LARGE_BYTES = 1024 * 1024
-"""A larger body is prepared on a thread of its own: 100 MB in chunks of one byte take a minute to put together."""
 _POLL_S = 0.2
+# Pages that are ended before the loop is woken for them, while more wait: waking it for each costs two switches of
+# threads a page, and nothing waits for one page.
 _AT_ONCE = 16
-"""Captures that are ended before the loop is woken for them, while more wait: waking it for each costs two switches of
-threads a page, and nothing waits for one page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A large capture whose bodies were taken out of their framing and digested, on its way back to the desk."""
+class PreparedPage:
+    """A large page whose bodies were taken out of their framing and digested, on its way back to the writer thread."""
 
-    capture: FetchedPage
+    page: PageUnderWay
     payloads: tuple[Payload, ...]
     problem: Exception | None = None
-    """What went wrong meanwhile: told where all such things end."""
+    """What went wrong meanwhile: raised where all such things end."""
+    # Set by the writer thread: only then is the next one prepared, so that at most two payloads are in memory.
     taken: Event = field(default_factory=Event)
-    """Set by the desk: only then is the next one prepared, so that at most two payloads are in memory."""
 
 
-class _Slow(NamedTuple):
-    """Something for the slow desk."""
+class _SlowCall(NamedTuple):
+    """Something for the slow reader."""
 
     call: Callable[[], None]
     size: int
 
 
 class CaptureWriter:
-    """The thread that files and reads captures, in the order they come; large ones when they are prepared."""
+    """The thread that stores and reads pages, in the order they come; large ones when they are prepared."""
 
     def __init__(
         self,
@@ -104,36 +104,37 @@ class CaptureWriter:
         reader: DocumentReader,
         run: RunFile,
         clock: Clock,
-        done: Callable[[FetchedPage, Visit | None], None],
+        done: Callable[[PageUnderWay, Visit | None], None],
     ) -> None:
         self._storage, self._sieve, self._reader = storage, sieve, reader
         self._run, self._clock, self._done = run, clock, done
-        self._inbox: SimpleQueue[FetchedPage | Prepared | _Slow | Callable[[], None] | None] = SimpleQueue()
+        self._inbox: SimpleQueue[PageUnderWay | PreparedPage | _SlowCall | Callable[[], None] | None] = SimpleQueue()
         self._slow = SlowReader()
         self._digests = ThreadPoolExecutor(max_workers=1, thread_name_prefix="digests")
-        self._preparing: dict[int, FetchedPage] = {}
-        """Large captures that have not come back yet, by number; changed by the desk's thread alone."""
-        self._filing = Lock()
-        """Held while a record is written: an abandoned desk must not write beside its successor."""
+        self._preparing: dict[int, PageUnderWay] = {}
+        """Large pages that have not come back yet, by number; changed by the writer thread alone."""
+        # Held while a record is written: a writer that was given up must not write beside its successor.
+        self._storing = Lock()
         self.no_space = storage.no_space
         """Set while the disk has no room; cleared when a write succeeds again."""
-        self.busy_since: float | None = None
-        """Since when a parser has the page in hand; filing may wait for disk and database, and nobody is to blame."""
-        self._in_hand: tuple[FetchedPage, Attempt, list[StoredPage]] | None = None
+        # Not while a page is stored: that may wait for disk and database, and no page is to blame for it.
+        self.parsing_since: float | None = None
+        """Since when a parser has a page; None while none has."""
+        self._parsing: PageUnderWay | None = None
         self._abandoned = Event()
         self._given_up: int | None = None
-        """The capture that was closed as parse_timeout while a parser still had it."""
+        """The page that was closed as parse_timeout while a parser still had it."""
         self.flush: Callable[[], None] = _nothing
-        """Called when those that `done` was called for are to be taken up; set by who collects them."""
-        self._thread = Thread(target=self._work, name="desk", daemon=True)
+        """Called when those that `done` was called for are to be taken up; set by `crawl_process.process`."""
+        self._thread = Thread(target=self._work, name="capture-writer", daemon=True)
 
     def start(self) -> None:
         """Begin to work."""
         self._thread.start()
 
-    def put(self, capture: FetchedPage) -> None:
-        """Hand over a capture; `done` is called from one of the desk's threads when it is filed and read."""
-        self._inbox.put(capture)
+    def put(self, page: PageUnderWay) -> None:
+        """Hand over a page; `done` is called from one of the writer's threads when it is stored and read."""
+        self._inbox.put(page)
 
     def stop(self) -> None:
         """Finish what is in the inbox; give up waiting for disk space."""
@@ -145,19 +146,19 @@ class CaptureWriter:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def is_filing(self) -> bool:
+    def is_storing(self) -> bool:
         """Return whether a record is being written now; once abandoned and false, it stays so."""
-        if self._filing.acquire(blocking=False):
-            self._filing.release()
+        if self._storing.acquire(blocking=False):
+            self._storing.release()
             return False
         return True
 
     def later(self, call: Callable[[], None], *, size: int) -> None:
         """Have a stored document read again, on the thread for those that take long."""
-        self._inbox.put(_Slow(call, size))
+        self._inbox.put(_SlowCall(call, size))
 
     def do(self, call: Callable[[], None]) -> None:
-        """Have something done on the desk's thread, between two captures."""
+        """Have something done on the writer thread, between two pages."""
         self._inbox.put(call)
 
     def _work(self) -> None:
@@ -170,13 +171,13 @@ class CaptureWriter:
             item = self._inbox.get()
             if item is None:
                 closing = True
-            elif isinstance(item, FetchedPage):
+            elif isinstance(item, PageUnderWay):
                 self._survive(partial(self._receive, item), item)
-            elif isinstance(item, Prepared):
-                self._preparing.pop(item.capture.number, None)
+            elif isinstance(item, PreparedPage):
+                self._preparing.pop(item.page.number, None)
                 item.taken.set()
-                self._survive(partial(self._handle_prepared, item), item.capture)
-            elif isinstance(item, _Slow):
+                self._survive(partial(self._handle_prepared, item), item.page)
+            elif isinstance(item, _SlowCall):
                 self._slow.put(item.call, size=item.size)
             else:
                 self._between(item)
@@ -185,190 +186,183 @@ class CaptureWriter:
         self._slow.close(wait=not self._abandoned.is_set())
 
     def _between(self, call: Callable[[], None]) -> None:
-        with self._filing:
+        with self._storing:
             if not self._abandoned.is_set():
                 call()
 
-    def _receive(self, capture: FetchedPage) -> None:
-        """File a capture, or have it prepared first if it is large."""
-        if any(hop.body.size > LARGE_BYTES for hop in capture.hops):
-            self._preparing[capture.number] = capture
-            self._digests.submit(self._prepare, capture)
+    def _receive(self, page: PageUnderWay) -> None:
+        """Store a page, or have it prepared first if it is large."""
+        if any(hop.body.size > LARGE_BYTES for hop in page.hops):
+            self._preparing[page.number] = page
+            self._digests.submit(self._prepare, page)
         else:
-            self._handle(capture, ())
+            self._handle(page, ())
 
-    def _prepare(self, capture: FetchedPage) -> None:
-        """Take the bodies of a large capture out of their framing, and wait until the desk has taken them."""
+    def _prepare(self, page: PageUnderWay) -> None:
+        """Take the bodies of a large page out of their framing, and wait until the writer thread has taken them."""
         if self._abandoned.is_set():
             return
         payloads: tuple[Payload, ...] = ()
         problem = None
         try:
-            reach("prepare", capture.hops[-1].url)
-            payloads = tuple(self._storage.read(hop) for hop in capture.hops)
+            reach("prepare", page.hops[-1].url)
+            most = self._reader.max_bytes
+            payloads = tuple(read_payload(parse_head(hop.response_head), hop, most) for hop in page.hops)
         except Exception as exc:
             problem = exc
-        prepared = Prepared(capture=capture, payloads=payloads, problem=problem)
+        prepared = PreparedPage(page=page, payloads=payloads, problem=problem)
         self._inbox.put(prepared)
         while not prepared.taken.wait(_POLL_S) and not self._abandoned.is_set():
             pass
 
-    def _handle_prepared(self, prepared: Prepared) -> None:
+    def _handle_prepared(self, prepared: PreparedPage) -> None:
         if prepared.problem is not None:
             raise prepared.problem
-        self._handle(prepared.capture, prepared.payloads)
+        self._handle(prepared.page, prepared.payloads)
 
-    def _survive(self, work: Callable[[], None], capture: FetchedPage) -> None:
-        """Do the work on a capture; the one place where what nobody foresaw ends, with the page closed and named."""
+    def _survive(self, work: Callable[[], None], page: PageUnderWay) -> None:
+        """Do the work on a page; the one place where the unforeseen ends, with the page closed and named."""
         try:
             work()
         except Exception as exc:
-            _log.exception("crawl.desk_failed", action="desk", url=capture.attempt.url if capture.attempt else None)
+            _log.exception("crawl.write_failed", action="write", url=page.attempt.url if page.attempt else None)
             visit = None
-            if capture.attempt is not None:
+            if page.attempt is not None:
                 reason, message = "internal_error", repr(exc)[:500]
-                failed = replace(capture, hops=(), outcome=Outcome.FAILED, reason=reason, message=message)
-                visit = _visit(failed, capture.attempt, self._clock.now(), [], None, SievedLinks())
-            self._done(capture, visit)
+                failed = replace(page, hops=[], stored=[], outcome=Outcome.FAILED, reason=reason, message=message)
+                visit = _visit(failed, page.attempt, self._clock.now(), None, SievedLinks())
+            self._done(page, visit)
             self.flush()
 
-    def _file(self, capture: FetchedPage, payloads: Sequence[Payload]) -> list[StoredPage] | None:
-        """Write a capture's exchanges; None if that is not ours any more."""
-        with self._filing:
+    def _store(self, page: PageUnderWay, payloads: Sequence[Payload]) -> bool:
+        """Store a page's answers; False if that is not ours any more."""
+        with self._storing:
             if self._abandoned.is_set():
-                return None
-            read = payloads or (None,) * len(capture.hops)
-            filed = [self._storage.file(hop, capture, one) for hop, one in zip(capture.hops, read, strict=True)]
-            if capture.evidence is not None:
-                self._storage.note(capture.evidence)
-            return filed
+                return False
+            read = payloads or (None,) * len(page.hops)
+            page.stored = [self._storage.store(hop, page, one) for hop, one in zip(page.hops, read, strict=True)]
+            if page.evidence is not None:
+                self._storage.store_evidence(page.evidence)
+            return True
 
-    def _handle(self, capture: FetchedPage, payloads: Sequence[Payload]) -> None:
+    def _handle(self, page: PageUnderWay, payloads: Sequence[Payload]) -> None:
         try:
-            filed = self._file(capture, payloads)
+            if not self._store(page, payloads):
+                return
         except Unavailable:
-            self._done(capture, None)  # told to stop while waiting for disk or database: the attempt stays open
-            return
-        if filed is None:
+            self._done(page, None)  # told to stop while waiting for disk or database: the attempt stays open
             return
         self._between(self._storage.rotate)
-        attempt = capture.attempt
+        attempt = page.attempt
         if attempt is None:
-            self._done(capture, None)
-        elif not filed:
-            self._done(capture, _visit(capture, attempt, self._clock.now(), [], None, SievedLinks()))
-        elif (recalled := filed[-1].recalled) is not None:
-            reading = DocumentFacts(links=tuple(Link(url, "a") for url in recalled))
-            self._conclude(capture, attempt, filed, reading)
+            self._done(page, None)
+        elif not page.stored:
+            self._done(page, _visit(page, attempt, self._clock.now(), None, SievedLinks()))
+        elif (recalled := page.stored[-1].recalled) is not None:
+            self._conclude(page, attempt, DocumentFacts(links=tuple(Link(url, "a") for url in recalled)))
         else:
-            self._read(capture, attempt, filed)
+            self._read(page, attempt)
 
-    def _read(self, capture: FetchedPage, attempt: Attempt, filed: list[StoredPage]) -> None:
+    def _read(self, page: PageUnderWay, attempt: Attempt) -> None:
         """Parse the last answer here, or on the slow thread if it looks as if that would take long."""
-        self._in_hand = capture, attempt, filed
-        self.busy_since = self._clock.monotonic()
-        self._run.take(0, attempt.id, self.busy_since)
+        self._parsing = page
+        self.parsing_since = self._clock.monotonic()
+        # Named in the run file, which outlives this process: only this page is blamed if a parser kills it.
+        self._run.take(0, attempt.id, self.parsing_since)
         reach("parse", attempt.url)
-        last = filed[-1]
-        reading = self._reader.read(capture, attempt, last.head, last.payload, last.payload_digest)
-        if self._given_up == capture.number:
+        reading = self._reader.read(page, attempt, page.stored[-1])
+        if self._given_up == page.number:
             return
         self._run.put_down(0)
-        self.busy_since = self._in_hand = None
+        self.parsing_since = self._parsing = None
         if isinstance(reading, DocumentFacts):
-            self._conclude(capture, attempt, filed, reading)
+            self._conclude(page, attempt, reading)
         else:
-            lean = [replace(one, payload=None) for one in filed]
-            call = partial(self._read_slowly, capture, attempt, lean, reading)
-            self._slow.put(partial(self._survive, call, capture), size=reading.size)
+            # Without the bodies: the call holds the one that it reads, and is counted by that.
+            page.stored = [replace(one, payload=None) for one in page.stored]
+            call = partial(self._read_slowly, page, attempt, reading)
+            self._slow.put(partial(self._survive, call, page), size=reading.size)
 
-    def _read_slowly(self, capture: FetchedPage, attempt: Attempt, filed: list[StoredPage], later: Later) -> None:
+    def _read_slowly(self, page: PageUnderWay, attempt: Attempt, slow: SlowDocument) -> None:
         self._run.take(1, attempt.id, self._clock.monotonic())
         try:
             reach("read_slowly", attempt.url)
-            reading = later.call()
+            reading = slow.call()
         finally:
             self._run.put_down(1)
-        self._conclude(capture, attempt, filed, reading)
+        self._conclude(page, attempt, reading)
         self.flush()
 
-    def _conclude(
-        self, capture: FetchedPage, attempt: Attempt, filed: list[StoredPage], reading: DocumentFacts
-    ) -> None:
+    def _conclude(self, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> None:
         if reading.problem == UNREADABLE:
-            now = self._clock.now()
-            capture = replace(capture, outcome=Outcome.FAILED, reason=UNREADABLE, retry_at=now)
-        capture = self._storage.judged(capture, attempt, reading)
-        sieved = self._reader.sift(self._sieve, capture, attempt, reading)
-        visit = _visit(capture, attempt, self._clock.now(), filed, reading, sieved)
-        self._done(capture, self._storage.kept(visit, capture, reading))
+            # At once: the original was marked as spoiled, so the next request has no condition.
+            page = replace(page, outcome=Outcome.FAILED, reason=UNREADABLE, retry_at=self._clock.now())
+        page = self._storage.judged(page, attempt, reading)
+        sieved = self._reader.sift(self._sieve, page, attempt, reading)
+        visit = _visit(page, attempt, self._clock.now(), reading, sieved)
+        self._done(page, self._storage.kept(visit, page, reading))
 
-    def abandon(self) -> Iterator[tuple[FetchedPage, Visit | None]]:
+    def abandon(self) -> Iterator[tuple[PageUnderWay, Visit | None]]:
         """Give up a thread that cannot finish a page: yield that page as parse_timeout, then what waits behind it.
 
-        What the slow desk has is still finished there. Whoever takes these must expect one of them from `done`, too:
-        the thread may have ended its page at this very moment.
+        What the slow reader has is still finished there. One of these pages may come from `done`, too: the thread may
+        have ended its page at this very moment.
         """
         self._abandoned.set()
         self.flush()
-        if (in_hand := self._in_hand) is not None:
-            capture, attempt, filed = in_hand
-            self._given_up = capture.number
+        if (page := self._parsing) is not None and page.attempt is not None:
+            self._given_up = page.number
             reading = DocumentFacts(problem="parse_timeout")
-            yield capture, _visit(capture, attempt, self._clock.now(), filed, reading, SievedLinks())
+            yield page, _visit(page, page.attempt, self._clock.now(), reading, SievedLinks())
             self._run.put_down(0)
-        yield from ((capture, None) for capture in list(self._preparing.values()))
+        yield from ((page, None) for page in list(self._preparing.values()))
         while not self._inbox.empty():
-            if isinstance(waiting := self._inbox.get(), FetchedPage):
+            if isinstance(waiting := self._inbox.get(), PageUnderWay):
                 yield waiting, None
         self._inbox.put(None)  # wakes a thread that waits for work: there is none
 
 
 def _visit(
-    capture: FetchedPage,
-    attempt: Attempt,
-    now: datetime,
-    filed: Sequence[StoredPage],
-    reading: DocumentFacts | None,
-    sieved: SievedLinks,
+    page: PageUnderWay, attempt: Attempt, now: datetime, reading: DocumentFacts | None, sieved: SievedLinks
 ) -> Visit:
     """Return the whole account of an attempt."""
-    last = filed[-1] if filed else None
-    own = filed[0] if len(filed) == 1 else None
-    unchanged = own is not None and own.is_revisit and capture.reason == "ok"
-    outcome, reason = capture.outcome, "unchanged" if unchanged else capture.reason
+    hops, stored = page.hops, page.stored
+    last = stored[-1] if stored else None
+    # What a later request may be conditional on, or a revisit point to, is the page's own answer, no redirect's end.
+    own = stored[0] if len(stored) == 1 else None
+    unchanged = own is not None and own.is_revisit and page.reason == "ok"
+    outcome, reason = page.outcome, "unchanged" if unchanged else page.reason
     notes = reading.notes if reading is not None else ()
     if reading is not None and reading.problem is not None and outcome is Outcome.SUCCESS:
         reason, notes = reading.problem, (*dict.fromkeys((*notes, reading.problem)),)
-    if capture.hops and capture.hops[-1].truncated is Truncated.LENGTH and outcome is Outcome.SUCCESS:
+    if hops and hops[-1].truncated is Truncated.LENGTH and outcome is Outcome.SUCCESS:
         reason = "truncated_length"
-    page = reading.page if reading is not None else None
-    message = capture.message or ", ".join(notes) or None
+    parsed = reading.page if reading is not None else None
     return Visit(
         attempt=attempt,
-        token=capture.token,
+        token=page.token,
         outcome=outcome,
         reason=reason,
-        message=message,
-        started_at=capture.started_at,
-        finished_at=capture.answered_at or now,
-        status=capture.hops[-1].status if capture.hops else None,
+        message=page.message or ", ".join(notes) or None,
+        started_at=page.started_at,
+        finished_at=page.answered_at or now,
+        status=hops[-1].status if hops else None,
         media_type=last.head.media_type if last else None,
-        wire_bytes=sum(len(hop.response_head) + hop.body.size for hop in capture.hops),
-        requests=len(capture.hops),
+        wire_bytes=sum(len(hop.response_head) + hop.body.size for hop in hops),
+        requests=len(hops),
         record=last.ref if last else None,
         payload_digest=last.payload_digest if last else None,
         content_hash=reading.content_hash if reading else None,
-        redirected_to=_landed(capture),
-        title=page.title if page else None,
-        language=page.language if page else None,
+        redirected_to=page.redirected_to or (hops[-1].url if len(hops) > 1 else None),
+        title=parsed.title if parsed else None,
+        language=parsed.language if parsed else None,
         etag=_validator(own, "etag"),
         last_modified=_validator(own, "last-modified"),
         original=own.original if own else None,
         found=tuple(sieved.found),
         shallower=tuple(sieved.shallower),
         excluded=dict(sieved.excluded),
-        retry_at=capture.retry_at,
+        retry_at=page.retry_at,
         listing=sieved.listing,
         feeds=tuple(sieved.feeds),
     )
@@ -378,11 +372,8 @@ def _nothing() -> None:
     """Collect nothing."""
 
 
-def _landed(capture: FetchedPage) -> str | None:
-    return capture.redirected_to or (capture.hops[-1].url if len(capture.hops) > 1 else None)
-
-
-def _validator(filed: StoredPage | None, name: str) -> str | None:
-    """Return a validator that is worth sending back (R11: no megabyte ETags)."""
-    value = filed.head.get(name) if filed is not None and filed.head.status in (200, 304) else None
+def _validator(stored: StoredExchange | None, name: str) -> str | None:
+    """Return a validator that is worth sending back."""
+    value = stored.head.get(name) if stored is not None and stored.head.status in (200, 304) else None
+    # It goes out with every later request: a server may send an ETag of a megabyte, or one that breaks a header.
     return value if value is not None and 0 < len(value) <= 1024 and value.isprintable() else None

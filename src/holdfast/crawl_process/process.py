@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -26,19 +26,20 @@ from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.config import Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.context import CrawlContext, FetchedPage, Memory
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.engine import CrawlEngine, ProcessEnding
+from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker, Fetcher, PacedClient, PageRequests
+from holdfast.crawl.engine import CrawlEngine, EngineFactories, ProcessEnding
+from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.page_reading import DocumentReader, LinkSieve
-from holdfast.crawl.plan import PRODUCT, CrawlPlan, validators_of
+from holdfast.crawl.plan import PRODUCT, Assignment, CrawlPlan, CrawlScope
+from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.process_watch import ProcessWatch, end_with_parent
 from holdfast.crawl.progress import CrawlLimits, CrawlNews, CrawlProgress
-from holdfast.crawl.settling import PendingResults
+from holdfast.crawl.robots_gate import EnginePort, RobotsFiles
+from holdfast.crawl.settling import FrontierSession, PendingResults
 from holdfast.crawl.storing import Originals, Storage, WarcStorage
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.crawl.writer_thread import CaptureWriter
-from holdfast.crawl_process.assignment import Assignment
-from holdfast.crawl_process.files import relative
 from holdfast.db.raw import Transaction
 from holdfast.failpoints import reach
 from holdfast.fetch.client import Client, ClientSettings
@@ -49,17 +50,17 @@ from holdfast.frontier import Frontier
 from holdfast.jobs import execution_queries
 from holdfast.jobs.execution_queries import from_json
 from holdfast.parse import ParseChild
-from holdfast.types import Visit
+from holdfast.types import DomainLease, Visit
 from holdfast.urls import Url
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.outfile import SealedFile
-from holdfast.warc.roots import record_root
+from holdfast.warc.roots import record_root, relative
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.feeds import open_feeds
 
+# How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed.
 _BEAT_S = 5.0
-"""How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed."""
 
 
 class RowControl:
@@ -79,8 +80,8 @@ class RowControl:
         self._landed: deque[str] = deque()
         self._beat_at = -_BEAT_S
 
-    def listen(self) -> CrawlNews:
-        """Return the latest word, and say now and then that we are alive."""
+    def read_news(self) -> CrawlNews:
+        """Return what others have written, and write now and then that we are alive."""
         now = self._runtime.clock.monotonic()
         beats = now - self._beat_at >= _BEAT_S
         with self._runtime.raw_db.write() if beats else self._runtime.raw_db.read() as tx:
@@ -88,7 +89,7 @@ class RowControl:
                 tx, self._runtime.raw_db.dialect, execution_id=self._execution_id
             )
             if not self._is_ours(tx):
-                stop = "drain"  # its worker fell silent: another one has the execution, or soon will
+                stop = "drain"  # its worker fell silent: another worker has the execution, or soon will
             totals = execution_queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
             if beats:
                 self._owner.beat(tx)
@@ -106,12 +107,13 @@ class RowControl:
             tx, execution_id=self._execution_id, epoch=self._epoch
         )
 
-    def landed(self, url: str) -> None:
+    def note_landing(self, url: str) -> None:
         """Take note of a landing place, from any thread."""
         self._landed.append(url)
 
-    def tell(self) -> None:
+    def write_landings(self) -> None:
         """Add landing places to the execution's stored plan, for the other processes and for a resumption."""
+        # Other threads may add one meanwhile: only those that were written are taken away.
         fresh = list(self._landed)
         if not fresh:
             return
@@ -121,8 +123,8 @@ class RowControl:
             self._landed.popleft()
 
 
+# Of each request the address is judged: to read it anew takes 9 us.
 _REMEMBERED_ADDRESSES = 4096
-"""Of each request the address is judged: to read it anew takes 9 us."""
 
 
 def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock, *, processes: int = 1) -> AddressLimiter:
@@ -133,14 +135,12 @@ def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock, *, processes: 
 def address_limiter(
     settings: Settings, allow_networks: Sequence[str], clock: Clock, *, rate: float | None = None, processes: int = 1
 ) -> AddressLimiter:
-    """Return the limiter of one process, with the rate of the settings unless one is given.
-
-    The default is for the servers of others: in a private network that was allowed, a limit holds only if one was set.
-    """
+    """Return the limiter of one process, with the rate of the settings unless one is given."""
     fetch, networks = settings.fetch, tuple(map(ip_network, allow_networks))
     limit = AddressLimit(
         rate=fetch.per_ip_rate if rate is None else rate, connections=fetch.per_ip_connections
     ).shared_by(processes)
+    # The default is for others' servers: in a private network that was allowed, a limit holds only if one was set.
     was_set = rate is not None or {"per_ip_rate", "per_ip_connections"} & fetch.model_fields_set
 
     @lru_cache(maxsize=_REMEMBERED_ADDRESSES)
@@ -151,20 +151,20 @@ def address_limiter(
 
 
 LinksOf = Callable[[int], tuple[str, ...]]
-"""Where a page leads whose body was not kept, asked from the desk's thread."""
+"""Where a page leads whose body was not kept, asked from the writer thread."""
 
 
-class Policy(NamedTuple):
-    """What is known of earlier captures, and how a desk's storage is made."""
+class StoragePolicy(NamedTuple):
+    """What is known of earlier captures, and how a writer's storage is made."""
 
-    memory: Memory
+    history: CaptureHistory
     make_storage: Callable[[DocumentReader, LinksOf], Storage]
 
 
-def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> Policy:
+def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> StoragePolicy:
     """Return the policy that a plan asks for."""
     if plan.keeps_bodies:
-        return Policy(
+        return StoragePolicy(
             Originals(runtime.raw_db, runtime.settings.home),
             lambda reader, _: WarcStorage(
                 output, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls
@@ -172,37 +172,34 @@ def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> Policy:
         )
     # Loaded by name: the tables that fold letters take time and memory which other crawls need not spend.
     signals = importlib.import_module("holdfast.crawl.signal_storage")
-    memory = signals.SignalMemory(runtime.frontier)
-    return Policy(memory, lambda reader, links_of: signals.SignalStorage(memory, links_of, limit=reader.max_bytes))
+    history = signals.SignalHistory(runtime.frontier)
+    return StoragePolicy(
+        history, lambda reader, links_of: signals.SignalStorage(history, links_of, limit=reader.max_bytes)
+    )
 
 
 _log = log.get()
 
 
-class _Ended:
-    """Captures that a desk has ended: collected on its threads, taken up together on the loop."""
+class _FinishedPages:
+    """Pages that a writer has finished: collected on its threads, taken up together on the loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[FetchedPage, Visit | None], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[PageUnderWay, Visit | None], None]) -> None:
         self._loop, self._take = loop, take
-        self._captures: deque[tuple[FetchedPage, Visit | None]] = deque()
+        self._pages: deque[tuple[PageUnderWay, Visit | None]] = deque()
 
-    def add(self, capture: FetchedPage, visit: Visit | None) -> None:
+    def add(self, page: PageUnderWay, visit: Visit | None) -> None:
         """Keep one until `hand_over`."""
-        self._captures.append((capture, visit))
+        self._pages.append((page, visit))
 
     def hand_over(self) -> None:
         """Have those that were added taken up, on the loop."""
-        if self._captures:
+        if self._pages:
             self._loop.call_soon_threadsafe(self._take_all)
 
     def _take_all(self) -> None:
-        while self._captures:
-            self._take(*self._captures.popleft())
-
-
-def _is_among(networks: tuple[IPv4Network | IPv6Network, ...]) -> Callable[[str], bool]:
-    """Return a test: does an address lie in one of these networks?"""
-    return lambda ip: any(ip_address(ip) in network for network in networks)
+        while self._pages:
+            self._take(*self._pages.popleft())
 
 
 class Process:
@@ -237,22 +234,22 @@ class Process:
         self._child = ParseChild(deadline_s=runtime.settings.parse.deadline_s)
 
     async def run(self) -> ProcessEnding:
-        """Crawl until the engine ends, then seal and say goodbye."""
+        """Crawl until the engine ends, then seal and clean up."""
         client = self._given or self._client()
-        engine = self.engine = self._engine(client)
+        engine = self.engine = self.build_engine(client)
         self._obey_signals(engine)
         self._output.register = lambda path: engine.database.wait(lambda: self._register(path))
         self._output.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._seal(file_id, sealed))
-        keeper = ProcessWatch(self._owner.run, Path(self._assignment.output_dir), parent=self._assignment.supervisor)
-        ending = await engine.run(keeper.watches)
+        watch = ProcessWatch(self._owner.run, Path(self._assignment.output_dir), parent=self._assignment.supervisor)
+        ending = await engine.run(watch.watches)
         await client.close()
         await asyncio.to_thread(self._output.close)
         engine.close()
         self._child.close()
-        self._say_goodbye()
+        self._clean_up()
         return ending
 
-    def _say_goodbye(self) -> None:
+    def _clean_up(self) -> None:
         """Leave nothing behind: no lease whose answer was lost, no row of a file that was never made."""
         if strays := self._runtime.frontier.free([self._owner.id]):
             _log.warning("crawl.stray_leases", domains=strays)
@@ -288,71 +285,82 @@ class Process:
         limiter = limiter_of(self._runtime.settings, plan, self._clock, processes=self._assignment.processes)
         return Client(settings, guard, self._clock, names, limiter)
 
-    def _engine(self, client: Client) -> CrawlEngine:
+    def build_engine(self, client: Fetcher) -> CrawlEngine:
         """Put the parts together."""
-        runtime, progress = self._runtime, CrawlProgress(self._clock)
+        runtime, progress, assignment = self._runtime, CrawlProgress(self._clock), self._assignment
         control = RowControl(
             runtime,
             self._owner,
-            self._assignment.execution_id,
-            epoch=self._assignment.epoch,
-            frontier_id=self._assignment.frontier_id,
+            assignment.execution_id,
+            epoch=assignment.epoch,
+            frontier_id=assignment.frontier_id,
         )
         # A process that takes the place of another must know where seeds landed before it reads its first page.
-        plan = replace(self._plan, landing=control.listen().landing or self._plan.landing)
-        crew = CrawlContext(
+        plan = replace(self._plan, landing=control.read_news().landing or self._plan.landing)
+        scope, credentials, loop = CrawlScope(plan), Credentials(plan), asyncio.get_running_loop()
+        session = FrontierSession(
+            frontier=runtime.frontier,
+            originals=self._policy.history,
             # When a domain may be asked and an attempt repeated is compared with leases: one clock for all machines.
-            plan=plan,
-            settings=runtime.settings,
             clock=runtime.clock,
-            client=client,
-            progress=progress,
-            credentials=Credentials(plan),
-            random=Random(),  # noqa: S311
-            scope=plan.build_scope(),
-            originals=self._policy.memory,
-            processes=self._assignment.processes,
-            polled=validators_of(plan),
-            is_private=_is_among(tuple(map(ip_network, plan.allow_networks))),
-        )
-        ledger = PendingResults(
-            runtime.frontier,
-            self._output,
-            progress,
-            control,
-            execution_id=self._assignment.frontier_id,
+            execution_id=assignment.frontier_id,
             owner_id=self._owner.id,
         )
-        ledger.feeds = open_feeds(runtime, plan, self._assignment.frontier_id)
-        left = self._assignment.seconds_left
-        ends_at = None if left is None else self._clock.monotonic() + left
-        limits = CrawlLimits(plan, progress, ends_at=ends_at, processes=self._assignment.processes)
-        sieve, reader, loop = LinkSieve(crew), DocumentReader(crew, self._child), asyncio.get_running_loop()
-
-        def links_of(page_id: int) -> tuple[str, ...]:
-            return engine.database.wait(lambda: runtime.frontier.signal_links(page_id))
+        sieve = LinkSieve(scope, runtime.settings, runtime.clock)
 
         def landed(url: Url) -> None:
-            if crew.widen(url):
+            if not credentials.covers(url):
+                _log.info("crawl.credentials_withheld", origin=url.origin)
+            if scope.widen(url):
                 _log.info("crawl.seed_landed", url=url.fetch)
-                control.landed(url.fetch)
+                control.note_landing(url.fetch)
+
+        reader = DocumentReader(scope, self._policy.history, self._child, runtime.settings, runtime.clock, landed)
+
+        def make_worker(lease: DomainLease, lease_until: float) -> DomainWorker:
+            return new_worker(lease, lease_until, engine)
 
         def make_writer() -> CaptureWriter:
-            storage = self._policy.make_storage(reader, links_of)
-            ended = _Ended(loop, lambda capture, visit: engine.finished(capture, visit))
+            storage = self._policy.make_storage(
+                reader, lambda page_id: engine.database.wait(lambda: runtime.frontier.signal_links(page_id))
+            )
+            finished = _FinishedPages(loop, lambda page, visit: engine.finished(page, visit))
             run, clock = self._owner.run, runtime.clock
-            writer = CaptureWriter(storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=ended.add)
-            writer.flush = ended.hand_over
+            writer = CaptureWriter(storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=finished.add)
+            writer.flush = finished.hand_over
             return writer
 
-        crew.landed, crew.forget = landed, sieve.forget
-        crew.read_again = partial(reader.read_again, sieve=sieve)
-        set_depth_rules(runtime.frontier, plan, self._assignment)
-        engine = CrawlEngine(crew, runtime.frontier, ledger, make_writer=make_writer, control=control, limits=limits)
+        results = PendingResults(session, self._output, progress, control, forget=sieve.forget)
+        results.feeds = open_feeds(runtime, plan, assignment.frontier_id)
+        left = assignment.seconds_left
+        ends_at = None if left is None else self._clock.monotonic() + left
+        limits = CrawlLimits(plan, progress, ends_at=ends_at, processes=assignment.processes)
+        new_worker = self._worker_factory(client, scope, credentials, progress)
+        set_depth_rules(runtime.frontier, plan, assignment)
+        factories = EngineFactories(make_worker, make_writer, partial(reader.read_again, sieve=sieve))
+        engine = CrawlEngine(session, results, limits, scope, runtime.settings, factories)
         return engine
+
+    def _worker_factory(
+        self, client: Fetcher, scope: CrawlScope, credentials: Credentials, progress: CrawlProgress
+    ) -> Callable[[DomainLease, float, EnginePort], DomainWorker]:
+        """Return what makes the worker of a lease: its own politeness, and what all workers of a process share."""
+        settings, clock, plan, random = self._runtime.settings, self._runtime.clock, scope.plan, Random()  # noqa: S311
+        paced = PacedClient(client, plan, settings, credentials, progress, clock)
+        requests = PageRequests(plan, settings, credentials, self._policy.history, clock)
+        robots = RobotsFiles(scope, settings, clock)
+
+        def make(lease: DomainLease, lease_until: float, engine: EnginePort) -> DomainWorker:
+            politeness = DomainPoliteness(
+                lease, settings.politeness, clock, delay_s=plan.delay_s, lease_until=lease_until, random=random
+            )
+            return DomainWorker(politeness, paced, requests, robots, scope, engine)
+
+        return make
 
     def _register(self, path: Path) -> int:
         """Make the row of a file that is about to be written."""
+        # Before the row that names it: a file outside the folders that are recorded is refused by every reader.
         record_root(self._runtime.settings.home, path.parent)
         with self._runtime.raw_db.write() as tx:
             return files.insert_file(
@@ -364,7 +372,8 @@ class Process:
             )
 
     def _seal(self, file_id: int, sealed: SealedFile) -> None:
-        """List a file that was sealed in the manifest, then complete its row: while it says open, all is done again."""
+        """List a file that was sealed in the manifest, then complete its row."""
+        # The row last: while it says open, the next start does all of this again.
         reach("after_rename")
         add_to_manifest(file_id, sealed)
         reach("after_manifest")
@@ -374,7 +383,8 @@ class Process:
 
 
 def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment) -> None:
-    """Say what depths mean here: others add to this frontier too, or have done so before us, as before a retry."""
+    """Say what depths mean here."""
+    # Shared if others add to this frontier too, or have done so before us, as before a retry.
     rules = frontier.depth_rules
     rules.limited = plan.max_depth is not None and plan.max_depth > 0 and not plan.polls
     others = assignment.processes > 1 or frontier.stats(assignment.frontier_id).completed > 0
@@ -412,7 +422,7 @@ def main() -> None:
             ending = uvloop.run(Process(runtime, assignment).run())
         code = 0
         print(json.dumps({"ending": ending.value}), flush=True)
-    except BrokenPipeError:  # a supervisor that died hears nothing
+    except BrokenPipeError:  # the supervisor died and reads nothing
         pass
     except BaseException as exc:
         _log.error("crawl.process_failed", action="process", error=repr(exc))

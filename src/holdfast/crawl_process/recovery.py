@@ -1,4 +1,6 @@
-"""Cleaning up after processes that died: leases freed, pages blamed, WARC files repaired and sealed, with a report."""
+"""What a start finds and mends: the folder that captures go to, and what processes left that died: leases are freed,
+the page that a parser died of is noted, WARC files are repaired and sealed, with a report.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from holdfast import log
+from holdfast.archive_tool.errors import StoreMissing
+from holdfast.archive_tool.files import SENTINEL, store_is_present
 from holdfast.clock import to_micros
 from holdfast.coordination.owners import OwnerRow, cleaning_up, close_owner, dead_owners
 from holdfast.coordination.runfile import clear_slots, is_held, parsed_attempts
@@ -23,9 +27,9 @@ from holdfast.warc.roots import StrayFile, locate
 from holdfast.wiring import Runtime
 
 _log = log.get()
+# Silence of another machine after which the files that it has not sealed are reported as lost; if it comes back, it
+# seals them, and they are read then.
 _LOST = timedelta(hours=1)
-"""Silence of another machine after which the files that it has not sealed are told as lost; if it comes back, it seals
-them, and they are read then."""
 
 
 _INDEXER = "indexer"
@@ -52,7 +56,8 @@ def recover(runtime: Runtime) -> RecoveryReport:
     """Free what dead processes held, and seal what they were writing here. Safe to run at any time."""
     report = RecoveryReport()
     for owner in dead_owners(runtime.raw_db, runtime.clock, folder=runtime.run_folder):
-        if owner.kind == _INDEXER:  # what it was reading is freed by the next indexer, before its row is closed
+        # What an indexer was reading is freed by the next indexer, before its row is closed.
+        if owner.kind == _INDEXER:
             continue
         with cleaning_up(runtime.raw_db, owner) as ours:
             if ours:
@@ -73,7 +78,8 @@ def recover(runtime: Runtime) -> RecoveryReport:
 def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:
     """Clean up after one dead process. Each step may be repeated if this one is the last that we live to do."""
     report.owners += 1
-    _blame(runtime, owner, report)  # before its domains are free: nobody may take up the page that killed it meanwhile
+    # Before its domains are free: another process could take up the page that killed it meanwhile.
+    _quarantine(runtime, owner, report)
     report.domains += runtime.frontier.free([owner.id])
     reach("recovery_freed")
     with runtime.raw_db.read() as tx:
@@ -84,8 +90,8 @@ def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None
     elsewhere = [file for file in stale if not is_ours and not _is_here(runtime, file)]
     sealed = all([_adopt(runtime, file, report) for file in stale if file not in elsewhere])
     if runtime.clock.now() - owner.heartbeat_at >= _LOST:
-        told = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"
-        report.elsewhere.update((file.id, f"{Path(file.path).name} {told}") for file in elsewhere)
+        where = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"
+        report.elsewhere.update((file.id, f"{Path(file.path).name} {where}") for file in elsewhere)
     if sealed and not elsewhere:
         reach("recovery_sealed")
         close_owner(runtime.raw_db, runtime.clock, owner)
@@ -93,10 +99,8 @@ def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None
 
 
 def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:
-    """Seal files of owners whose rows are closed: a process that was cut off, taken for gone, went on and then died.
-
-    Only what lies here and what no living process holds: nothing is struck off, for it may be about to be made.
-    """
+    """Seal files of owners whose rows are closed: a process that was cut off, taken for gone, went on and then died."""
+    # Only what lies here and what no living process holds. Nothing is struck off, for it may be about to be made.
     with runtime.raw_db.read() as tx:
         strays = files.stray_files(tx)
     for file in strays:
@@ -117,7 +121,7 @@ def _open_path(runtime: Runtime, file: FileRow) -> Path:
     return path.with_name(path.name + OPEN_SUFFIX)
 
 
-def _blame(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:
+def _quarantine(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:
     attempt_ids = list(parsed_attempts(owner.run_path))
     if owner.kind != "process" or not attempt_ids:
         return
@@ -160,7 +164,8 @@ def _adopt(runtime: Runtime, file: FileRow, report: RecoveryReport) -> bool:
 
 
 def _strike_off(runtime: Runtime, file: FileRow, path: Path, report: RecoveryReport) -> bool:
-    """Forget a file that was never written to; not while its whole folder is away, as that of a lost mount is."""
+    """Forget a file that was never written to."""
+    # Not while its whole folder is away, as that of a lost mount is: the file may be there again tomorrow.
     with runtime.raw_db.write() as tx:
         if not (never_used := path.parent.is_dir() and not files.pointed_offsets(tx, file.id)):
             _log.error("recovery.file_missing", action="adopt", file=str(path))
@@ -173,13 +178,13 @@ def _strike_off(runtime: Runtime, file: FileRow, path: Path, report: RecoveryRep
 def discard(runtime: Runtime, execution_id: int) -> int:
     """Remove an execution's WARC files, and the signals of pages that it saw last; return how many files there were.
 
-    Rows go first, so that nothing ever points at bytes that are gone. A row that names a place where no file of ours
-    may lie is struck off, and nothing is removed there.
+    A row that names a place where no file of ours may lie is struck off, and nothing is removed there.
     """
     with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=execution_id)
         frontier_id = frontier_of(tx, execution_id)  # signals are written in its name: a retry has none of its own
     for row in rows:
+        # Rows go first, so that nothing ever points at bytes that are gone.
         runtime.frontier.forget_originals(row.id)
         with runtime.raw_db.write() as tx:
             files.discard_file(tx, row.id)
@@ -193,3 +198,33 @@ def discard(runtime: Runtime, execution_id: int) -> int:
         _log.info("discard.removed", file=path.name)
     runtime.frontier.forget_signals(frontier_id)
     return len(rows)
+
+
+# Folders of captures are marked inside and known outside, so that a mount which is away is noticed: the empty directory
+# below a mount is never written to. StoreMissing is the machine's fault, and costs no retry.
+KNOWN = "stores"
+"""The folder beside the database that is there once captures were stored, with one in it for each source that did."""
+
+
+def open_store(home: Path, code: str) -> Path:
+    """Return the folder of a source, made and marked at its first use; StoreMissing if a mark has gone since.
+
+    The folder of all sources is looked at in the same way: either may be a mount.
+    """
+    root = home / "warcs"
+    _open(root, home / KNOWN)
+    _open(root / code, home / KNOWN / code)
+    return (root / code).resolve()
+
+
+def _open(folder: Path, known: Path) -> None:
+    if known.exists():
+        if not store_is_present(folder):
+            raise StoreMissing(folder, f"its {SENTINEL} is not there any more; make that file if this is the place")
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / SENTINEL).touch()
+        known.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise StoreMissing(folder, f"errno {exc.errno}: {exc.strerror}") from exc

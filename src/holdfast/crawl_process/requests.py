@@ -21,7 +21,7 @@ from holdfast.crawl.politeness import Pace
 from holdfast.crawl.robots_gate import AGENT, read_of
 from holdfast.crawl_process.process import address_limiter
 from holdfast.errors import NotPermitted, Unavailable, UrlRefused
-from holdfast.fetch import robots_state
+from holdfast.fetch import robots as robots_file
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.endings import asked_rest
@@ -48,7 +48,7 @@ _LOOK_S = 0.5
 
 
 class DomainLeases:
-    """The domains that one command holds; used by the thread that opened it. Without a ground all are free."""
+    """The domains that one command holds; used by the thread that opened it. Without a database all are free."""
 
     def __init__(self, runtime: Runtime | None) -> None:
         self._runtime = runtime
@@ -58,7 +58,7 @@ class DomainLeases:
                 runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=KIND, execution_id=None
             )
         self._held: dict[str, DomainLease] = {}
-        self.wishes: dict[str, float] = {}
+        self.crawl_delays: dict[str, float] = {}
         """The delays that robots files ask for, by domain."""
         self._next_at: dict[str, datetime] = {}
         """When a domain may be asked again, by what it answered to us."""
@@ -78,10 +78,10 @@ class DomainLeases:
         politeness = self._runtime.settings.politeness
         if domain not in self._held:
             self._held[domain] = lease
-            self.wishes[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
+            self.crawl_delays[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
         wait = (lease.next_allowed_at - self._runtime.clock.now()).total_seconds()
         # The last owner died, and may have asked a moment ago.
-        own = max(politeness.delay_s, lease.delay_s, self.wishes[domain]) if lease.taken_over else 0.0
+        own = max(politeness.delay_s, lease.delay_s, self.crawl_delays[domain]) if lease.taken_over else 0.0
         return max(0.0, wait, own)
 
     def asked(self, domain: str, *, rests_s: float) -> None:
@@ -109,7 +109,8 @@ class DomainLeases:
             return True
         leases = self._runtime.frontier.renew(self._owner.id)
         with self._runtime.raw_db.write() as tx:
-            self._owner.beat(tx)  # a start on another machine frees what an owner holds that is silent for two minutes
+            # A start on another machine frees what an owner holds that is silent for two minutes.
+            self._owner.beat(tx)
         return all(leases.get(lease.domain_id, (None,))[0] == lease.token for lease in self._held.values())
 
     def robots(self, origin: str) -> RobotsState | None:
@@ -117,8 +118,8 @@ class DomainLeases:
         return None if self._runtime is None else self._runtime.frontier.robots(origin)
 
     def give_back(self, *, delay_s: float) -> None:
-        """Give all back: those who come next wait for the delay, as if we had asked just now, and never for less than
-        the domain asked of us or of those before us."""
+        """Give all back: the next holder waits for the delay, as if we had asked just now, and never for less than the
+        domain asked of us or of the holder before us."""
         if self._runtime is None or self._owner is None:
             return
         now = self._runtime.clock.now()
@@ -129,7 +130,7 @@ class DomainLeases:
                 next_allowed_at=max(
                     lease.next_allowed_at,
                     self._next_at.get(domain, now),
-                    now + timedelta(seconds=max(delay_s, self.wishes.get(domain, 0.0))),
+                    now + timedelta(seconds=max(delay_s, self.crawl_delays.get(domain, 0.0))),
                 ),
                 circuit=lease.circuit,
             )
@@ -182,7 +183,8 @@ def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]
         try:
             yield leases
         finally:
-            with suppress(Unavailable):  # they lapse by themselves; what was done with them stands
+            # They lapse by themselves; what was done with them stands.
+            with suppress(Unavailable):
                 leases.give_back(delay_s=delay_s)
 
 
@@ -204,17 +206,19 @@ def hold_domains(
     """
     wanted = set(domains)
     with open_leases(settings, delay_s=delay_s) as leases:
-        for domain in sorted(wanted | set(twins)):  # in one order, so that two tools never wait for each other
+        # In one order, so that two tools never wait for each other.
+        for domain in sorted(wanted | set(twins)):
             if domain not in wanted and leases.rests(domain):
                 continue
             leases.take(domain, patience_s=patience_s, sleep=sleep)
-            if not leases.renew():  # those taken first have waited for the others
+            # Those taken first have waited for the others.
+            if not leases.renew():
                 raise busy(domain)
         yield leases
 
 
 _MAX_BYTES = 10 * 1024 * 1024
-_IN_FORCE = (robots_state.RobotsVerdict.RULES, robots_state.RobotsVerdict.ALLOW)
+_IN_FORCE = (robots_file.RobotsVerdict.RULES, robots_file.RobotsVerdict.ALLOW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +230,7 @@ class FetchedDocument:
     body: bytes
 
 
-class Solo:
+class PoliteClient:
     """Asks one thing at a time, each domain at its pace."""
 
     def __init__(
@@ -264,7 +268,7 @@ class Solo:
         """Make one request in its domain's turn."""
         pace = self._paces.get(url.domain) or await self._open(url.domain)
         if pace.next_at - self._clock.monotonic() > max(PATIENCE_S, self._delay_of(url.domain)):
-            raise busy(url.domain)  # it told us to stay away for longer than a command waits
+            raise busy(url.domain)  # its server asked us to stay away for longer than a command waits
         result = await self._ask_in_turn(url, pace, deadline_s)
         if isinstance(result, FetchFailed) and result.kept_connection:  # as a crawl does: it says nothing of the page
             result = await self._ask_in_turn(url, pace, deadline_s, fresh=True)
@@ -274,7 +278,8 @@ class Solo:
         self, url: Url, pace: Pace, deadline_s: float, *, fresh: bool = False
     ) -> Fetched | FetchFailed:
         async with pace.turn():
-            if not self._leases.renew():  # the turn may have come long after the lease was over
+            # The turn may have come long after the lease was over.
+            if not self._leases.renew():
                 raise busy(url.domain)
             request = FetchRequest(
                 url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES, fresh_connection=fresh
@@ -288,12 +293,12 @@ class Solo:
             if isinstance(result, Fetched):
                 value = parse_head(result.response_head).get("retry-after")
                 rest = asked_rest(result.status, value, self._clock.now(), max_delay_s=self._max_delay_s)
-                pace.wait_until(self._clock.monotonic() + (rest.seconds if rest is not None else 0.0))
+                pace.rest_until(self._clock.monotonic() + (rest.seconds if rest is not None else 0.0))
             self._leases.asked(url.domain, rests_s=pace.next_at - self._clock.monotonic())
         return result
 
     def _delay_of(self, domain: str) -> float:
-        return max(self._delay_s, self._leases.wishes.get(domain, 0.0))
+        return max(self._delay_s, self._leases.crawl_delays.get(domain, 0.0))
 
     async def _open(self, domain: str) -> Pace:
         """Take a domain, so that no crawl asks it meanwhile; Unavailable if that cannot be had in time."""
@@ -318,25 +323,27 @@ class Solo:
             return known
         if url.domain not in self._paces and self._leases.try_take(url.domain) is None:
             known = self._leases.robots(url.origin)
-            if known is not None and robots_state.verdict(known, self._clock.now()) in _IN_FORCE:
+            if known is not None and robots_file.verdict(known, self._clock.now()) in _IN_FORCE:
                 self._robots[url.origin] = known
                 return known
         answer = await self.get(parse(f"{url.origin}/robots.txt"), deadline_s=10.0)
         if isinstance(answer, FetchFailed):
-            read = robots_state.RobotsRead(origin=url.origin, failure=answer.problem)
+            read = robots_file.RobotsRead(origin=url.origin, failure=answer.problem)
         elif answer is None:
-            read = robots_state.RobotsRead(origin=url.origin, status=310, too_many_redirects=True)
+            read = robots_file.RobotsRead(origin=url.origin, status=310, too_many_redirects=True)
         else:
             read = read_of(url.origin, answer.fetched)
-        state = robots_state.read_answer(None, read, self._clock.now())
+        state = robots_file.read_answer(None, read, self._clock.now())
         self._robots[url.origin] = state
-        wish = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None
-        self._leases.wishes[url.domain] = capped(wish or 0.0, self._max_delay_s).seconds
+        delay_s = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None
+        self._leases.crawl_delays[url.domain] = capped(delay_s or 0.0, self._max_delay_s).seconds
         return state
 
 
 @asynccontextmanager
-async def open_solo(settings: Settings, *, agent: str, networks: Sequence[str], delay_s: float) -> AsyncIterator[Solo]:
+async def open_polite_client(
+    settings: Settings, *, agent: str, networks: Sequence[str], delay_s: float
+) -> AsyncIterator[PoliteClient]:
     """Open a client for a few requests, which holds the domains that it asks, and close it again."""
     clock, fetch = SystemClock(), settings.fetch
     guard = AddressGuard(tuple(map(ip_network, networks)))
@@ -350,7 +357,7 @@ async def open_solo(settings: Settings, *, agent: str, networks: Sequence[str], 
     )
     with open_leases(settings, delay_s=delay_s) as leases:
         try:
-            yield Solo(client, clock, leases, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)
+            yield PoliteClient(client, clock, leases, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)
         finally:
             await client.close()
 

@@ -1,4 +1,4 @@
-"""Stopping runs from outside: a word is left for their process, and only what no process holds is ended here.
+"""Stopping runs from outside: a request is left for their process, and only what no process holds is ended here.
 
 A run of a job is ended by the worker that holds it, or by the one that takes it over: never from here. A crawl of its
 own is ended here if no process works on it, on any machine; that is decided while holding its supervisor's place, so
@@ -80,6 +80,7 @@ def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None
     """End a crawl of its own whose processes are gone; nothing happens if one lives, or if it is a job's run."""
     if _is_held(runtime, execution_id, before=None):
         return
+    # Decided while holding its supervisor's place: a start at the same moment yields to us, or we to it.
     run = RunFile(runtime.run_folder)
     place = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind="supervisor", execution_id=execution_id)
     try:
@@ -88,7 +89,8 @@ def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None
         recover(runtime)
         if cancel:
             while runtime.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
-                with runtime.raw_db.write() as tx:  # millions of rows take minutes: no other start may take us for gone
+                # Millions of rows take minutes: no other start may take us for gone.
+                with runtime.raw_db.write() as tx:
                     place.beat(tx)
             discard(runtime, execution_id)
         state, reason = ("cancelled", "discarded") if cancel else ("stopped", "stopped")
@@ -111,7 +113,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stops:
-    """How often somebody said stop: the first time drains, the second hands back at once."""
+    """How often an operator or a worker asked to stop: the first time drains, the second hands back at once."""
 
     def __init__(self) -> None:
         self._asked = 0
@@ -119,7 +121,7 @@ class Stops:
 
     @property
     def count(self) -> int:
-        """How often stop was said so far."""
+        """How often stop was asked for so far."""
         return self._asked
 
     @property
@@ -133,8 +135,8 @@ class Stops:
         self.ask(2)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the first word, at most so long; return whether it has come."""
-        # No event that the handler sets: it may interrupt whoever holds the event's own lock.
+        """Wait for the first request to stop, at most so long; return whether it has come."""
+        # No event that the handler sets: it may interrupt a thread that holds the event's own lock.
         left = math.inf if timeout is None else timeout
         while not self.count and left > 0:
             time.sleep(min(_LOOK_S, left))
@@ -152,9 +154,8 @@ def obeying_signals() -> Iterator[Stops]:
     stops = Stops()
 
     def count(_number: int, _frame: FrameType | None) -> None:
-        stops.ask(
-            stops.count + 1
-        )  # passed on by the next look, so that no process is missed that is just being started
+        # Passed on by the next look, so that no process is missed that is just being started.
+        stops.ask(stops.count + 1)
 
     before = {number: signal.signal(number, count) for number in _SIGNALS}
     try:

@@ -23,28 +23,27 @@ from holdfast import log
 from holdfast.coordination.disk import MountIdentity, shortage
 from holdfast.coordination.owners import OwnerProcess, has_rival, later_rivals, was_closed
 from holdfast.coordination.runfile import RunFile, last_tick, new_name
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.assignment import Assignment, Seeding
+from holdfast.crawl.plan import Assignment, CrawlPlan, seed_batches
 from holdfast.crawl_process.recovery import discard, recover
 from holdfast.crawl_process.stopping import Stops, obeying_signals
 from holdfast.db.raw import last_refusal
 from holdfast.errors import Conflict, NoSpace, Unavailable
+from holdfast.frontier import Frontier
 from holdfast.jobs import executions
 from holdfast.jobs.endings import LIMITS, RunReading, Shortfall
 from holdfast.jobs.executions import Begun, WorkTime, read_ending
 from holdfast.jobs.views.status import ExecutionStatus, read_status
-from holdfast.types import Outcome
+from holdfast.types import FoundUrl, Outcome
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime
 
+# Two signals, because two of one kind that come together are one.
 _STOPS = (signal.SIGTERM, signal.SIGINT)
-"""Two signals, because two of one kind that come together are one."""
-
+# A tenth of loading is spent looking for garbage that modules do not make; `main` turns the search on again.
 _PROGRAM = "import gc; gc.disable(); from holdfast.crawl_process.process import main; main()"
-"""A tenth of loading is spent looking for garbage that modules do not make; `main` turns the search on again."""
+# How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules.
 _START_S = 20.0
-"""How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules."""
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -64,8 +63,8 @@ class Child:
         self.run_path = run_folder / assignment.run_file
         self._alive_at = now
         self._has_ticked = False
-        self._told = 0
-        self._said = b""
+        self._asked = 0
+        self._output = b""
         with log_path.open("ab") as log_file:
             # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
             self._process = subprocess.Popen(
@@ -91,12 +90,14 @@ class Child:
         if self._process.returncode is not None:
             return True
         with suppress(ChildProcessError):
+            # WNOWAIT leaves it as it is: once its exit code is read, the kernel says no more what it cost.
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         return True
 
     def cost(self) -> Cost | None:
-        """Return what the process has taken, as the kernel tells it while it lives; None where it does not tell."""
+        """Return what the process has taken, as the kernel counts it while it lives; None where it does not."""
         try:
+            # The second field is the program's name in brackets, which may hold brackets and spaces itself.
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         except OSError:
@@ -109,30 +110,31 @@ class Child:
         return self._process.poll()
 
     def fileno(self) -> int:
-        """Return what to wait on for the process's last words, or for its end."""
+        """Return what to wait on for the process's last line, or for its end."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
-    def hear(self) -> None:
-        """Take what the process says; the kernel closes its output a moment before the process is over."""
-        said = os.read(self.fileno(), 4096)
-        self._said += said
-        if not said:
+    def read_output(self) -> None:
+        """Take what the process has written."""
+        written = os.read(self.fileno(), 4096)
+        self._output += written
+        # The kernel closes its output a moment before the process is over: without the wait it would count as alive.
+        if not written:
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
 
     def ending(self) -> str | None:
-        """Return the word with which an ended process said goodbye; None if it died without one."""
+        """Return the ending that an ended process has written; None if it died without one."""
         assert self._process.stdout is not None
-        lines = (self._said + self._process.stdout.read()).splitlines()
+        lines = (self._output + self._process.stdout.read()).splitlines()
         self._process.stdout.close()
         return json.loads(lines[-1])["ending"] if lines and self._process.returncode == 0 else None
 
     def stop(self, times: int) -> None:
-        """Ask the process to drain, or the second time to hand back at once; what it was told is not repeated."""
-        while self._told < min(times, len(_STOPS)):
-            self._process.send_signal(_STOPS[self._told])
-            self._told += 1
+        """Ask the process to drain, or the second time to hand back at once; what was asked before is not repeated."""
+        while self._asked < min(times, len(_STOPS)):
+            self._process.send_signal(_STOPS[self._asked])
+            self._asked += 1
 
     def kill(self) -> None:
         """End the process without asking."""
@@ -140,7 +142,7 @@ class Child:
         self._process.wait()
 
     def silent_for(self, now: float) -> float:
-        """Return for how long the process's loop has shown no life; one that has said goodbye is not silent."""
+        """Return for how long the process's loop has shown no life; one that has ended its run file is not silent."""
         tick = last_tick(self.run_path)
         if tick is None:
             return 0.0 if self._has_ticked else max(0.0, now - self._alive_at - _START_S)
@@ -148,13 +150,38 @@ class Child:
         return now - max(self._alive_at, tick)
 
     def excuse(self, now: float) -> None:
-        """Count silence from now on: nobody was there to listen."""
+        """Count silence from now on: this supervisor stood still and could not look."""
         self._alive_at = now
 
 
-def fresh_name() -> str:
-    """Return the name of a run file for a new process."""
-    return new_name()
+_SEEDS_AT_ONCE = 5000
+"""Seeds of one batch, which is one transaction."""
+
+
+class Seeding:
+    """Adds the seeds of a plan."""
+
+    # To begin anew after a kill is harmless: what is there already is not added twice.
+
+    def __init__(self, plan: CrawlPlan, frontier: Frontier, frontier_id: int) -> None:
+        self._frontier, self._frontier_id = frontier, frontier_id
+        self._batches = seed_batches(plan, size=_SEEDS_AT_ONCE)
+        self._next: list[FoundUrl] | None = next(self._batches, None)
+        self._added = 0
+        self._total = len(plan.lists) + int(plan.search) if plan.polls else len(plan.seeds)
+
+    @property
+    def left(self) -> int:
+        """How many seeds are not added yet, at most: the plan may name some of them twice."""
+        return 0 if self._next is None else max(len(self._next), self._total - self._added)
+
+    def step(self) -> None:
+        """Add one batch."""
+        if self._next is not None:
+            # Before `_next` moves on: a batch that the database did not take is added by the next step.
+            self._frontier.add(self._frontier_id, self._next)
+            self._added += len(self._next)
+            self._next = next(self._batches, None)
 
 
 T = TypeVar("T")
@@ -163,15 +190,15 @@ _log = log.get()
 _LOOK_S = 0.1
 _SHOW_S = 0.5
 _BEAT_S = 15.0
+# How often the time at work is written: so much of it is lost to a kill.
 _COUNT_S = 2.0
-"""How often the time at work is written: so much of it is lost to a kill."""
 _AGAIN_S = 0.5
 """How often a database that is away is asked again."""
+# A longer pause between two looks means that this process stood still: silence meanwhile proves nothing.
 _ASLEEP_S = 2.0
-"""A longer pause between two looks means that this process stood still: silence meanwhile proves nothing."""
+# So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it.
 _DEATHS = 8
 _DEATHS_EACH = 4
-"""So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +212,7 @@ class Conclusion:
 
     @property
     def state(self) -> str:
-        """How it ended, in a word."""
+        """How it ended."""
         return self.reading.state
 
 
@@ -199,8 +226,8 @@ class Supervisor:
         self._workers, self._show = workers, show
         self._children: list[Child] = []
         self._seeding: Seeding | None = None
+        # Numbers of processes that were started before all seeds were there: they may end while there is more.
         self._early: set[int] = set()
-        """Numbers of processes that were started before all seeds were there: they may end while there is more."""
         self._resting = 0
         """Places of such processes that found nothing more to do."""
         self._vacant = 0
@@ -255,7 +282,7 @@ class Supervisor:
         )
 
     def crawl(self, stops: Stops, *, epoch: int | None = None) -> Conclusion:
-        """Crawl until nothing is open, a limit is reached or somebody says stop; its own row is not written.
+        """Crawl until nothing is open, a limit is reached or an operator stops it; its own row is not written.
 
         With the epoch of a lease, that decides who may be here; without, a live supervisor that was there before is a
         Conflict.
@@ -293,7 +320,7 @@ class Supervisor:
         return Cost(cpu_s=sum(one.cpu_s for one in self._costs.values()), peak_bytes=self._peak_bytes)
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Return what a call gives, waiting for a database that is away; somebody who says stop twice ends that."""
+        """Return what a call gives, waiting for a database that is away; a second request to stop ends that."""
         while True:
             try:
                 return call()
@@ -314,7 +341,7 @@ class Supervisor:
             execution_id=begun.execution_id,
             source_code=begun.source_code,
             output_dir=str(begun.output_dir),
-            run_file=fresh_name(),
+            run_file=new_name(),
             processes=self._workers,
             seconds_left=left,
             supervisor=os.getpid(),
@@ -383,19 +410,21 @@ class Supervisor:
         self._resting = 0
 
     def _rest(self) -> None:
-        """Wait until it is time to look again; a process that says its last words ends the wait."""
+        """Wait until it is time to look again; a process that writes its last line ends the wait."""
         wait_s = 0.0 if self._is_seeding() else _LOOK_S
         if not self._children:
             time.sleep(wait_s)
         for child in select.select(self._children, (), (), wait_s)[0]:
-            child.hear()
+            child.read_output()
 
     def _look_at_rows(self, owner: OwnerProcess, now: float) -> None:
-        """Show how it stands, hear a stop request, and say that we are alive."""
+        """Show how it stands, look for a stop request, and write that we are alive."""
         self._shown_at = now
         self._weigh()
         self._look_at_folder()
-        if self._epoch is None and now - self._counted_at >= _COUNT_S:  # of a job's run, its lease tells the time
+        if (
+            self._epoch is None and now - self._counted_at >= _COUNT_S
+        ):  # the time of a job's run is written with its lease
             with self._runtime.raw_db.write() as tx:
                 self._time.write(tx)
             self._counted_at = now
@@ -413,23 +442,20 @@ class Supervisor:
             self._settled, self._deaths = sum(status.outcomes.values()), 0
 
     def _look_at_folder(self) -> None:
-        """Hand back if the folder that is written to is gone, or another: what is below a lost mount is left alone.
-
-        A job's run is told by its worker.
-        """
+        """Hand back if the folder that is written to is gone, or another; for a job's run its worker does that."""
+        # What is below a lost mount is another disk's, and is left alone.
         if self._epoch is None and not self._has_vanished and not self._mount.is_same:
             _log.error("crawl.output_vanished", folder=str(self._begun.output_dir))
             self._has_vanished = True
             self._stops.ask(2)
 
     def _yield_if_replaced(self, owner: OwnerProcess) -> None:
-        """Hand back if this process stood still for so long that another took its place, or ended the execution.
-
-        A job's run has a lease that tells. Here, a start that begins beside a live supervisor yields by itself within a
-        moment: so a later one counts if our row was closed before it came, or if it is still there a beat later.
-        """
+        """Hand back if this process stood still for so long that another took its place, or ended the execution."""
+        # A job's run has a lease that says so.
         if self._epoch is not None or self._stops.abandoned:
             return
+        # A start beside a live supervisor yields by itself within a moment: so a later one counts if our row was closed
+        # before it came, or if it is still there a beat later.
         raw_db, clock, folder = self._runtime.raw_db, self._runtime.clock, self._runtime.run_folder
         rivals = {one.id for one in later_rivals(raw_db, clock, owner, folder=folder)}
         is_replaced = bool(rivals & self._rivals or (rivals and was_closed(raw_db, owner)))
@@ -458,8 +484,10 @@ class Supervisor:
         self._early.discard(child.pid)
         ending = child.ending()
         if ending is None:
+            # Cleaned up after and replaced by `_fill`, once the database can be asked.
             _log.error("crawl.process_died", pid=child.pid, code=code)
             self._vacant += 1
+        # A parser hangs in it: it has settled all but that page, and ends for a fresh one.
         elif ending == "replace" and not self._stops.count:
             self._start()
         elif ending == "done" and is_early:
@@ -479,6 +507,7 @@ class Supervisor:
         self._look_at_folder()  # it may be what they died of
         vacant, self._vacant = self._vacant, 0
         self._deaths += vacant
+        # A page that kills its process is quarantined after three deaths: so many in a row mean something else.
         if self._deaths >= max(_DEATHS, _DEATHS_EACH * self._workers):
             self._failure = f"{self._deaths} processes died in a row; see crawl.log in {self._begun.output_dir}"
         if self._failure is None and not self._stops.count:

@@ -21,7 +21,7 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class MemoryBody:
-    """Bytes held in memory, in the pieces in which they came; `released` hears how many when they are let go."""
+    """Bytes held in memory, in the pieces in which they came; `released` is called with their number at `close`."""
 
     __slots__ = ("_pieces", "_released", "_size")
 
@@ -49,8 +49,9 @@ class MemoryBody:
             released(self._size)
 
 
+# In an unlinked file: the bytes vanish with the process, whatever happens to it.
 class SpooledBody:
-    """Bytes held in an unlinked file: they vanish with the process, whatever happens to it."""
+    """Bytes held on disk."""
 
     __slots__ = ("_file", "_size")
 
@@ -65,6 +66,7 @@ class SpooledBody:
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes from the start; two readers do not disturb each other. Raises OSError when the disk fails."""
+        # `pread` keeps no position: the thread that digests and the one that writes may read at the same time.
         fd, at = self._file.fileno(), 0
         while at < self._size:
             piece = os.pread(fd, min(_PIECE_BYTES, self._size - at), at)
@@ -91,7 +93,7 @@ class Spool:
         """What bodies hold in memory now: those that arrive, and those that were handed out and are not closed."""
 
     @property
-    def calm_bytes(self) -> int:
+    def in_memory_bytes(self) -> int:
         """Up to this size a body stays in memory, however many others there are."""
         return min(self._threshold_bytes, _PIECE_BYTES)
 
@@ -112,7 +114,18 @@ class Spool:
 class BodySink:
     """Takes what arrives of a body, at most `limit` bytes of it; made ready for the next one with `begin`."""
 
-    __slots__ = ("_calm", "_file", "_held", "_limit", "_pieces", "_size", "_spool", "_tail", "error", "overflowed")
+    __slots__ = (
+        "_file",
+        "_held",
+        "_limit",
+        "_memory_bytes",
+        "_pieces",
+        "_size",
+        "_spool",
+        "_tail",
+        "error",
+        "overflowed",
+    )
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
@@ -128,7 +141,7 @@ class BodySink:
         self._spool.held_bytes -= self._held
         self._held = self._size = 0
         self._limit = limit
-        self._calm = min(limit, self._spool.calm_bytes)
+        self._memory_bytes = min(limit, self._spool.in_memory_bytes)
         self._pieces: list[bytes] = []
         self._tail: bytearray | None = None
         self.overflowed = False
@@ -140,15 +153,15 @@ class BodySink:
         """Take these bytes and return how many; fewer than there were mean that the transfer must end here."""
         count = len(data)
         size = self._size + count
-        if size > self._calm or count < _SMALL_PIECE or self._tail is not None:
-            return count if self._write_with_care(data) else 0
+        if size > self._memory_bytes or count < _SMALL_PIECE or self._tail is not None:
+            return count if self._write_bounded(data) else 0
         self._size = size
         self._held += count
         self._spool.held_bytes += count
         self._pieces.append(data)
         return count
 
-    def _write_with_care(self, data: bytes) -> bool:
+    def _write_bounded(self, data: bytes) -> bool:
         room = self._limit - self._size
         if len(data) > room:
             self.overflowed = True

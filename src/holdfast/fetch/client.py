@@ -28,18 +28,16 @@ from holdfast.fetch.guard import (
     parse_target,
     trust_store,
 )
-from holdfast.fetch.headers import HeaderBook, Pairs
+from holdfast.fetch.headers import Pairs, RequestHeaders
 from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
 from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.values import dataclass
 
+# Descriptors left to the rest of the process (database, WARC files, spooled bodies) when sockets are counted out.
 _KEPT_DESCRIPTORS = 128
-"""Descriptors left to the rest of the process (database, WARC files, spooled bodies) when sockets are counted out."""
-
-
 _UNNOTICED_S = 0.005
+# So much is kept of an answer that cannot be read: more than a whole head.
 _EVIDENCE_BYTES = 512 * 1024
-"""So much is kept of an answer that cannot be read: more than a whole head."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +65,21 @@ class ClientSettings:
     ca_file: Path | None = None
     max_connections: int = 1500
     allow_ports: frozenset[int] | None = None
-    """Ports that may be asked; None leaves the policy to whoever made the address."""
+    """Ports that may be asked; None leaves the policy to the caller, which made the address."""
 
 
 class _Call(NamedTuple):
-    """One call of `fetch`: all its times count from here, so that waiting for a name or a turn is never lost."""
+    """One call of `fetch`."""
+
+    # All times count from here, so that waiting for a name or a connection is never lost.
 
     request: FetchRequest
     started_at: datetime
     begun: float
 
     def after(self, waited_s: float) -> _Call:
-        """Return the call as if it had come later: a wait for its address's turn is politeness, not the server's."""
+        """Return the call as if it had come later."""
+        # A wait for its address's turn is our politeness, and no time that the server took.
         if waited_s < _UNNOTICED_S:
             return self
         request = self.request
@@ -106,7 +107,7 @@ class Client:
         self._limiter = limiter or AddressLimiter(AddressLimit(), clock)
         self._spool = Spool(settings.spool_dir, settings.memory_bytes, settings.memory_room_bytes)
         self._invalid = InvalidHosts(clock)
-        self._headers = HeaderBook(_common_headers(settings))
+        self._headers = RequestHeaders(_common_headers(settings))
         self._options = EasyOptions(
             ca_file=trust_store(settings.ca_file),
             connect_timeout_s=settings.connect_timeout_s,
@@ -144,12 +145,12 @@ class Client:
             call = call.after(self._clock.monotonic() - asked_at)
             if self._in_use >= self._max_connections:
                 await self._turn()
-            exchange = self._take()
+            transfer = self._take()
             try:
-                exchange.ask(target, headers)
-                return await self._exchange(exchange, call, address, fresh=request.fresh_connection)
+                transfer.ask(target, headers)
+                return await self._exchange(transfer, call, address, fresh=request.fresh_connection)
             finally:
-                self._put_back(exchange)
+                self._put_back(transfer)
 
     async def close(self) -> None:
         """Abort what is under way (its callers are cancelled) and close every connection. May be called again."""
@@ -161,8 +162,8 @@ class Client:
         self._resolver.close()
         for waiting in self._waiting:
             waiting.cancel()
-        for exchange in self._idle:
-            exchange.curl.close()
+        for transfer in self._idle:
+            transfer.curl.close()
         self._idle.clear()
 
     def _target(self, url: str) -> FetchTarget:
@@ -181,14 +182,10 @@ class Client:
         return ResolvedName((), FetchProblem.URL_REFUSED, "its host is an address that is not spelt in the usual way")
 
     async def _exchange(
-        self, exchange: Transfer, call: _Call, address: str, *, fresh: bool = False
+        self, transfer: Transfer, call: _Call, address: str, *, fresh: bool = False
     ) -> Fetched | FetchFailed:
-        """Run the transfer and read its ending.
-
-        A second one follows where the first sent nothing: its kept connection had died, or a bad certificate that is
-        allowed was found.
-        """
-        origin = exchange.target.origin
+        """Run the transfer and read its ending; a second one follows where the first sent nothing."""
+        origin = transfer.target.origin
         verify = not (self._settings.allow_invalid_tls and self._invalid.known(origin.host, origin.port))
         handed_s = self._clock.monotonic() - call.begun
         connect_s = self._settings.connect_timeout_s
@@ -196,56 +193,59 @@ class Client:
             connect_s = min(connect_s, call.request.send_within_s - handed_s)
             if connect_s <= 0:
                 return self._failed(call, TransferFailure(FetchProblem.TIMEOUT, "it could not be sent in time"))
-        exchange.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes, connect_s=connect_s)
-        exchange.dial(address, verify=verify, fresh=fresh)
-        ending = await self._transfer(exchange)
-        if exchange.is_stale:
-            return await self._exchange(exchange, call, address, fresh=True)
+        transfer.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes, connect_s=connect_s)
+        transfer.dial(address, verify=verify, fresh=fresh)
+        ending = await self._run(transfer)
+        # Its kept connection had died while idle: nothing was sent, so the server sees one request.
+        if transfer.is_stale:
+            return await self._exchange(transfer, call, address, fresh=True)
         if ending.code == PEER_FAILED_VERIFICATION and verify and self._settings.allow_invalid_tls:
             self._invalid.add(origin.host, origin.port)
-            return await self._exchange(exchange, call, address, fresh=fresh)
+            return await self._exchange(transfer, call, address, fresh=fresh)
         answer = endings.read(ending, self._settings.max_header_bytes)
-        sent_at = exchange.sent_at
+        sent_at = transfer.sent_at
         if isinstance(answer, TransferFailure):
+            # The address may be one that is not routed here, such as an IPv6 one: the next exchange tries its sibling.
             if sent_at is None:
                 self._resolver.demote(origin.host, address)
             failed = self._failed(call, answer, sent_at)
             is_bad = answer.problem is FetchProblem.BAD_RESPONSE
             return replace(
                 failed,
-                kept_connection=_is_of_connection(exchange, answer),
-                received=_received(exchange) if is_bad else b"",
+                kept_connection=_is_of_connection(transfer, answer),
+                received=_received(transfer) if is_bad else b"",
             )
+        # What follows on this connection may be the attacker's: it could be taken for the answer of another page.
         if endings.is_ambiguous(answer.head):
-            exchange.distrust()
+            transfer.shut_connection()
         return Fetched(
             url=call.request.url,
             status=answer.status,
-            request_head=exchange.request_head(),
+            request_head=transfer.request_head(),
             response_head=answer.head,
-            body=exchange.sink.finish(),
-            ip=exchange.peer,
+            body=transfer.sink.finish(),
+            ip=transfer.peer,
             started_at=call.started_at,
             took_s=self._clock.monotonic() - call.begun,
             sent_s=0.0 if sent_at is None else sent_at - call.begun,
-            first_byte_s=None if sent_at is None else sent_at - call.begun + exchange.waited_s(),
+            first_byte_s=None if sent_at is None else sent_at - call.begun + transfer.waited_s(),
             truncated=answer.truncated,
             tls_verified=verify if origin.scheme == "https" else None,
         )
 
-    async def _transfer(self, exchange: Transfer) -> TransferEnding:
+    async def _run(self, transfer: Transfer) -> TransferEnding:
         multi = self._multi
         if self._closed:
             raise Unavailable("this client was closed; open another one")
         if multi is None:
             multi = self._multi = Multi(asyncio.get_running_loop(), self._max_connections)
         try:
-            code, message = await multi.start(exchange)
+            code, message = await multi.start(transfer)
         finally:
-            multi.abort(exchange)
-        if exchange.sink.error is not None:
-            raise exchange.sink.error
-        return exchange.ending(code, message)
+            multi.abort(transfer)
+        if transfer.sink.error is not None:
+            raise transfer.sink.error
+        return transfer.ending(code, message)
 
     async def _turn(self) -> None:
         """Wait until a connection may be opened, in order of arrival."""
@@ -267,13 +267,13 @@ class Client:
     def _new(self) -> Transfer:
         return Transfer(self._options, self._guard, self._clock, self._kept, BodySink(self._spool))
 
-    def _put_back(self, exchange: Transfer) -> None:
+    def _put_back(self, transfer: Transfer) -> None:
         self._in_use -= 1
-        exchange.rest()
+        transfer.reset()
         if self._closed:
-            exchange.curl.close()
+            transfer.curl.close()
             return
-        self._idle.append(exchange)
+        self._idle.append(transfer)
         if self._waiting:
             self._call_next()
 
@@ -295,21 +295,21 @@ class Client:
         )
 
 
-def _is_of_connection(exchange: Transfer, failure: TransferFailure) -> bool:
+def _is_of_connection(transfer: Transfer, failure: TransferFailure) -> bool:
     """Return whether a failure may be that of a kept connection alone, and not of what was asked for over it."""
-    if exchange.is_fresh or exchange.sent_at is None:
+    if transfer.is_fresh or transfer.sent_at is None:
         return False
-    nothing_came = failure.problem is FetchProblem.DISCONNECTED and not exchange.lines
+    nothing_came = failure.problem is FetchProblem.DISCONNECTED and not transfer.lines
     return nothing_came or failure.problem is FetchProblem.BAD_RESPONSE
 
 
-def _received(exchange: Transfer) -> bytes:
+def _received(transfer: Transfer) -> bytes:
     """Return what libcurl handed over of an answer that it, or we, cannot read: whole lines of its head, and a body if
     it got that far. The line at which it gave up is not among them.
     """
-    body = exchange.sink.finish()
+    body = transfer.sink.finish()
     try:
-        data = bytearray(b"".join(exchange.lines))
+        data = bytearray(b"".join(transfer.lines))
         for piece in body.chunks():
             data += piece
             if len(data) >= _EVIDENCE_BYTES:

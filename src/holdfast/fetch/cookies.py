@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from holdfast.errors import Invalid
 
+# Of name and value together; a larger one is dropped whole, for half a session is none.
 MAX_COOKIE_BYTES = 4_096
-"""Of name and value together; a larger one is dropped whole, for half a session is none."""
 MAX_LINE_BYTES = MAX_COOKIE_BYTES + 2_048
 MAX_PER_SITE = 50
 MAX_TOTAL = 3_000
+# Most servers refuse a request with more, and it would stand in the WARC with every page.
 MAX_HEADER_BYTES = 16_384
-"""Most servers refuse a request with more, and it would stand in the WARC with every page."""
 MAX_AGE = timedelta(days=400)
 _MAX_HOSTS_REMEMBERED = 1_024
 
@@ -78,8 +78,8 @@ class CookieJar:
         self._all: OrderedDict[_Key, _Use] = OrderedDict()
         """Each cookie's site and last use, least recently used first."""
         self._uses = 0
+        # In the order in which they were first set: cookies of equal paths are sent in it (section 5.4).
         self._sites: dict[str, dict[_Key, Cookie]] = {}
-        """The cookies of each site in the order in which they were first set, in which they are sent."""
         self._site_of: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -207,10 +207,9 @@ class CookieJar:
         return not _is_address(host) and not self._is_public_suffix(domain)
 
     def _may_set_beside(self, cookie: Cookie, asked: _Asked) -> bool:
-        """Return whether this response may set or remove this cookie (RFC 6265bis, section 5.7, step 17).
-
-        Plain HTTP may neither touch a secure cookie nor set one of its name that would be sent in its stead.
-        """
+        """Return whether this response may set or remove this cookie (RFC 6265bis, section 5.7, step 17)."""
+        # Plain HTTP may neither touch a secure cookie nor set one of its name that would be sent in its stead: an
+        # attacker on the way could overwrite a session.
         if asked.secure:
             return True
         kept = self._sites.get(self._site(cookie.domain), {})
@@ -229,11 +228,9 @@ class CookieJar:
             self._remove(next(iter(self._all)))
 
     def _eviction_rank(self, cookie: Cookie, now: datetime | None) -> tuple[bool, bool, int]:
-        """Return what decides which cookie of a full site goes: the least does (RFC 6265bis, section 5.7).
-
-        First one that has expired; then one that is not secure, so that plain HTTP never pushes a secure one out; of
-        equals, the least recently used.
-        """
+        """Return what decides which cookie of a full site goes: the least does (RFC 6265bis, section 5.7)."""
+        # First one that has expired; then one that is not secure, so that plain HTTP never pushes a secure one out; of
+        # equals, the least recently used.
         is_live = now is None or cookie.expires is None or cookie.expires > now
         return is_live, cookie.secure, self._all[_key_of(cookie)].number
 
@@ -259,6 +256,7 @@ class CookieJar:
             while first > 0 and self._is_public_suffix(".".join(labels[first:])):
                 first -= 1
             site = ".".join(labels[first:])
+            # A hostile site has as many hosts as it likes.
             if len(self._site_of) >= _MAX_HOSTS_REMEMBERED:
                 self._site_of.clear()
             self._site_of[host] = site

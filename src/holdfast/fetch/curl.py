@@ -26,7 +26,7 @@ _READ_BUFFER_BYTES = 128 * 1024
 
 
 class EasyOptions(NamedTuple):
-    """What every exchange of one client has in common."""
+    """What every transfer of one client has in common."""
 
     ca_file: str
     connect_timeout_s: float
@@ -49,11 +49,9 @@ class _Descriptor:
         os.close(self._fd)
 
 
+# libcurl looks for dead connections once a second at most, and would send the request into one that ended since.
 class KeptSockets:
-    """Which socket is behind which connection, so that one that died while idle is noticed before it is used.
-
-    libcurl looks for dead connections once a second at most, and would send the request into one that ended since.
-    """
+    """Which socket is behind which connection, so that one that died while idle is noticed before it is used."""
 
     __slots__ = ("_by_end", "_by_fd")
 
@@ -67,7 +65,7 @@ class KeptSockets:
         self._by_fd[fd] = local_port, peer, peer_port
         self._by_end[local_port, peer, peer_port] = fd
 
-    def spoil(self, local_port: int, peer: str, peer_port: int) -> None:
+    def shut_down(self, local_port: int, peer: str, peer_port: int) -> None:
         """End a kept connection that cannot be trusted: the next request finds it dead, and dials anew."""
         fd = self._by_end.get((local_port, peer, peer_port))
         if fd is not None:
@@ -98,12 +96,12 @@ class Transfer:
         "_timeout_ms",
         "_verify",
         "curl",
-        "departures",
         "headers",
         "is_stale",
         "lines",
         "peer",
         "refused",
+        "sending",
         "sent_at",
         "sink",
         "target",
@@ -131,8 +129,8 @@ class Transfer:
         """True if the guard forbade an address that libcurl wanted to dial."""
         self.sent_at: float | None = None
         """When the request had left at the latest, by the monotonic clock; None if it did not."""
-        self.departures: list[Transfer] = []
-        """Where an exchange puts itself when its request is about to leave."""
+        self.sending: list[Transfer] = []
+        """Where a transfer puts itself when its request is about to leave."""
         self._is_repeat = False
         self.is_stale = False
         """True if nothing was sent because the connection that libcurl took up again had died."""
@@ -189,7 +187,7 @@ class Transfer:
         """Whether the connection was opened for this transfer."""
         return self._fresh_fd is not None
 
-    def rest(self) -> None:
+    def reset(self) -> None:
         """Let go of what the last transfer left behind."""
         self.sink.drop()
         self.lines.clear()
@@ -200,22 +198,21 @@ class Transfer:
             code, message = pycurl.E_GOT_NOTHING, "the kept connection broke before an answer came"
         return TransferEnding(code, message, self.lines, self.sink.overflowed, self.refused)
 
-    def distrust(self) -> None:
+    def shut_connection(self) -> None:
         """Let no request use this connection again."""
         info = self.curl.getinfo
-        self._kept.spoil(info(pycurl.LOCAL_PORT), self.peer, info(pycurl.PRIMARY_PORT))
+        self._kept.shut_down(info(pycurl.LOCAL_PORT), self.peer, info(pycurl.PRIMARY_PORT))
 
     def waited_s(self) -> float:
-        """Return how long after the request left the first byte of the answer came.
-
-        A difference, because libcurl counts from when it took the transfer up, which may be long after it was handed
-        over; politeness must not rely on that.
-        """
+        """Return how long after the request left the first byte of the answer came."""
+        # A difference, because libcurl counts from when it took the transfer up, which may be long after it was handed
+        # over; politeness must not rely on that.
         waited: float = self.curl.getinfo(pycurl.STARTTRANSFER_TIME) - self.curl.getinfo(pycurl.PRETRANSFER_TIME)
         return max(0.0, waited)
 
     def _open_socket(self, _purpose: int, address: pycurl.CurlSockAddr) -> _Descriptor | int:
-        """Make every socket that libcurl dials with: the one place where the guard cannot be passed by."""
+        """Make every socket that libcurl dials with."""
+        # The one place where the guard cannot be passed by, whatever address libcurl comes to.
         if self.sent_at is not None:
             self._is_repeat = True
             return pycurl.SOCKET_BAD
@@ -229,16 +226,15 @@ class Transfer:
             return pycurl.SOCKET_BAD
 
     def _socket_made(self, fd: int, _purpose: int) -> int:
+        # libcurl's duplicate is inheritable, as the sockets that Python makes are not.
         os.set_inheritable(fd, False)
         self._fresh_fd = fd
         return pycurl.SOCKOPT_OK
 
     def _before_request(self, peer: str, _local: str, peer_port: int, local_port: int) -> int:
-        """Let one request out, on a connection that still stands.
-
-        libcurl repeats a request when a kept connection dies under it; the site would see two requests without a pause
-        between them, so the repeat is left to those who keep the pace.
-        """
+        """Let one request out, on a connection that still stands."""
+        # libcurl repeats a request when a kept connection dies under it; the site would see two requests without a
+        # pause between them, so the repeat is left to the callers, which keep the pace.
         if self.sent_at is not None:
             self._is_repeat = True
             return pycurl.PREREQFUNC_ABORT
@@ -248,12 +244,12 @@ class Transfer:
             self.is_stale = True
             return pycurl.PREREQFUNC_ABORT
         self.sent_at = self._clock.monotonic()
-        self.departures.append(self)
+        self.sending.append(self)
         self.peer = peer
         return pycurl.PREREQFUNC_OK
 
-    def has_left(self) -> None:
-        """Note that libcurl has sent the request: a busy machine may let us wait between its word and its deed."""
+    def note_sent(self) -> None:
+        """Note that libcurl has sent the request: a busy machine may let us wait between its callback and that."""
         self.sent_at = self._clock.monotonic()
 
 
@@ -262,10 +258,13 @@ def _easy(options: EasyOptions) -> pycurl.Curl:
     for option, value in (
         (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
         (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),
+        # Anything would pass for an HTTP/0.9 answer: a port that speaks another protocol, and what it says.
         (pycurl.HTTP09_ALLOWED, 0),
+        # What is archived is what came over the wire, byte for byte.
         (pycurl.HTTP_TRANSFER_DECODING, 0),
         (pycurl.HTTP_CONTENT_DECODING, 0),
         (pycurl.FOLLOWLOCATION, 0),
+        # libcurl reads http_proxy from the environment by itself: a crawl would dial the proxy, and no page's server.
         (pycurl.PROXY, ""),
         (pycurl.NOPROXY, "*"),
         (pycurl.NETRC, 0),
@@ -299,12 +298,12 @@ _ACTIONS = {
 
 
 class Multi:
-    """Runs many exchanges on one event loop: libcurl says which sockets and moments matter, the loop says when."""
+    """Runs many transfers on one event loop: libcurl says which sockets and moments matter, the loop says when."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, max_connections: int) -> None:
         self._loop = loop
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
-        self._departures: list[Transfer] = []
+        self._sending: list[Transfer] = []
         # libcurl changes its mind about a socket twice per request. Telling an epoll of our own and letting the loop
         # watch that one descriptor costs half of what uvloop's add_reader and remove_reader do (64 to 125 us a page).
         self._poll = select.epoll()
@@ -319,18 +318,18 @@ class Multi:
         self._multi.setopt(pycurl.M_MAXCONNECTS, max_connections)
         self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, max_connections)
 
-    def start(self, exchange: Transfer) -> asyncio.Future[tuple[int, str]]:
-        """Hand the exchange to libcurl; the future gives its code and message. Whoever stops waiting calls `abort`."""
+    def start(self, transfer: Transfer) -> asyncio.Future[tuple[int, str]]:
+        """Hand the transfer to libcurl; the future gives its code and message. A caller that gives up calls `abort`."""
         future: asyncio.Future[tuple[int, str]] = self._loop.create_future()
-        self._running[exchange.curl] = future
-        exchange.departures = self._departures
-        self._multi.add_handle(exchange.curl)
+        self._running[transfer.curl] = future
+        transfer.sending = self._sending
+        self._multi.add_handle(transfer.curl)
         return future
 
-    def abort(self, exchange: Transfer) -> None:
-        """End the exchange if it still runs, and close its connection."""
-        if self._running.pop(exchange.curl, None) is not None:
-            self._multi.remove_handle(exchange.curl)
+    def abort(self, transfer: Transfer) -> None:
+        """End the transfer if it still runs, and close its connection."""
+        if self._running.pop(transfer.curl, None) is not None:
+            self._multi.remove_handle(transfer.curl)
 
     def close(self) -> None:
         """Abort what runs and close every connection."""
@@ -363,17 +362,15 @@ class Multi:
         running = len(self._running)
         for fd, events in self._poll.poll(0, _MAX_EVENTS):
             _, running = act(fd, _ACTIONS[events & _IN_OR_OUT] if events & _IN_OR_OUT else pycurl.CSELECT_ERR)
-            if self._departures:
-                self._see_off()
+            if self._sending:
+                self._note_sent()
         if running < len(self._running):
             self._reap()
 
     def _on_timer(self, wait_ms: int) -> None:
-        """Note when libcurl wants to be woken.
-
-        A timer that is set for earlier is left alone and armed anew when it rings: every request moves the moment a
-        little later, and cancelling each time costs more than one idle ring.
-        """
+        """Note when libcurl wants to be woken."""
+        # A timer that is set for earlier is left alone and armed anew when it rings: every request moves the moment a
+        # little later, and cancelling each time costs more than one idle ring.
         if wait_ms < 0:
             self._due = None
         elif wait_ms == 0:
@@ -407,15 +404,15 @@ class Multi:
 
     def _wake(self) -> None:
         _, running = self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-        if self._departures:
-            self._see_off()
+        if self._sending:
+            self._note_sent()
         if running < len(self._running):
             self._reap()
 
-    def _see_off(self) -> None:
-        for exchange in self._departures:
-            exchange.has_left()
-        self._departures.clear()
+    def _note_sent(self) -> None:
+        for transfer in self._sending:
+            transfer.note_sent()
+        self._sending.clear()
 
     def _reap(self) -> None:
         left = 1

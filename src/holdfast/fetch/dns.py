@@ -17,17 +17,17 @@ from holdfast.types import FetchProblem
 from holdfast.values import dataclass
 
 _MIN_TTL_S, _MAX_TTL_S = 1.0, 300.0
+# Addresses kept per name and family; a name with a thousand records is judged on all and dialled on few.
 _MAX_KEPT = 4
-"""Addresses kept per name and family; a name with a thousand records is judged on all and dialled on few."""
+# When a name is asked for again, as shares of the whole time. The earlier questions stay open: a nameserver that needs
+# 4 s for a name answers the first of them.
 _TRY_AT = (0.0, 0.2, 0.5)
-"""When a name is asked for again, as shares of the whole time. The earlier questions stay open: a nameserver that needs
-4 s for a name answers the first of them."""
+# From its third answer on, c-ares gives a question five times the average answer, at least 0.25 s, instead of the time
+# that was set, and drops what comes later. So a channel is replaced before it has learned that much (measured: 0.2 ms a
+# channel). That also empties the cache that it keeps and that cannot be switched off.
 _ANSWERS_PER_CHANNEL = 2
-"""From its third answer on, c-ares gives a question five times the average answer, at least 0.25 s, instead of the time
-that it was told, and drops what comes later. So a channel is replaced before it has learned that much (measured:
-0.2 ms a channel). That also empties the cache that it keeps and that cannot be switched off."""
+# Answers that a second question would only repeat.
 _DEFINITE = (pycares.errno.ARES_ENODATA, pycares.errno.ARES_ENOTFOUND)
-"""Answers that a second question would only repeat."""
 _UNANSWERED = (pycares.errno.ARES_ETIMEOUT, pycares.errno.ARES_ECANCELLED, pycares.errno.ARES_EDESTRUCTION)
 _MAX_HOSTS_FILE_BYTES = 4 * 1024 * 1024
 
@@ -41,13 +41,15 @@ class ResolverSettings:
     hosts_file: Path | None = Path("/etc/hosts")
     timeout_s: float = 5.0
     """For everything about one name, all tries together; an answer that comes earlier is taken, however late."""
+    # Less than the wait before a first retry, which would otherwise ask no nameserver.
     negative_ttl_s: float = 0.9
-    """How long it is remembered that a name does not exist or has no address: less than the wait before a first retry,
-    which would otherwise ask no nameserver. That a nameserver could not tell is not remembered at all."""
+    """How long it is remembered that a name does not exist or has no address. That a nameserver could not say so is not
+    remembered at all."""
     max_entries: int = 10_000
+    # IPv4 first, because many crawlers' networks route IPv6 badly or not at all, and a site's other family is tried as
+    # soon as the first one fails (see `demote`).
     prefer_ipv6: bool = False
-    """Which family is dialled first when a name has both. IPv4, because many crawlers' networks route IPv6 badly or not
-    at all, and a site's other family is tried as soon as the first one fails (see `demote`)."""
+    """Which family is dialled first when a name has both."""
 
 
 class ResolvedName(NamedTuple):
@@ -77,11 +79,11 @@ class _Channel:
 class _Question:
     """One type of record of one name: asked up to three times, answered once."""
 
-    __slots__ = ("done", "error", "flying", "kind", "tries")
+    __slots__ = ("done", "error", "in_flight", "kind", "tries")
 
     def __init__(self, kind: int) -> None:
         self.kind = kind
-        self.tries = self.flying = 0
+        self.tries = self.in_flight = 0
         self.done = False
         self.error: int | None = None
 
@@ -110,8 +112,8 @@ class Resolver:
         self._hosts = _read_hosts(settings.hosts_file)
         self._cache: dict[str, _Entry] = {}
         self._pending: dict[str, _Lookup] = {}
+        # By try: each begins with another nameserver, so that one that is silent does not cost the whole time.
         self._channels: dict[int, _Channel] = {}
-        """By try: each begins with another nameserver, so that one that is silent does not cost the whole time."""
         self._retired: set[_Channel] = set()
 
     def cached(self, host: str) -> ResolvedName | None:
@@ -193,7 +195,7 @@ class Resolver:
             reason = f"not a name that can be looked up: {type(exc).__name__}"
             self._finish(lookup, ResolvedName((), FetchProblem.NO_SUCH_NAME, reason))
             return
-        question.flying += 1
+        question.in_flight += 1
         channel.open += 1
 
     def _channel(self, turn: int) -> _Channel:
@@ -221,7 +223,7 @@ class Resolver:
 
     def _take(self, lookup: _Lookup, question: _Question, channel: _Channel, result: Any, error: int | None) -> None:
         channel.open -= 1
-        question.flying -= 1
+        question.in_flight -= 1
         if channel in self._retired:
             self._retire(channel)
         if lookup.future.done() or question.done:
@@ -236,7 +238,7 @@ class Resolver:
             question.error = error
             if error not in _DEFINITE:
                 self._send(lookup, question)  # at once: a nameserver that answered so will not answer better later
-                if question.flying:
+                if question.in_flight:
                     return
         question.done = True
         if all(other.done for other in lookup.questions):
@@ -273,6 +275,7 @@ class Resolver:
             lookup.future.set_result(resolved)
 
     def _judged(self, addresses: list[str]) -> ResolvedName:
+        # One record that leads inside refuses the name: its owner chooses the order in which they are dialled.
         if not all(map(self._guard.judge, addresses)):
             return ResolvedName((), FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
         unique = list(dict.fromkeys(addresses))
@@ -281,6 +284,7 @@ class Resolver:
         return ResolvedName(tuple(ipv6 + ipv4 if self._settings.prefer_ipv6 else ipv4 + ipv6))
 
     def _remember(self, host: str, resolved: ResolvedName, ttl_s: float) -> ResolvedName:
+        # Taken out first, so that a name that is asked for again becomes the youngest: the oldest one goes.
         self._cache.pop(host, None)
         if len(self._cache) >= self._settings.max_entries:
             del self._cache[next(iter(self._cache))]
@@ -289,7 +293,7 @@ class Resolver:
 
 
 def _problem(lookup: _Lookup) -> FetchProblem:
-    """Return whether a name does not exist, by a nameserver's word on both questions, or cannot be looked up now."""
+    """Return whether a name does not exist, by a nameserver's answer to both questions, or cannot be looked up now."""
     errors = [question.error if question.done else None for question in lookup.questions]
     is_gone = pycares.errno.ARES_ENOTFOUND in errors and all(error in _DEFINITE for error in errors)
     return FetchProblem.NO_SUCH_NAME if is_gone else FetchProblem.DNS

@@ -1,5 +1,5 @@
 """Reads how a transfer ended: which problem a failure is, why a body is short, and whether a head can be believed.
-It knows libcurl's codes so that nobody else has to.
+No other module knows libcurl's codes.
 """
 
 from __future__ import annotations
@@ -89,10 +89,8 @@ def read(ending: TransferEnding, max_header_bytes: int) -> CredibleHead | Transf
 
 
 def is_ambiguous(head: bytes) -> bool:
-    """Return whether a head gives its body two lengths, by Content-Length and Transfer-Encoding.
-
-    The latter counts; but what another reader takes for the next answer may lie on that connection (RFC 9112, 6.3).
-    """
+    """Return whether a head gives its body two lengths, by Content-Length and Transfer-Encoding."""
+    # The latter counts; but what another reader takes for the next answer may lie on that connection (RFC 9112, 6.3).
     lower = head.lower()
     return b"\ntransfer-encoding:" in lower and b"\ncontent-length:" in lower
 
@@ -139,8 +137,8 @@ def _final_head(lines: list[bytes]) -> bytes | None:
     return b"".join(lines[first:])
 
 
+# A server that asks for more than a day is asked again tomorrow.
 MAX_WAIT_S = 86_400.0
-"""Whoever asks for more than a day is asked again tomorrow."""
 
 BUSY = (429, 503)
 """What a server answers that has too much to do."""
@@ -159,8 +157,8 @@ class RetryAfter(NamedTuple):
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
     """Return the seconds to wait, from 0 to 24 hours; None without the header or if it means nothing."""
-    wish = read_retry_after(value, now)
-    return None if wish is None else wish.seconds
+    asked = read_retry_after(value, now)
+    return None if asked is None else asked.seconds
 
 
 def read_retry_after(value: str | None, now: datetime) -> RetryAfter | None:
@@ -183,14 +181,12 @@ def read_retry_after(value: str | None, now: datetime) -> RetryAfter | None:
 
 
 def asked_rest(status: int, value: str | None, now: datetime, *, max_delay_s: float) -> RetryAfter | None:
-    """Return how long an answer asks us to stay away; None if it does not.
-
-    A server that says it is busy (429, 503) gets what it asks for, up to a day; the wish of another answer is capped.
-    """
-    wish = read_retry_after(value, now) if status >= 300 else None
-    if wish is None or status in BUSY:
-        return wish
-    return RetryAfter(min(wish.seconds, max_delay_s), wish.clamped or wish.seconds > max_delay_s)
+    """Return how long an answer asks us to stay away; None if it does not."""
+    # A server that says it is busy gets what it asks for, up to a day; what another answer asks for is capped.
+    asked = read_retry_after(value, now) if status >= 300 else None
+    if asked is None or status in BUSY:
+        return asked
+    return RetryAfter(min(asked.seconds, max_delay_s), asked.clamped or asked.seconds > max_delay_s)
 
 
 def _read_date(value: str) -> datetime | None:

@@ -22,8 +22,9 @@ from holdfast.errors import Unavailable, UrlRefused
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+# The resolved address is never part of it: answers must not map a private network for a stranger.
 REFUSAL = "this host does not lead to a public address; an administrator can allow its network by name"
-"""What a refused caller is told. The resolved address is never part of it: answers must not map a private network."""
+"""What a refused caller reads."""
 
 # The standard library's `is_global` depends on the patch release of Python and passes several of these, so the table is
 # ours: IANA's special-purpose registry, multicast, reserved space, and the metadata addresses of cloud providers.
@@ -85,6 +86,7 @@ class AddressGuard:
     def judge(self, address: str | Address) -> bool:
         """Return whether this address may be dialled. What is no plain address (a name, a zone id) may not."""
         if isinstance(address, str):
+            # A zone id picks an interface of this machine: link-local addresses would come back that way.
             if "%" in address:
                 return False
             try:
@@ -179,6 +181,7 @@ def _literal(host: str) -> IPv4Address | IPv6Address | None:
             raise UrlRefused(host, "it is no IPv6 address") from None
     if _ENDS_IN_NUMBER.search(host) is None:
         return None
+    # By the C library's rules, which the dialling follows: 0x7f.1 and 2130706433 are 127.0.0.1 there.
     try:
         return IPv4Address(socket.inet_aton(host.removesuffix(".")))
     except OSError:
@@ -198,7 +201,7 @@ _MAX_HOSTS = 10_000
 def trust_store(configured: Path | None = None) -> str:
     """Return the file of certificates to trust: the configured one, else OpenSSL's, else the system's.
 
-    Raises Unavailable if there is none: an https crawl that trusts nobody would fail page by page.
+    Raises Unavailable if there is none: an https crawl that trusts no authority would fail page by page.
     """
     if configured is not None:
         candidates = [str(configured)]
@@ -212,7 +215,9 @@ def trust_store(configured: Path | None = None) -> str:
 
 
 class InvalidHosts:
-    """Origins whose certificate failed a short while ago, so that each connection does not fail first again."""
+    """Origins whose certificate failed a short while ago."""
+
+    # Remembered, so that each connection does not fail first again; not for long, for a certificate may be mended.
 
     __slots__ = ("_clock", "_seen", "_ttl_s")
 

@@ -13,6 +13,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+# What steers the connection or frames the message: what is sent would not be what is recorded.
 _NOT_FOR_CALLERS = frozenset(
     {
         "connection",
@@ -28,6 +29,7 @@ _NOT_FOR_CALLERS = frozenset(
         "upgrade",
     }
 )
+# Most requests of a crawl have one of a few sets; cookies and validators make the others, each for one page.
 _MAX_SETS = 256
 
 
@@ -39,8 +41,8 @@ class HeaderSet(NamedTuple):
     """Everything after the Host header, the closing empty line included."""
 
 
-class HeaderBook:
-    """The headers that all requests share, joined with those of each request; sets that come again are kept."""
+class RequestHeaders:
+    """The headers that all requests of a client share, joined with those of each; sets that come again are kept."""
 
     def __init__(self, common: Pairs) -> None:
         self._common = common

@@ -9,8 +9,8 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 from holdfast.clock import Clock
 from holdfast.values import dataclass
 
+# Addresses that are remembered before those at rest are forgotten: a crawl may meet a million.
 _SWEEP_AT = 10_000
-"""Addresses that are remembered before those at rest are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,7 @@ class AddressLimit:
 
     def shared_by(self, processes: int) -> AddressLimit:
         """Return the part of one of several processes that ask together; at least one request at a time."""
+        # Processes know nothing of each other's requests: each keeps to its part, though another may be idle.
         share = max(processes, 1)
         return AddressLimit(
             rate=self.rate / share, connections=max(1, self.connections // share) if self.connections else 0
@@ -42,9 +43,7 @@ class _Turns:
 
 
 class AddressLimiter:
-    """Gives turns by address, in the order in which they were asked for. An IPv6 address counts by its /64: a
-    host that has one address there has all of them.
-    """
+    """Gives turns by address, in the order in which they were asked for."""
 
     def __init__(
         self,
@@ -77,6 +76,7 @@ class AddressLimiter:
         if not self._limit.rate:
             return
         now = self._clock.monotonic()
+        # Taken before the wait, so that callers that come meanwhile queue behind this one.
         mine = max(now, turns.next_at)
         turns.next_at = mine + 1.0 / self._limit.rate
         if mine > now:
@@ -92,8 +92,9 @@ class AddressLimiter:
         return turns
 
 
+# A class: a generator in its place costs 5 us more a request.
 class AddressTurn:
-    """A turn at one address, as a context. A class: a generator in its place costs 5 us more a request."""
+    """A turn at one address, as a context."""
 
     __slots__ = ("_address", "_limiter", "_turns")
 
@@ -130,6 +131,7 @@ class AddressTurn:
 
 def _key(address: str) -> str:
     found = ip_address(address)
+    # An IPv6 address counts by its /64: a host that has one address there has all of them.
     if isinstance(found, IPv6Address):
         return str(IPv6Network((int(found) >> 64 << 64, 64)).network_address)
     return address

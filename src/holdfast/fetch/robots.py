@@ -1,18 +1,26 @@
-"""One robots.txt as RFC 9309 reads it: what our product token may ask for, and which line says so.
+"""One robots.txt as RFC 9309 reads it: what our product token may ask for, which line says so, what an answer to GET
+/robots.txt means for its origin, and when to ask again.
 
 Bytes in, answers out. It fetches nothing, raises on no file, and never grants what it could not afford to decide.
+Where the RFC leaves a choice, the choice with less access is taken.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import StrEnum
 from itertools import chain, islice
 from typing import NamedTuple, Self
 
+from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
+from holdfast.values import dataclass
+
+# Octets of wildcard patterns times octets of the address: at the bound the worst patterns tried cost 30 ms, and a file
+# of 500 ordinary wildcards is still decided for the longest address that we ask for (8,192 octets).
 MAX_WORK = 50_000_000
-"""Octets of wildcard patterns times octets of the address: at the bound the worst patterns tried cost 30 ms, and a
-file of 500 ordinary wildcards is still decided for the longest address that we ask for (8,192 octets)."""
 
 TOO_COSTLY = "(more wildcards than this address can be held against)"
 
@@ -71,16 +79,16 @@ def path_of(target: str) -> str:
 
 
 def _fold_query(text: str) -> str:
-    """Return text with `/ : ? @` unescaped after the first question mark, where they delimit nothing (RFC 3986, 3.4).
-
-    Table 1 of section 2.2.2 wants `?baz=https://foo.bar` and `?baz=https%3A%2F%2Ffoo.bar` to be one address.
-    """
+    """Return text with `/ : ? @` unescaped after the first question mark: they delimit nothing there."""
+    # RFC 3986, section 3.4. Table 1 of RFC 9309, section 2.2.2, wants `?baz=https://foo.bar` and
+    # `?baz=https%3A%2F%2Ffoo.bar` to be one address.
     path, mark, query = text.partition("?")
     return path + mark + query.replace("%2F", "/").replace("%3A", ":").replace("%3F", "?").replace("%40", "@")
 
 
 def _spell_patterns(values: list[str]) -> list[str]:
-    """Return the patterns in the spelling that is compared; all at once, because one pass costs a tenth of 180."""
+    """Return the patterns in the spelling that is compared."""
+    # All at once, because one pass costs a tenth of 180.
     if not values:
         return []
     patterns = _ODD_IN_PATTERNS.sub(_spell_literal, "\n".join(values))
@@ -105,7 +113,8 @@ class RobotsRule(NamedTuple):
 
 
 def _matches(pattern: str, path: str) -> bool:
-    """Take each literal between the stars at its first place: if that fails, no later place would do."""
+    """Return whether a pattern with stars matches a path."""
+    # Each literal between the stars is taken at its first place: if that fails, no later place would do.
     *pieces, tail = pattern.split("*")
     if not path.startswith(pieces[0]):
         return False
@@ -130,7 +139,7 @@ DENIED = RobotsRule(0, False, TOO_COSTLY)
 
 
 class RuleIndex:
-    """The rules of one group, filed so that a decision touches only those whose literal head fits.
+    """The rules of one group, arranged so that a decision touches only those whose literal head fits.
 
     A rank is twice the octets of the pattern, plus one if the rule allows: the greater rank wins (section 2.2.2).
     """
@@ -148,26 +157,28 @@ class RuleIndex:
         starred: dict[str, int] = {}
         for number, pattern in enumerate(_spell_patterns([value for _, _, value in rules])):
             if "*" in pattern:
-                filed = starred
+                table = starred
             elif pattern[-1] == "$":
-                filed, pattern = self._exact, pattern[:-1]
+                table, pattern = self._exact, pattern[:-1]
             else:
-                filed = self._plain
-            first = filed.setdefault(pattern, number)
+                table = self._plain
+            # Of two rules with one pattern the allowing one wins (section 2.2.2), else the first is the one to name.
+            first = table.setdefault(pattern, number)
             if first != number and rules[number][1] and not rules[first][1]:
-                filed[pattern] = number
+                table[pattern] = number
         for pattern, number in starred.items():
-            self._file(pattern, number)
+            self._add_starred(pattern, number)
         self._lengths = sorted({len(pattern) for pattern in self._plain}, reverse=True)
         self._heads = sorted({len(head) for head in self._wild})
         octets = sum(map(len, starred))
         self._longest = MAX_WORK // octets if octets else MAX_WORK
 
-    def _file(self, pattern: str, number: int) -> None:
+    def _add_starred(self, pattern: str, number: int) -> None:
         head, _, rest = pattern.partition("*")
         needle = rest[:-1] if rest[-1:] == "$" else rest
         if "*" in needle:
             needle = max(needle.split("*"), key=len)
+        # To look for the longest literal first rules most patterns out without matching them piece by piece.
         rank = len(pattern) * 2 + self._rules[number][1]
         self._wild.setdefault(head, []).append((needle, rank, number, pattern))
 
@@ -177,6 +188,7 @@ class RuleIndex:
 
     def best(self, path: str) -> RobotsRule | None:
         """Return the most specific rule that matches what `path_of` gave, the allowing one on a tie; None if none."""
+        # A hostile file would hold the event loop up here (see MAX_WORK): what is not decided is not granted.
         if len(path) > self._longest:
             return DENIED
         rank, number = self._best(path)
@@ -212,7 +224,7 @@ MAX_SITEMAPS = 50
 MAX_SITEMAP_CHARS = 2_048
 MAX_NOTES = 20
 MAX_CRAWL_DELAY_S = 86_400.0
-"""Nobody means more than a day; the caller's own cap (see `capped`) is far lower."""
+"""A longer one is a slip; the caller's own cap (see `capped`) is far lower."""
 
 
 class RobotsDecision(NamedTuple):
@@ -288,6 +300,7 @@ class RobotsFile:
         """Return whether this address (path and query, or the whole URL) may be asked for, and by which rule."""
         path = path_of(target)
         rule = self._index.best(path)
+        # The file itself may always be asked for (section 2.2.2), whatever its rules say.
         if rule is None or path == "/robots.txt":
             return _FREE
         return (
@@ -298,7 +311,7 @@ class RobotsFile:
 _FREE = RobotsDecision(True)
 _EMPTY_FILE_BYTES = 2_048
 _DISALLOW, _ALLOW, _AGENT, _DELAY, _SITEMAP, _OTHER = range(6)
-# Slips that only ever mean one thing are read as meant: a group that goes unread is a wish that goes unheard.
+# Slips that only ever mean one thing are read as meant: rules that are not read would not be obeyed.
 _SPELLINGS = {
     **dict.fromkeys(("user-agent", "useragent", "user agent", "user_agent"), _AGENT),
     "allow": _ALLOW,
@@ -332,7 +345,7 @@ class _Lines:
         self._token = token
         self._notes = notes
         self._current: list[_Group] = []
-        """Whom of the two the group being read is for."""
+        """Which of the two the group being read is for."""
         self._naming = False
         """True while user-agent lines follow each other; other records between them change nothing (section 2.2.4)."""
 
@@ -364,7 +377,7 @@ class _Lines:
             self._naming = True
             self._current.clear()
         if value.split(None, 1)[:1] == ["*"] or (value[:1] == "*" and not product_token(value[1:])):
-            group = self.star  # `* foo` means everybody, whatever else was meant
+            group = self.star  # `* foo` means every crawler, whatever else was meant
         elif self._token and product_token(value) == self._token:
             group = self.own
         else:
@@ -434,3 +447,130 @@ _HTML = re.compile(r"<(?:!doctype|html|head|body|title|script|meta)\b", re.IGNOR
 
 def _is_html(text: str) -> bool:
     return text[:256].lstrip()[:1] == "<" and _HTML.search(text[:2_048]) is not None
+
+
+FRESH = timedelta(hours=1)
+"""How long an answer is used before it is asked for anew."""
+STALE = timedelta(hours=24)
+"""How long an answer may be used at all (section 2.4)."""
+OUTAGE = timedelta(minutes=30)
+"""How long an origin that cannot be read is tried at short intervals: as long as an execution waits for a domain."""
+LONGEST_WAIT = timedelta(seconds=60)
+"""The longest wait during that time: an origin that comes back is noticed within a minute."""
+AFTER_OUTAGE = timedelta(hours=1)
+"""The wait after an outage that lasted longer."""
+SKEW = timedelta(minutes=5)
+"""How far in our future another machine's clock may have dated a state."""
+
+
+def _waits() -> tuple[timedelta, ...]:
+    """Return the waits after each failure of an outage: 2, 4, 8 s and so on, then a minute each, until it is over."""
+    waits: list[timedelta] = []
+    while sum(waits, timedelta()) < OUTAGE:
+        waits.append(min(timedelta(seconds=2.0 * 2.0 ** len(waits)), LONGEST_WAIT))
+    return tuple(waits)
+
+
+RETRIES = _waits()
+
+
+class RobotsVerdict(StrEnum):
+    """What a state allows now."""
+
+    ALLOW = "allow"
+    RULES = "rules"
+    """Parse the body and ask it."""
+    DISALLOW = "disallow"
+    UNKNOWN = "unknown"
+    """Nothing is asked of this origin before its robots.txt was."""
+
+
+IN_FORCE = (RobotsVerdict.RULES, RobotsVerdict.ALLOW)
+"""Verdicts that an answer has given; the others stand for want of one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsRead:
+    """What came of one try to read an origin's robots.txt, redirects followed.
+
+    A body that broke off, or that cannot be decoded, is a failure whatever its status; one that our size limit cut is
+    not.
+    """
+
+    origin: str
+    status: int | None = None
+    """Of the last hop; None if there was no response."""
+    body: bytes = b""
+    """Content-decoded."""
+    failure: FetchProblem | None = None
+    too_many_redirects: bool = False
+    """A sixth redirect in a row; it was not followed."""
+
+
+def read_answer(previous: RobotsState | None, result: RobotsRead, now: datetime) -> RobotsState:
+    """Return what is known of the origin after this try.
+
+    2xx is rules; 4xx and more than five redirects mean that there is no file, so all is allowed; 429, 5xx, no response
+    and anything else mean unreachable: the last answer stays in force for 24 hours, whatever it was, and without one
+    all is disallowed.
+    """
+    answer = _answer_of(result)
+    if answer is not RobotsAnswer.UNREACHABLE:
+        body = result.body[:MAX_BYTES] if answer is RobotsAnswer.RULES else b""
+        return RobotsState(
+            origin=result.origin, answer=answer, fetched_at=now, checked_at=now, status=result.status, body=body
+        )
+    if previous is None:
+        return RobotsState(
+            origin=result.origin, answer=answer, fetched_at=now, checked_at=now, status=result.status, failures=1
+        )
+    # A failure long after the last one begins a new outage: it is tried as patiently as the first.
+    before = 0 if now - previous.checked_at >= AFTER_OUTAGE else previous.failures
+    failed = replace(previous, checked_at=now, status=result.status, failures=before + 1)
+    # A site without a robots.txt that is down for a moment has not changed its mind. The RFC allows to treat 30 days of
+    # outage as "no file"; we do not: an origin that cannot answer has not agreed.
+    if verdict(previous, now) in IN_FORCE or previous.answer is RobotsAnswer.UNREACHABLE:
+        return failed
+    return replace(failed, answer=RobotsAnswer.UNREACHABLE, fetched_at=now, body=b"")
+
+
+def _answer_of(result: RobotsRead) -> RobotsAnswer:
+    if result.failure is not None or result.status is None:
+        return RobotsAnswer.UNREACHABLE
+    if result.too_many_redirects:
+        return RobotsAnswer.ALLOW_ALL
+    if 200 <= result.status < 300:
+        return RobotsAnswer.RULES
+    if 400 <= result.status < 500 and result.status != 429:
+        return RobotsAnswer.ALLOW_ALL
+    return RobotsAnswer.UNREACHABLE
+
+
+def next_try_at(state: RobotsState) -> datetime:
+    """Return when the origin's robots.txt is to be asked for again; never after the answer in force expires."""
+    if state.failures == 0:
+        wait = FRESH
+    elif state.failures <= len(RETRIES):
+        wait = RETRIES[state.failures - 1]
+    else:
+        wait = AFTER_OUTAGE
+    due = state.checked_at + wait
+    if state.answer is RobotsAnswer.UNREACHABLE:
+        return due
+    return min(due, max(state.fetched_at + STALE, state.checked_at))
+
+
+def needs_fetch(state: RobotsState | None, now: datetime) -> bool:
+    """Return whether robots.txt is to be asked for now; also if a clock that ran ahead dated the state."""
+    return state is None or now >= next_try_at(state) or state.checked_at > now + SKEW
+
+
+def verdict(state: RobotsState | None, now: datetime) -> RobotsVerdict:
+    """Return what may be asked of the origin now; an answer that is too old, or dated in our future, is no answer."""
+    if state is None:
+        return RobotsVerdict.UNKNOWN
+    if state.answer is RobotsAnswer.UNREACHABLE:
+        return RobotsVerdict.DISALLOW
+    if not -SKEW <= now - state.fetched_at <= STALE:
+        return RobotsVerdict.UNKNOWN
+    return RobotsVerdict.RULES if state.answer is RobotsAnswer.RULES else RobotsVerdict.ALLOW

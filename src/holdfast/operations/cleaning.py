@@ -19,7 +19,6 @@ from holdfast.archive_tool.storage import WarcVerdict, storage_statistics
 from holdfast.archive_tool.warc_files import all_temp_dirs
 from holdfast.config import StorageSettings
 from holdfast.coordination.disk import identity_of
-from holdfast.crawl_process.files import relative
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, HoldfastError, NotFound
 from holdfast.imports.importer import KEPT
@@ -36,7 +35,7 @@ from holdfast.jobs.views.listing import Latest, admin_state
 from holdfast.operations.watching import TOOLS
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file
-from holdfast.warc.roots import StrayFile, locate
+from holdfast.warc.roots import StrayFile, locate, relative
 from holdfast.wiring import Runtime
 
 _CLEANED = {"temp": "temp_cleaned", "temp-nonwarc": "temp_nonwarc_cleaned"}

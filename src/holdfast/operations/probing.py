@@ -27,9 +27,9 @@ from holdfast.config import Settings
 from holdfast.crawl.page_reading import MAX_LINKS, REQUISITE_PRIORITY
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.robots_gate import AGENT
-from holdfast.crawl_process.requests import FetchedDocument, Solo, hold_domains, open_solo, rules_of
+from holdfast.crawl_process.requests import FetchedDocument, PoliteClient, hold_domains, open_polite_client, rules_of
 from holdfast.errors import Invalid, NotPermitted, Unavailable
-from holdfast.fetch import robots_state
+from holdfast.fetch import robots as robots_file
 from holdfast.parse import parse_page
 from holdfast.types import FetchFailed, UrlKind
 from holdfast.urls import Base, Url, parse, priority, resolve
@@ -60,11 +60,13 @@ async def ask_plainly(
 ) -> FetchedDocument | FetchFailed:
     """Return what our own client gets, politely; NotPermitted if robots.txt forbids it."""
     agent = CrawlPlan(seeds=(url.fetch,), contact=contact).agent()
-    async with open_solo(settings, agent=agent, networks=networks, delay_s=settings.politeness.delay_s) as solo:
+    async with open_polite_client(
+        settings, agent=agent, networks=networks, delay_s=settings.politeness.delay_s
+    ) as solo:
         state = await solo.robots(url)
-        verdict = robots_state.verdict(state, state.checked_at)
-        allowed = verdict is robots_state.RobotsVerdict.ALLOW or (
-            verdict is robots_state.RobotsVerdict.RULES and rules_of(state, AGENT).decide(url.fetch).allowed
+        verdict = robots_file.verdict(state, state.checked_at)
+        allowed = verdict is robots_file.RobotsVerdict.ALLOW or (
+            verdict is robots_file.RobotsVerdict.RULES and rules_of(state, AGENT).decide(url.fetch).allowed
         )
         if not allowed:
             raise NotPermitted(f"robots.txt of {url.origin} does not allow {url.fetch}; nothing was asked")
@@ -225,7 +227,7 @@ def dry_run(plan: CrawlPlan, settings: Settings) -> DryRun:
 async def _look(plan: CrawlPlan, settings: Settings) -> DryRun:
     scope, excluded = plan.build_scope(), Counter[tuple[str, str]]()
     rows: dict[int, tuple[int, Url, UrlKind, int, str]] = {}
-    async with open_solo(
+    async with open_polite_client(
         settings, agent=plan.agent(), networks=plan.allow_networks, delay_s=max(plan.delay_s, 1.0)
     ) as solo:
         for url in plan.seed_urls()[:10]:
@@ -263,7 +265,10 @@ def _mentioned(
 
 
 async def _ordered(
-    plan: CrawlPlan, solo: Solo, rows: Iterable[tuple[int, Url, UrlKind, int, str]], excluded: Counter[tuple[str, str]]
+    plan: CrawlPlan,
+    solo: PoliteClient,
+    rows: Iterable[tuple[int, Url, UrlKind, int, str]],
+    excluded: Counter[tuple[str, str]],
 ) -> DryRun:
     found = DryRun(excluded=excluded.most_common(20))
     seeds_first = sorted(rows, key=lambda row: (not row[4].startswith("seed"), -row[0]))
@@ -275,15 +280,15 @@ async def _ordered(
     return found
 
 
-async def _permission(plan: CrawlPlan, solo: Solo, url: Url) -> tuple[bool, str]:
+async def _permission(plan: CrawlPlan, solo: PoliteClient, url: Url) -> tuple[bool, str]:
     """Return whether robots.txt lets us ask, and in which words."""
     if plan.robots == "ignore":
         return True, "robots.txt ignored"
     state = await solo.robots(url)
-    verdict = robots_state.verdict(state, state.checked_at)
-    if verdict is robots_state.RobotsVerdict.ALLOW:
+    verdict = robots_file.verdict(state, state.checked_at)
+    if verdict is robots_file.RobotsVerdict.ALLOW:
         return True, f"no robots.txt (status {state.status})"
-    if verdict is not robots_state.RobotsVerdict.RULES:
+    if verdict is not robots_file.RobotsVerdict.RULES:
         said = "no answer" if state.status is None else f"status {state.status}"
         return False, f"robots.txt cannot be read ({said}), so nothing may be asked"
     decision = rules_of(state, "holdfast").decide(url.fetch)

@@ -48,6 +48,12 @@ def locate(home: Path, stored: str) -> Path:
     raise StrayFile(stored)
 
 
+def relative(home: Path, path: Path) -> str:
+    """Return the name that a row stores for a file: below the data directory without it, so that it may be moved."""
+    home, path = home.resolve(), path.resolve()
+    return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
+
+
 def placed(home: Path, stored: str | None) -> Path | None:
     """Return where the file lies that a row names so, if it is there to be read.
 

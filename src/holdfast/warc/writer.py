@@ -14,7 +14,7 @@ from typing import NamedTuple, Self, TypedDict, Unpack
 
 from holdfast.clock import Clock
 from holdfast.errors import Conflict, Invalid, Unavailable
-from holdfast.types import Body, Original, RecordRef, Truncated
+from holdfast.types import Fetched, Original, RecordRef, Truncated
 from holdfast.values import dataclass
 from holdfast.warc import outfile
 from holdfast.warc.member import Packer, pack
@@ -23,24 +23,17 @@ from holdfast.warc.record import ORDINALS, Profile, RecordIds, RecordType, forma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """What a crawl hands over to be archived. Heads and body are wire bytes; nothing is decoded."""
+class ExchangeDraft:
+    """What a crawl hands over to be archived: an answer, and what its records say beyond the wire bytes."""
 
-    url: str
-    started_at: datetime
-    ip: str
-    request_head: bytes
-    response_head: bytes
-    body: Body
+    fetched: Fetched
     payload_digest: str
     """`sha256:` and hex over the body after transfer decoding (`digest.sha256_of`)."""
-    truncated: Truncated | None = None
     revisit_of: Original | None = None
     """With `profile`: the head is stored, the body is not, and the record refers to this one."""
     profile: Profile | None = None
-    tls_verified: bool | None = None
     media_type: str | None = None
-    """What the payload is by its own bytes, if somebody looked (WARC-Identified-Payload-Type)."""
+    """What the payload is by its own bytes, if that was looked at (WARC-Identified-Payload-Type)."""
     protocol: str | None = None
     """`http/1.1`, `h2`… (WARC-Protocol)."""
     purpose: str | None = None
@@ -63,7 +56,7 @@ class RecordDraft:
 
 
 def response_head(
-    exchange: Exchange, record_id: str, warcinfo_id: str, *, block_digest: str, block_bytes: int
+    exchange: ExchangeDraft, record_id: str, warcinfo_id: str, *, block_digest: str, block_bytes: int
 ) -> bytes:
     """Return the WARC head of what came back: a response, or a revisit where the exchange refers to an original."""
     original, profile = exchange.revisit_of, exchange.profile
@@ -71,7 +64,7 @@ def response_head(
         raise Invalid("a revisit needs both an original and a profile")
     kind = RecordType.RESPONSE if original is None else RecordType.REVISIT
     fields = [*_common(exchange, kind, record_id, warcinfo_id), ("WARC-Block-Digest", block_digest)]
-    truncated = exchange.truncated
+    truncated = exchange.fetched.truncated
     if original is not None and profile is not None:
         fields += _revisit_fields(original, profile)
         if profile is Profile.IDENTICAL_PAYLOAD:
@@ -85,7 +78,7 @@ def response_head(
         fields.append(("WARC-Identified-Payload-Type", exchange.media_type))
     if exchange.protocol is not None:
         fields.append(("WARC-Protocol", exchange.protocol))
-    if exchange.tls_verified is False:
+    if exchange.fetched.tls_verified is False:
         # WARC has no field for this; a reader that does not know ours passes over it.
         fields.append(("Holdfast-TLS", "unverified"))
     if exchange.purpose is not None:
@@ -95,7 +88,9 @@ def response_head(
     return format_head(fields)
 
 
-def request_head(exchange: Exchange, record_id: str, warcinfo_id: str, *, response_id: str, block_digest: str) -> bytes:
+def request_head(
+    exchange: ExchangeDraft, record_id: str, warcinfo_id: str, *, response_id: str, block_digest: str
+) -> bytes:
     """Return the WARC head of what was sent, tied to the record of what came back."""
     return format_head(
         (
@@ -103,7 +98,7 @@ def request_head(exchange: Exchange, record_id: str, warcinfo_id: str, *, respon
             ("WARC-Concurrent-To", urn(response_id)),
             ("WARC-Block-Digest", block_digest),
             ("Content-Type", "application/http; msgtype=request"),
-            ("Content-Length", str(len(exchange.request_head))),
+            ("Content-Length", str(len(exchange.fetched.request_head))),
         )
     )
 
@@ -126,13 +121,13 @@ def draft_head(draft: RecordDraft, record_id: str, warcinfo_id: str, *, block_di
     return format_head(fields)
 
 
-def _common(exchange: Exchange, kind: RecordType, record_id: str, warcinfo_id: str) -> tuple[tuple[str, str], ...]:
+def _common(exchange: ExchangeDraft, kind: RecordType, record_id: str, warcinfo_id: str) -> tuple[tuple[str, str], ...]:
     return (
         ("WARC-Type", kind.value),
         ("WARC-Record-ID", urn(record_id)),
-        ("WARC-Target-URI", exchange.url),
-        ("WARC-Date", format_date(exchange.started_at)),
-        ("WARC-IP-Address", exchange.ip),
+        ("WARC-Target-URI", exchange.fetched.url),
+        ("WARC-Date", format_date(exchange.fetched.started_at)),
+        ("WARC-IP-Address", exchange.fetched.ip),
         ("WARC-Warcinfo-ID", urn(warcinfo_id)),
     )
 
@@ -225,7 +220,7 @@ class WarcWriter:
         """Bytes written so far."""
         return self._out.size
 
-    def append_exchange(self, exchange: Exchange) -> Appended:
+    def append_exchange(self, exchange: ExchangeDraft) -> Appended:
         """Write what came back, then what was sent; return where the first of them stands.
 
         NoSpace or Unavailable leave the file as it was.
@@ -240,12 +235,12 @@ class WarcWriter:
                 request_id,
                 self._warcinfo_id,
                 response_id=response_id,
-                block_digest=_sha256(exchange.request_head),
+                block_digest=_sha256(exchange.fetched.request_head),
             ),
-            exchange.request_head,
+            exchange.fetched.request_head,
         )
         start = self._out.size
-        if exchange.revisit_of is not None or exchange.body.size <= _WHOLE_BYTES:
+        if exchange.revisit_of is not None or exchange.fetched.body.size <= _WHOLE_BYTES:
             member = pack(self._received(exchange, response_id))
             self._out.append(member + pack(sent))
             length = len(member)
@@ -307,17 +302,17 @@ class WarcWriter:
         self.record_count += records
         self._used_at = self._clock.now()
 
-    def _received(self, exchange: Exchange, record_id: str) -> bytes:
+    def _received(self, exchange: ExchangeDraft, record_id: str) -> bytes:
         pieces = _pieces(exchange) if exchange.revisit_of is None else ()
-        block = b"".join((exchange.response_head, *pieces))
+        block = b"".join((exchange.fetched.response_head, *pieces))
         head = response_head(
             exchange, record_id, self._warcinfo_id, block_digest=_sha256(block), block_bytes=len(block)
         )
         return _whole(head, block)
 
-    def _stream(self, exchange: Exchange, record_id: str, request: bytes) -> int:
+    def _stream(self, exchange: ExchangeDraft, record_id: str, request: bytes) -> int:
         """Write a large response in pieces, then its request; return the length of the response's member."""
-        hasher, size = hashlib.sha256(exchange.response_head), len(exchange.response_head)
+        hasher, size = hashlib.sha256(exchange.fetched.response_head), len(exchange.fetched.response_head)
         for piece in _pieces(exchange):
             hasher.update(piece)
             size += len(piece)
@@ -340,23 +335,23 @@ class WarcWriter:
         return length
 
 
-def _pieces(exchange: Exchange) -> Iterator[bytes]:
+def _pieces(exchange: ExchangeDraft) -> Iterator[bytes]:
     try:
-        yield from exchange.body.chunks()
+        yield from exchange.fetched.body.chunks()
     except OSError as exc:
-        raise Unavailable(f"cannot read the spooled body of {exchange.url}: {exc.strerror}") from exc
+        raise Unavailable(f"cannot read the spooled body of {exchange.fetched.url}: {exc.strerror}") from exc
 
 
-def _packed(packer: Packer, head: bytes, exchange: Exchange, size: int) -> Iterator[bytes]:
-    yield packer.feed(head + exchange.response_head)
-    seen = len(exchange.response_head)
+def _packed(packer: Packer, head: bytes, exchange: ExchangeDraft, size: int) -> Iterator[bytes]:
+    yield packer.feed(head + exchange.fetched.response_head)
+    seen = len(exchange.fetched.response_head)
     for piece in _pieces(exchange):
         seen += len(piece)
         yield packer.feed(piece)
     # The head with length and digest is written already: a spooled body that changed between the two readings must not
     # follow it.
     if seen != size:
-        raise Invalid(f"the body of {exchange.url} had {size} bytes, and {seen} when read again")
+        raise Invalid(f"the body of {exchange.fetched.url} had {size} bytes, and {seen} when read again")
     yield packer.feed(_END)
     yield packer.finish()
 

@@ -17,8 +17,7 @@ from holdfast.config import Settings
 from holdfast.coordination.disk import MountIdentity, storage_trouble
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.files import open_store
-from holdfast.crawl_process.recovery import discard, recover
+from holdfast.crawl_process.recovery import discard, open_store, recover
 from holdfast.crawl_process.stopping import Stops
 from holdfast.crawl_process.supervisor import Conclusion, Cost, Supervisor
 from holdfast.db.audit_events import append_event
@@ -94,7 +93,7 @@ def crawl_metrics(summary: Summary, timing: Timing, *, requests: int) -> dict[st
 
 _METRICS_S: Final = 30.0
 _LINE_BYTES: Final = 64 * 1024
-_RATE_EVENTS: Final = ("crawl.retry_after_clamped", "robots.delay_capped", "crawl.lane_waits")
+_RATE_EVENTS: Final = ("crawl.retry_after_clamped", "robots.delay_capped", "crawl.domain_waits")
 _QUEUE_EVENTS: Final = ("crawl.lease_expires", "crawl.lease_over", "crawl.stray_leases", "crawl.release_later")
 _TROUBLE: Final = ("failed", "timeout", "blocked_4xx", "blocked_5xx", "blocked_robots")
 _PLAIN: Final = ("event", "level", "timestamp")

@@ -37,8 +37,7 @@ from holdfast.archive_tool.outcome import (
 from holdfast.archive_tool.state import STATE_NAME
 from holdfast.archive_tool.warc_files import discover_warcs
 from holdfast.config import Settings
-from holdfast.crawl_process.files import open_store
-from holdfast.crawl_process.recovery import recover
+from holdfast.crawl_process.recovery import open_store, recover
 from holdfast.crawl_process.requests import DomainBusy, DomainForbidden, DomainLeases, hold_domains
 from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database

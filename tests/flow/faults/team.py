@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from holdfast import config
 from holdfast.coordination.runfile import new_name
-from holdfast.crawl.plan import CrawlPlan, seeds_of
-from holdfast.crawl_process.assignment import Assignment
+from holdfast.crawl.plan import Assignment, CrawlPlan, seeds_of
 from holdfast.crawl_process.recovery import RecoveryReport, recover
 from holdfast.jobs import executions
 from holdfast.wiring import Runtime, open_runtime

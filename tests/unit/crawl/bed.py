@@ -1,4 +1,4 @@
-"""What the tests of a lane share: a crew without a network, and a web that is a table of answers."""
+"""What the tests of a crawl share: its parts without a network, and a web that is a table of answers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from random import Random
 from typing import Any, cast
 
 from holdfast.config import Settings
-from holdfast.crawl.context import CrawlContext, FetchedPage
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.domain_worker import DomainWorker
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.politeness import Pace
+from holdfast.crawl.domain_worker import DomainWorker, Fetcher, PacedClient, PageRequests
+from holdfast.crawl.outcomes import PageUnderWay
+from holdfast.crawl.page_reading import DocumentReader, LinkSieve
+from holdfast.crawl.plan import CrawlPlan, CrawlScope
+from holdfast.crawl.politeness import DomainPoliteness, Pace
 from holdfast.crawl.progress import CrawlProgress
+from holdfast.crawl.robots_gate import EnginePort, RobotsFiles
 from holdfast.crawl.storing import Originals
+from holdfast.parse import ParseChild
 from holdfast.types import (
     Attempt,
     CircuitState,
@@ -31,7 +34,7 @@ from holdfast.types import (
     Truncated,
     UrlKind,
 )
-from holdfast.urls import Url, parse
+from holdfast.urls import parse
 from tests.clock import FakeClock
 
 
@@ -107,23 +110,68 @@ def fetched(request: FetchRequest, answer: Answer, clock: FakeClock) -> Fetched:
 
 @dataclass
 class Bed:
-    """A crew, its web, and what it handed over."""
+    """The parts of a crawl, its web, and what its workers handed over; it stands in for the engine."""
 
     clock: FakeClock
     web: Web
-    crew: CrawlContext
-    captures: list[FetchedPage]
+    plan: CrawlPlan
+    settings: Settings
+    lend: Callable[[str], Pace | LeaseRefusal]
+    """Says whether a turn at another domain can be had."""
+    pages: list[PageUnderWay] = field(default_factory=list)
     recalled: dict[str, RobotsState] = field(default_factory=dict)
     """What other processes have learned of robots files, by origin."""
+    landed: list[str] = field(default_factory=list)
+    """Where seeds landed."""
 
-    def worker(self, domain: str = "a.test", **lease: Any) -> DomainWorker:
-        """Return a lane that works on a domain; `lease` says more about the lease."""
+    def __post_init__(self) -> None:
+        self.scope, self.credentials = CrawlScope(self.plan), Credentials(self.plan)
+        self.progress = CrawlProgress(self.clock)
+        self.originals = Originals(cast(Any, None), Path())
+        self.requests = PageRequests(self.plan, self.settings, self.credentials, self.originals, self.clock)
+        self.robots = RobotsFiles(self.scope, self.settings, self.clock)
+        self.random = Random(1)
+        self.connect(self.web)
+
+    def connect(self, fetcher: Fetcher) -> None:
+        """Have the workers that are made from now on ask this client."""
+        self.client = PacedClient(fetcher, self.plan, self.settings, self.credentials, self.progress, self.clock)
+
+    def hand_over(self, page: PageUnderWay) -> None:
+        self.pages.append(page)
+
+    @asynccontextmanager
+    async def borrow(self, domain: str) -> AsyncIterator[Pace | LeaseRefusal]:
+        yield self.lend(domain)
+
+    async def recall_robots(self, origin: str) -> RobotsState | None:
+        return self.recalled.get(origin)
+
+    def worker(self, domain: str = "a.test", engine: EnginePort | None = None, **lease: Any) -> DomainWorker:
+        """Return a worker for a domain; `lease` says more about the lease."""
         facts: dict[str, Any] = {
             "domain_id": 1, "domain": domain, "token": 7, "expires_at": self.clock.now() + timedelta(minutes=1),
             "delay_s": 0.0, "next_allowed_at": self.clock.now(), "taken_over": False, "circuit": CircuitState(),
             "robots": cast(tuple[RobotsState, ...], ()), "attempts": (),
         }  # fmt: skip
-        return DomainWorker(DomainLease(**{**facts, **lease}), self.crew, lease_until=float("inf"))
+        return self.make_worker(DomainLease(**{**facts, **lease}), float("inf"), engine)
+
+    def make_worker(self, lease: DomainLease, lease_until: float, engine: EnginePort | None = None) -> DomainWorker:
+        politeness = DomainPoliteness(
+            lease, self.settings.politeness, self.clock, delay_s=self.plan.delay_s, lease_until=lease_until,
+            random=self.random,
+        )  # fmt: skip
+        return DomainWorker(politeness, self.client, self.requests, self.robots, self.scope, engine or self)
+
+    def sieve(self) -> LinkSieve:
+        return LinkSieve(self.scope, self.settings, self.clock)
+
+    def reader(self, child: object = None) -> DocumentReader:
+        """Return a reader that notes where seeds land."""
+        return DocumentReader(
+            self.scope, self.originals, cast(ParseChild, child), self.settings, self.clock,
+            lambda url: self.landed.append(url.fetch),
+        )  # fmt: skip
 
 
 def attempt(url: str, **more: Any) -> Attempt:
@@ -135,28 +183,11 @@ def attempt(url: str, **more: Any) -> Attempt:
 
 def make_bed(answers: Mapping[str, Line | list[Line]], borrow: Callable[[str], Pace | LeaseRefusal] | None = None,
              settings: Settings | None = None, **plan: Any) -> Bed:  # fmt: skip
-    """Return a crew whose web gives these answers; `plan` says more about the crawl."""
+    """Return a crawl whose web, in an allowed network, gives these answers; `plan` says more about it."""
     clock = FakeClock()
-    web = Web(clock, answers)
-    asked = CrawlPlan(**{"seeds": ("http://a.test/",), "contact": "a@example.org", "delay_s": 0.0, **plan})
-    crew = CrawlContext(
-        plan=asked, settings=settings or Settings(), clock=clock, client=web, progress=CrawlProgress(clock),
-        credentials=Credentials(asked), random=Random(1), scope=asked.build_scope(),
-        originals=Originals(cast(Any, None), Path()), processes=1, is_private=lambda _ip: True,
+    asked = CrawlPlan(
+        **{"seeds": ("http://a.test/",), "contact": "a@example.org", "delay_s": 0.0,
+           "allow_networks": ("127.0.0.0/8",), **plan}
     )  # fmt: skip
-    captures: list[FetchedPage] = []
-    crew.hand_over = captures.append
-    landed: list[Url] = []
-    crew.landed = landed.append
-
-    @asynccontextmanager
-    async def lend(domain: str) -> AsyncIterator[Pace | LeaseRefusal]:
-        yield borrow(domain) if borrow is not None else LeaseRefusal.HELD
-
-    async def recall(origin: str) -> RobotsState | None:
-        return bed.recalled.get(origin)
-
-    crew.borrow = lend
-    crew.recall_robots = recall
-    bed = Bed(clock, web, crew, captures)
-    return bed
+    lend = borrow or (lambda _domain: LeaseRefusal.HELD)
+    return Bed(clock, Web(clock, answers), asked, settings or Settings(), lend)

@@ -1,4 +1,4 @@
-"""To whom a crawl says who its user is (U20)."""
+"""Which servers get the headers and cookies of a crawl's user."""
 
 from __future__ import annotations
 

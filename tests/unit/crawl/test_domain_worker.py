@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.config import Settings
-from holdfast.crawl.context import FetchedPage
 from holdfast.crawl.domain_worker import DomainWorker
+from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.politeness import Pace
 from holdfast.errors import NoSpace
 from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, FetchRequest, LeaseRefusal, Outcome, Truncated
@@ -33,10 +33,10 @@ def _work(worker: DomainWorker, one: Attempt) -> bool:
     return asyncio.run(worker.work(one))
 
 
-def _only(bed: Bed) -> FetchedPage:
+def _only(bed: Bed) -> PageUnderWay:
     """Return the one attempt that was handed over."""
-    [capture] = [capture for capture in bed.captures if capture.attempt is not None]
-    return capture
+    [page] = [page for page in bed.pages if page.attempt is not None]
+    return page
 
 
 def test_a_page_is_asked_after_its_robots_file_and_both_are_handed_over() -> None:
@@ -44,7 +44,7 @@ def test_a_page_is_asked_after_its_robots_file_and_both_are_handed_over() -> Non
 
     assert _work(bed.worker(), attempt("http://a.test/x"))
     assert bed.web.urls == [_ROBOTS, "http://a.test/x"]
-    assert [capture.reason for capture in bed.captures] == ["robots", "ok"]
+    assert [page.reason for page in bed.pages] == ["robots", "ok"]
 
 
 def test_a_forbidden_page_is_not_asked_and_the_line_is_named() -> None:
@@ -65,8 +65,8 @@ def test_a_robots_file_that_cannot_be_read_puts_the_domain_off_and_the_page_stay
 
     assert not _work(worker, attempt("http://a.test/x"))
     assert worker.put_off_until == bed.clock.now() + timedelta(seconds=2)
-    assert worker.manners.circuit.unreachable_since == bed.clock.now()
-    assert not [capture for capture in bed.captures if capture.attempt is not None]
+    assert worker.politeness.circuit.unreachable_since == bed.clock.now()
+    assert not [page for page in bed.pages if page.attempt is not None]
 
 
 def test_an_address_that_may_never_be_dialled_is_excluded_at_once_and_nothing_is_remembered() -> None:
@@ -75,7 +75,7 @@ def test_an_address_that_may_never_be_dialled_is_excluded_at_once_and_nothing_is
 
     assert _work(worker, attempt("http://a.test/x"))
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.EXCLUDED, "address_forbidden")
-    assert not worker.manners.robots, "with its network allowed tomorrow, it is asked at once"
+    assert not worker.politeness.robots, "with its network allowed tomorrow, it is asked at once"
 
 
 def test_a_robots_file_that_leads_to_a_domain_of_another_process_is_asked_for_again_soon_without_blame() -> None:
@@ -86,7 +86,7 @@ def test_a_robots_file_that_leads_to_a_domain_of_another_process_is_asked_for_ag
     assert not _work(worker, attempt("http://a.test/x"))
     assert worker.put_off_until == bed.clock.now() + timedelta(seconds=2)
     assert "http://b.test/robots.txt" not in bed.web.urls
-    assert not worker.manners.robots
+    assert not worker.politeness.robots
 
 
 def test_a_robots_file_that_leads_elsewhere_is_asked_in_the_turn_of_that_domain() -> None:
@@ -100,7 +100,7 @@ def test_a_robots_file_that_leads_elsewhere_is_asked_in_the_turn_of_that_domain(
     assert _work(worker, attempt("http://a.test/x"))
     assert _only(bed).reason == "robots:line 2"
     assert other.next_at >= bed.clock.monotonic() + 5.0, "by its own delay, not by ours"
-    assert worker.manners.delay_s == 9.0, "the rules are ours, wherever they were read"
+    assert worker.politeness.delay_s == 9.0, "the rules are ours, wherever they were read"
 
 
 def test_a_crawl_delay_counts_from_the_request_that_brought_it() -> None:
@@ -116,7 +116,7 @@ def test_a_domain_that_was_taken_over_waits_as_long_as_its_robots_file_asks() ->
     first = make_bed({_ROBOTS: Answer(body=b"User-agent: *\nCrawl-delay: 30\nDisallow: /x\n")})
     worker = first.worker()
     _work(worker, attempt("http://a.test/x"))
-    known = tuple(worker.manners.robots.values())
+    known = tuple(worker.politeness.robots.values())
 
     later = first.worker(robots=known, taken_over=True)
     assert later.pace.next_at >= first.clock.monotonic() + 30.0
@@ -129,7 +129,7 @@ def test_redirects_inside_the_domain_are_followed_and_five_are_enough() -> None:
 
     _work(bed.worker(), attempt("http://a.test/short"))
     assert [hop.url for hop in _only(bed).hops] == ["http://a.test/short", "http://a.test/end"]
-    bed.captures.clear()
+    bed.pages.clear()
     _work(bed.worker(), attempt("http://a.test/0"))
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.FAILED, "too_many_redirects")
     assert len(_only(bed).hops) == 6
@@ -144,10 +144,10 @@ def test_a_hop_to_an_origin_whose_robots_file_cannot_be_read_leaves_the_attempt_
 
     assert not _work(worker, attempt("http://a.test/x"))
     assert worker.put_off_until is not None
-    assert [capture.hops[0].url for capture in bed.captures] == [
+    assert [page.hops[0].url for page in bed.pages] == [
         _ROBOTS, "https://a.test/robots.txt", "http://a.test/x",
     ]  # fmt: skip
-    assert {capture.attempt for capture in bed.captures} == {None}
+    assert {page.attempt for page in bed.pages} == {None}
 
 
 def test_retry_after_holds_the_whole_domain_and_the_retry_waits_as_long() -> None:
@@ -159,7 +159,7 @@ def test_retry_after_holds_the_whole_domain_and_the_retry_waits_as_long() -> Non
     retry_at = _only(bed).retry_at
     assert retry_at is not None
     assert retry_at >= bed.clock.now() + timedelta(seconds=7)
-    assert worker.manners.has_news, "a kill must not make us forget it"
+    assert worker.politeness.has_news, "a kill must not make us forget it"
     assert worker.put_off_until is None, "seven seconds are waited for"
 
 
@@ -179,7 +179,7 @@ def test_a_domain_that_must_rest_for_long_is_given_back_and_given_up_if_that_is_
     until = worker.put_off_until
     assert until is not None
     assert until >= bed.clock.now() + timedelta(hours=23)
-    assert worker.manners.gives_up(next_try_at=until, since=bed.clock.now())
+    assert worker.politeness.gives_up(next_try_at=until, since=bed.clock.now())
 
 
 def test_other_answers_may_ask_for_time_but_not_for_a_day() -> None:
@@ -189,7 +189,7 @@ def test_other_answers_may_ask_for_time_but_not_for_a_day() -> None:
     _work(worker, attempt("http://a.test/x"))
     most = bed.clock.monotonic() + Settings().politeness.max_delay_s
     assert most - 1.0 <= worker.pace.next_at <= most + 1.0
-    assert worker.manners.circuit.unreachable_since is None
+    assert worker.politeness.circuit.unreachable_since is None
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_a_body_that_the_disk_does_not_take_leaves_the_attempt_open_and_says_so(
 
     assert not _work(worker, attempt("http://a.test/x"))
     assert worker.put_off_until is not None
-    assert bed.crew.spool_full_at == bed.clock.monotonic()
-    assert not [capture for capture in bed.captures if capture.attempt is not None]
+    assert bed.progress.storage_refused_at == bed.clock.monotonic()
+    assert not [page for page in bed.pages if page.attempt is not None]
 
 
 def test_a_request_that_was_interrupted_counts_as_asked() -> None:
@@ -242,13 +242,14 @@ def test_only_an_answer_of_the_domain_itself_says_that_it_is_private() -> None:
     away = Answer(301, headers=(("Location", "http://b.test/rules"),))
     rules = Answer(body=b"User-agent: *\nDisallow: /x\n", ip="10.0.0.1")
     other = Pace(FakeClock(), first_at=0.0, lease_until=float("inf"))
-    bed = make_bed({_ROBOTS: away, "http://b.test/rules": rules}, borrow=lambda _domain: other)
-    bed.crew.is_private = lambda ip: ip == "10.0.0.1"
+    bed = make_bed(
+        {_ROBOTS: away, "http://b.test/rules": rules}, borrow=lambda _domain: other, allow_networks=("10.0.0.1/32",)
+    )
     worker = bed.worker()
 
     _work(worker, attempt("http://a.test/x"))
     assert _only(bed).reason == "robots:line 2"
-    assert worker.manners.delay_s == 1.0, "our own domain is public, wherever its robots.txt leads"
+    assert worker.politeness.delay_s == 1.0, "our own domain is public, wherever its robots.txt leads"
 
 
 def test_a_host_that_is_away_costs_a_page_none_of_its_last_tries_and_opens_the_circuit() -> None:
@@ -261,7 +262,7 @@ def test_a_host_that_is_away_costs_a_page_none_of_its_last_tries_and_opens_the_c
 
     assert minutes == 40
     assert _only(bed).outcome is Outcome.SUCCESS
-    assert worker.manners.circuit.unreachable_since is None
+    assert worker.politeness.circuit.unreachable_since is None
 
 
 def test_a_page_whose_answer_does_not_come_uses_up_its_tries() -> None:
@@ -274,7 +275,7 @@ def test_a_page_whose_answer_does_not_come_uses_up_its_tries() -> None:
 def test_an_attempt_begins_with_its_request_and_ends_with_its_answer() -> None:
     hop = Answer(302, headers=(("Location", "/y"),), took_s=0.5)
     bed = make_bed({"http://a.test/x": hop, "http://a.test/y": Answer(took_s=0.25)})
-    worker, asked = bed.worker(), bed.web.fetch
+    asked = bed.web.fetch
     at: list[datetime] = []
 
     async def fetch(request: FetchRequest) -> Fetched | FetchFailed:
@@ -282,28 +283,28 @@ def test_an_attempt_begins_with_its_request_and_ends_with_its_answer() -> None:
         at.append(bed.clock.now())
         return await asked(request)
 
-    bed.crew.client = Clocked(fetch)
-    assert _work(worker, attempt("http://a.test/x"))
-    capture = _only(bed)
+    bed.connect(Clocked(fetch))
+    assert _work(bed.worker(), attempt("http://a.test/x"))
+    page = _only(bed)
     assert len(at) == 3
-    assert capture.started_at == at[-1]
-    assert capture.answered_at == at[-1] + timedelta(seconds=0.25)
+    assert page.started_at == at[-1]
+    assert page.answered_at == at[-1] + timedelta(seconds=0.25)
 
 
 @pytest.mark.parametrize("why", [Truncated.DISCONNECT, Truncated.TIME])
 def test_a_body_that_broke_off_is_tried_again_like_a_timeout_and_fails_when_it_stays_so(why: Truncated) -> None:
     bed = make_bed({"http://a.test/x": Answer(body=b"<p>46 of 5,000 bytes", truncated=why)})
     worker = bed.worker()
-    retries = bed.crew.settings.politeness.retries
+    retries = bed.settings.politeness.retries
 
     _work(worker, attempt("http://a.test/x"))
     _work(worker, attempt("http://a.test/x", number=retries + 1))
 
-    first, last = (capture for capture in bed.captures if capture.attempt is not None)
+    first, last = (page for page in bed.pages if page.attempt is not None)
     assert (first.outcome, first.reason, first.retry_at is not None) == (Outcome.FAILED, "truncated", True)
     assert (last.outcome, last.reason, last.retry_at) == (Outcome.FAILED, "truncated", None)
     assert last.hops[0].truncated is why, "what came of it is handed over to be stored"
-    assert worker.manners.circuit.failures == 0, "the server is there"
+    assert worker.politeness.circuit.failures == 0, "the server is there"
 
 
 def test_a_body_that_our_own_limit_cut_is_a_success() -> None:
@@ -336,7 +337,7 @@ def test_a_chain_of_redirects_over_domains_that_is_too_long_is_a_failure_of_its_
     _work(worker, attempt("http://a.test/x", hops=4))
     _work(worker, attempt("http://a.test/x", hops=5))
 
-    fifth, sixth = (capture for capture in bed.captures if capture.attempt is not None)
+    fifth, sixth = (page for page in bed.pages if page.attempt is not None)
     assert (fifth.outcome, fifth.reason) == (Outcome.SUCCESS, "redirected")
     assert (sixth.outcome, sixth.reason, sixth.redirected_to) == (
         Outcome.FAILED,
@@ -394,7 +395,7 @@ def test_a_kept_connection_that_broke_is_replaced_and_costs_the_page_no_try(brok
             return _broken_line(request, bed)
         return await bed.web.fetch(request)
 
-    bed.crew.client = Clocked(fetch)
+    bed.connect(Clocked(fetch))
 
     assert _work(bed.worker(), attempt("http://a.test/x"))
     assert [fresh for url, fresh in sent if url == broken] == [False, True]
@@ -412,7 +413,7 @@ def test_a_line_that_breaks_again_ends_the_try() -> None:
         sent.append(request.fresh_connection)
         return replace(_broken_line(request, bed), kept_connection=True)
 
-    bed.crew.client = Clocked(fetch)
+    bed.connect(Clocked(fetch))
 
     assert _work(bed.worker(), attempt("http://a.test/x"))
     assert sent == [False, True]

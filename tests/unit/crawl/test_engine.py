@@ -13,12 +13,12 @@ from typing import Any, cast
 import pytest
 
 from holdfast.config import Settings
-from holdfast.crawl.context import FetchedPage
-from holdfast.crawl.engine import CrawlEngine
+from holdfast.crawl.engine import CrawlEngine, EngineFactories
+from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.politeness import Pace
 from holdfast.crawl.process_watch import slowest
 from holdfast.crawl.progress import CrawlLimits, CrawlNews
-from holdfast.crawl.settling import PendingResults
+from holdfast.crawl.settling import FrontierSession, PendingResults
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.fetch.body import MemoryBody
@@ -28,23 +28,29 @@ from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
 
 
 class Table:
-    """A desk that takes captures and finishes none by itself."""
+    """A writer that takes pages and finishes none by itself."""
 
     def __init__(self) -> None:
         self.no_space = Event()
-        self.taken: list[FetchedPage] = []
+        self.taken: list[PageUnderWay] = []
 
-    def put(self, capture: FetchedPage) -> None:
-        self.taken.append(capture)
+    def put(self, page: PageUnderWay) -> None:
+        self.taken.append(page)
 
 
 def _engine(bed: Bed) -> CrawlEngine:
     nothing = cast(Any, None)
-    ledger = PendingResults(nothing, nothing, bed.crew.progress, nothing, execution_id=1, owner_id=1)
-    limits = CrawlLimits(bed.crew.plan, bed.crew.progress, ends_at=None)
-    engine = CrawlEngine(
-        bed.crew, nothing, ledger, make_writer=lambda: cast(CaptureWriter, Table()), control=nothing, limits=limits
+    session = FrontierSession(
+        frontier=nothing, originals=bed.originals, clock=bed.clock, execution_id=1, owner_id=1
+    )  # fmt: skip
+    results = PendingResults(session, nothing, bed.progress, nothing, forget=lambda _found: None)
+    limits = CrawlLimits(bed.plan, bed.progress, ends_at=None)
+    factories = EngineFactories(
+        make_worker=lambda lease, lease_until: bed.make_worker(lease, lease_until, engine),
+        make_writer=lambda: cast(CaptureWriter, Table()),
+        read_again=lambda _reread: [],
     )
+    engine = CrawlEngine(session, results, limits, bed.scope, bed.settings, factories)
     engine.look_for_room()
     return engine
 
@@ -63,42 +69,40 @@ def _inside(work: Callable[[Bed, CrawlEngine], Awaitable[None]], settings: Setti
     asyncio.run(run())
 
 
-def _capture(bed: Bed, path: str = "x", body: bytes = b"page") -> FetchedPage:
+def _page(bed: Bed, path: str = "x", body: bytes = b"page") -> PageUnderWay:
     one = attempt(f"http://a.test/{path}")
     hop = fetched(FetchRequest(url=one.url), Answer(body=body), bed.clock)
-    return FetchedPage(
-        attempt=one, token=7, started_at=bed.clock.now(), hops=(hop,), outcome=Outcome.SUCCESS, reason="ok"
-    )
+    return PageUnderWay(attempt=one, token=7, started_at=bed.clock.now(), hops=[hop], reason="ok")
 
 
-def _visit(bed: Bed, capture: FetchedPage, found: int = 0) -> Visit:
-    assert capture.attempt is not None
+def _visit(bed: Bed, page: PageUnderWay, found: int = 0) -> Visit:
+    assert page.attempt is not None
     now = bed.clock.now()
     links = tuple(FoundUrl(f"http://a.test/{n}", n, "a.test", UrlKind.PAGE, 1, 1) for n in range(found))
-    return Visit(attempt=capture.attempt, token=7, outcome=Outcome.SUCCESS, reason="ok", started_at=now,
+    return Visit(attempt=page.attempt, token=7, outcome=Outcome.SUCCESS, reason="ok", started_at=now,
                  finished_at=now, found=links)  # fmt: skip
 
 
-def test_a_capture_that_two_threads_finish_counts_once() -> None:
+def test_a_page_that_two_threads_finish_counts_once() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
-        capture = _capture(bed)
-        bed.crew.hand_over(capture)
-        engine.finished(capture, _visit(bed, capture))
-        engine.finished(capture, _visit(bed, capture))
+        page = _page(bed)
+        engine.hand_over(page)
+        engine.finished(page, _visit(bed, page))
+        engine.finished(page, _visit(bed, page))
 
         assert engine.waiting == 0
-        assert len(engine.ledger.visits) == 1
+        assert len(engine.results.visits) == 1
 
     _inside(work)
 
 
-def test_fetching_pauses_while_the_desk_is_behind_and_bodies_are_let_go_when_it_has_them() -> None:
+def test_fetching_pauses_while_the_writer_is_behind_and_bodies_are_let_go_when_it_has_them() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
-        captures = [_capture(bed, str(number)) for number in range(bed.crew.settings.engine.backlog)]
-        for capture in captures:
-            bed.crew.hand_over(capture)
+        pages = [_page(bed, str(number)) for number in range(bed.settings.engine.backlog)]
+        for page in pages:
+            engine.hand_over(page)
         assert not engine.room.is_set()
-        engine.finished(captures[0], None)
+        engine.finished(pages[0], None)
         assert engine.room.is_set()
 
     _inside(work)
@@ -108,15 +112,15 @@ def test_fetching_pauses_while_the_database_takes_no_results() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         done = 0
         while engine.room.is_set():
-            capture = _capture(bed, str(done))
-            bed.crew.hand_over(capture)
-            engine.finished(capture, _visit(bed, capture))
+            page = _page(bed, str(done))
+            engine.hand_over(page)
+            engine.finished(page, _visit(bed, page))
             done += 1
-        assert done == 5 * bed.crew.settings.engine.settle_pages
-        batch = engine.ledger.take(200)
+        assert done == 5 * bed.settings.engine.settle_pages
+        batch = engine.results.take(200)
         engine.look_for_room()
         assert engine.room.is_set()
-        engine.ledger.give_back(batch)
+        engine.results.give_back(batch)
         engine.look_for_room()
         assert not engine.room.is_set()
 
@@ -126,26 +130,41 @@ def test_fetching_pauses_while_the_database_takes_no_results() -> None:
 def test_fetching_pauses_when_a_few_results_brought_very_many_links() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         for number in range(100):
-            capture = _capture(bed, str(number))
-            bed.crew.hand_over(capture)
-            engine.finished(capture, _visit(bed, capture, found=1000))
+            page = _page(bed, str(number))
+            engine.hand_over(page)
+            engine.finished(page, _visit(bed, page, found=1000))
         assert not engine.room.is_set()
 
     _inside(work)
 
 
-def test_a_domain_is_not_given_back_while_a_lane_of_another_waits_for_its_turn_there() -> None:
+def test_a_domain_is_not_given_back_while_a_worker_of_another_waits_for_its_turn_there() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         async with asyncio.TaskGroup() as tasks:
             worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
-            async with bed.crew.borrow("a.test") as pace:
+            async with engine.borrow("a.test") as pace:
                 assert pace is worker.pace
                 worker.dry = True
-                worker.fed.set()
+                worker.refilled.set()
                 await engine.leased_domains.finished()
                 assert engine.leased_domains.ended == [worker]
                 assert engine.leased_domains.releasable() == []
             assert engine.leased_domains.releasable() == [worker]
+
+    _inside(work)
+
+
+def test_a_page_that_waits_for_room_is_held_and_not_taken_once_more() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        engine.room.clear()
+        pages = tuple(attempt(f"http://a.test/{number}", id=number) for number in (1, 2, 3))
+        async with asyncio.TaskGroup() as tasks:
+            lease = bed.worker(attempts=pages).lease
+            worker = engine.leased_domains.start(tasks, lease, lease_until=float("inf"))
+            await asyncio.sleep(0)
+            assert [one.id for one in worker.queue] == [2, 3], "the first is on its way"
+            assert worker.holding == {1, 2, 3}
+            engine.hand_back()
 
     _inside(work)
 
@@ -178,28 +197,28 @@ class _Giving:
 def test_a_visitor_gets_no_turn_at_a_domain_that_is_being_given_back(problem: Unavailable | None) -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         frontier = _Giving(problem)
-        engine.frontier = engine.settler._frontier = cast(Any, frontier)
+        engine.session.frontier = cast(Any, frontier)
         async with asyncio.TaskGroup() as tasks:
             worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
             worker.dry = True
-            worker.fed.set()
+            worker.refilled.set()
             await engine.leased_domains.finished()
-            giving_back = asyncio.create_task(engine.settler._release())
+            giving_back = asyncio.create_task(engine.settler.release_ended())
             await asyncio.to_thread(frontier.begun.wait, 30)
-            visit = asyncio.create_task(_pace_of(bed, "a.test"))
+            visit = asyncio.create_task(_pace_of(engine, "a.test"))
             await asyncio.sleep(0)
             frontier.go_on.set()
             assert await visit is not worker.pace
             with suppress(Unavailable):
                 await giving_back
         if problem is not None:
-            assert await _pace_of(bed, "a.test") is worker.pace, "it is still ours"
+            assert await _pace_of(engine, "a.test") is worker.pace, "it is still ours"
 
     _inside(work)
 
 
-async def _pace_of(bed: Bed, domain: str) -> object:
-    async with bed.crew.borrow(domain) as pace:
+async def _pace_of(engine: CrawlEngine, domain: str) -> object:
+    async with engine.borrow(domain) as pace:
         return pace
 
 
@@ -208,7 +227,7 @@ def test_a_visitor_gets_no_turn_at_a_domain_that_was_lost_meanwhile() -> None:
         turns = 0
         async with asyncio.TaskGroup() as tasks:
             worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
-            async with bed.crew.borrow("a.test") as pace:
+            async with engine.borrow("a.test") as pace:
                 assert isinstance(pace, Pace)
                 engine.leased_domains.lose(worker)
                 try:
@@ -230,7 +249,7 @@ def test_places_where_seeds_landed_are_all_in_scope_whichever_thread_learns_of_t
     def learn(part: list[str]) -> None:
         start.wait()
         for host in part:
-            bed.crew.widen(parse(host))
+            bed.scope.widen(parse(host))
 
     threads = [Thread(target=learn, args=(hosts[number::8],), name=f"learn-{number}") for number in range(8)]
     for thread in threads:
@@ -238,10 +257,10 @@ def test_places_where_seeds_landed_are_all_in_scope_whichever_thread_learns_of_t
     for thread in threads:
         thread.join()
 
-    assert all(bed.crew.scope.decide(parse(host), 1).allowed for host in hosts)
-    scope = bed.crew.scope
-    assert not bed.crew.widen(parse(hosts[0]))
-    assert bed.crew.scope is scope, "what is known is judged anew only when there is a reason"
+    assert all(bed.scope.rules.decide(parse(host), 1).allowed for host in hosts)
+    rules = bed.scope.rules
+    assert not bed.scope.widen(parse(hosts[0]))
+    assert bed.scope.rules is rules, "what is known is judged anew only when there is a reason"
 
 
 def test_bodies_are_accounted_for_until_they_are_closed() -> None:
@@ -278,22 +297,21 @@ class _Counting:
 def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_have_changed() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         frontier = _Counting()
-        engine.frontier = cast(Any, frontier)
-        engine.limits = CrawlLimits(replace(bed.crew.plan, max_pages=1), bed.crew.progress, ends_at=None)
-        engine.limits.hear(CrawlNews(other_pages=1))
-        bed.crew.processes = 2
+        engine.session.frontier = cast(Any, frontier)
+        engine.limits = CrawlLimits(replace(bed.plan, max_pages=1), bed.progress, ends_at=None, processes=2)
+        engine.limits.take_news(CrawlNews(other_pages=1))
         async with asyncio.TaskGroup() as tasks:
             worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
             for _ in range(10):
-                await engine._lease(tasks)
+                await engine.lease_domains(tasks)
             assert (frontier.closings, frontier.counts) == (1, 1)
 
             engine.settler.additions += 1
             bed.clock.advance(6)
-            await engine._lease(tasks)
+            await engine.lease_domains(tasks)
             assert (frontier.closings, frontier.counts) == (2, 2)
             worker.dry = True
-            worker.fed.set()
+            worker.refilled.set()
 
     _inside(work)
 
@@ -303,7 +321,7 @@ def test_a_domain_that_waits_says_for_what() -> None:
         now = bed.clock.monotonic()
         names = ("told", "delayed", "left", "quick")
         workers = {name: bed.worker(name, domain_id=number) for number, name in enumerate(names)}
-        workers["told"].pace.wait_until(now + 100)
+        workers["told"].pace.rest_until(now + 100)
         workers["delayed"] = bed.worker("delayed", domain_id=1, delay_s=10.0)
         workers["delayed"].pace.asked(sent_at=now, first_byte_at=now)
         later = bed.clock.now() + timedelta(seconds=30)

@@ -20,7 +20,7 @@ def _limits(*, processes: int = 1) -> tuple[CrawlLimits, CrawlProgress]:
     return CrawlLimits(plan, progress, ends_at=None, processes=processes), progress
 
 
-@pytest.mark.parametrize("lanes", [1, 50, 500])
+@pytest.mark.parametrize("workers", [1, 50, 500])
 @pytest.mark.parametrize("kind", [UrlKind.PAGE, UrlKind.REQUISITE])
 def test_many_domains_asked_at_once_pass_the_limit_of_bytes_by_one_answer_at_most(workers: int, kind: UrlKind) -> None:
     limits, progress = _limits()
@@ -44,13 +44,13 @@ def test_many_domains_asked_at_once_pass_the_limit_of_bytes_by_one_answer_at_mos
 def test_what_the_other_processes_have_and_are_at_counts_as_well() -> None:
     limits, progress = _limits(processes=2)
     progress.asked(_EACH)
-    limits.hear(CrawlNews(other_bytes=_LIMIT - 4 * _EACH))
+    limits.take_news(CrawlNews(other_bytes=_LIMIT - 4 * _EACH))
     one = attempt("http://a.test/")
 
     assert limits.may_start(one)
     assert not limits.may_start(one), "two of ours and two of theirs would be too many"
     limits.answered()
-    limits.hear(CrawlNews(other_bytes=_LIMIT - _EACH))
+    limits.take_news(CrawlNews(other_bytes=_LIMIT - _EACH))
     assert not limits.may_start(one)
     assert limits.over(0.0) == "max_bytes"
 

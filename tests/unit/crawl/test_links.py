@@ -30,7 +30,7 @@ def _sift(sieve: LinkSieve, links: Iterable[str] = (), resources: Iterable[str] 
 
 def _bed(**plan: Any) -> tuple[Bed, LinkSieve]:
     bed = make_bed({}, **plan)
-    return bed, LinkSieve(bed.crew)
+    return bed, bed.sieve()
 
 
 def test_links_are_resolved_judged_and_added_once() -> None:
@@ -70,7 +70,7 @@ def test_what_was_left_out_is_judged_anew_when_a_seed_lands() -> None:
     bed, sieve = _bed()
 
     assert _sift(sieve, ["http://b.test/x"]).found == []
-    bed.crew.scope = bed.crew.scope.with_landing_hosts([parse("http://b.test/")])
+    bed.scope.widen(parse("http://b.test/"))
     assert len(_sift(sieve, ["http://b.test/x"]).found) == 1
 
 
@@ -116,7 +116,7 @@ def test_the_memory_of_addresses_is_bounded_and_keeps_what_is_young() -> None:
 
 
 def test_a_page_that_is_met_again_nearer_to_a_seed_is_told_apart_from_one_that_is_new() -> None:
-    sieve = LinkSieve(make_bed({}).crew)
+    sieve = make_bed({}).sieve()
     page = parse("http://a.test/")
 
     def at(depth: int) -> SievedLinks:
@@ -129,12 +129,12 @@ def test_a_page_that_is_met_again_nearer_to_a_seed_is_told_apart_from_one_that_i
 
 
 def test_the_pace_of_discovering_domains_is_remembered_within_a_bound() -> None:
-    sieve = LinkSieve(make_bed({}, scope="any").crew)
+    sieve = make_bed({}, scope="any").sieve()
     for number in range(11_000):
         links = [Link(f"http://target.test/{number}/{other}", "a") for other in range(2)]
         sieve.sift(parse(f"http://d{number}.test/"), None, links, (), 0)
 
-    assert len(sieve._ready_at) == 10_000
+    assert len(sieve.ready_at) == 10_000
 
 
 def test_a_seed_that_is_met_before_it_was_added_is_a_seed() -> None:

@@ -54,8 +54,8 @@ def test_a_delay_that_is_learned_from_an_answer_counts_from_its_own_request(cloc
 def test_nothing_brings_the_next_slot_nearer(clock: FakeClock) -> None:
     pace, now = _pace(clock, Delay()), clock.monotonic()
 
-    pace.wait_until(now + 30.0)
-    pace.wait_until(now + 5.0)
+    pace.rest_until(now + 30.0)
+    pace.rest_until(now + 5.0)
     pace.asked(sent_at=now, first_byte_at=now)
 
     assert pace.next_at == now + 30.0
@@ -97,13 +97,13 @@ def test_two_turns_are_never_held_at_once(clock: FakeClock) -> None:
     assert held == [0, 1]
 
 
-def test_a_wait_that_the_server_asked_for_is_told_from_our_own_delay(clock: FakeClock) -> None:
+def test_a_wait_that_the_server_asked_for_is_resting_from_our_own_delay(clock: FakeClock) -> None:
     pace = _pace(clock, Delay(5.0), first_in=9)
-    assert not pace.is_told, "what another left behind"
+    assert not pace.is_resting, "what another left behind"
 
-    pace.wait_until(clock.monotonic() + 30)
-    assert pace.is_told
+    pace.rest_until(clock.monotonic() + 30)
+    assert pace.is_resting
 
     clock.advance(29)
     pace.asked(sent_at=clock.monotonic(), first_byte_at=clock.monotonic())
-    assert not pace.is_told, "the delay is longer by now"
+    assert not pace.is_resting, "the delay is longer by now"

@@ -1,4 +1,4 @@
-"""F35: over a hundred batches, no transaction ever pointed at WARC bytes that were not synced before."""
+"""Over a hundred batches, no transaction ever pointed at WARC bytes that were not synced before."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, cast
 
 from holdfast.clock import SystemClock
 from holdfast.config import WarcSettings
 from holdfast.crawl.progress import CrawlProgress
-from holdfast.crawl.settling import PendingResults
+from holdfast.crawl.settling import FrontierSession, PendingResults
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import Unavailable
@@ -28,8 +28,8 @@ from tests.unit.crawl.test_warc_output import exchange
 _BATCHES = 100
 
 
-class WatchedTape(WarcOutput):
-    """A tape that knows how far each of its files is on disk."""
+class WatchedOutput(WarcOutput):
+    """A WARC output that knows how far each of its files is on disk."""
 
     appended = synced = (0, 0)
     whole: set[int]
@@ -45,10 +45,10 @@ class WatchedTape(WarcOutput):
         self.synced = reached
 
 
-class WatchedHot:
+class WatchedDatabase:
     """A connection that looks, before each commit, whether a row points at bytes that are not on disk."""
 
-    def __init__(self, raw_db: RawDatabase, output: WatchedTape) -> None:
+    def __init__(self, raw_db: RawDatabase, output: WatchedOutput) -> None:
         self._raw_db, self._output = raw_db, output
         self.dialect, self.generation = raw_db.dialect, raw_db.generation
         self.read, self.now_micros, self.close = raw_db.read, raw_db.now_micros, raw_db.close
@@ -79,42 +79,49 @@ class WatchedHot:
 
 
 class _Silent:
-    """Nobody to tell."""
+    """Other processes that are not there."""
 
-    def tell(self) -> None: ...
+    def write_landings(self) -> None: ...
 
-    def landed(self, url: str) -> None: ...
+    def note_landing(self, url: str) -> None: ...
 
-    def listen(self) -> Any: ...
+    def read_news(self) -> Any: ...
 
 
 def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
     chance = random.Random(5)
     with begun_execution(tmp_path / "home") as begin:
         output = _output(tmp_path)
-        raw_db = WatchedHot(begin.runtime.raw_db, output)
+        raw_db = WatchedDatabase(begin.runtime.raw_db, output)
         frontier = Frontier(raw_db, begin.runtime.clock)
         execution_id = begin.begun.execution_id
         frontier.add(execution_id, many("example.org", 1200))
-        ledger = PendingResults(
-            frontier, output, CrawlProgress(FakeClock()), _Silent(), execution_id=execution_id, owner_id=1
+        session = FrontierSession(
+            frontier=frontier,
+            originals=cast(Any, None),
+            clock=begin.runtime.clock,
+            execution_id=execution_id,
+            owner_id=1,
         )
+        results = PendingResults(
+            session, output, CrawlProgress(FakeClock()), _Silent(), forget=lambda _found: None
+        )  # fmt: skip
         lease = frontier.lease(execution_id, 1, domains=1, pages=1200)[0]
-        filed: SimpleQueue[Visit] = SimpleQueue()
-        capture_writer = threading.Thread(target=_file, args=(output, filed, lease.attempts, lease.token))
+        stored: SimpleQueue[Visit] = SimpleQueue()
+        capture_writer = threading.Thread(target=_store, args=(output, stored, lease.attempts, lease.token))
         capture_writer.start()
         batches = 0
         while frontier.open_count(execution_id):
             for _ in range(chance.randrange(1, 15)):
                 with suppress(Empty):
-                    ledger.add(filed.get_nowait())
-            batch = ledger.take(200)
+                    results.add(stored.get_nowait())
+            batch = results.take(200)
             batches += bool(batch)
             raw_db.loses = chance.random() < 0.2
             try:
-                ledger.settle(batch, [])
+                results.settle(batch, [])
             except Unavailable:
-                ledger.give_back(batch)
+                results.give_back(batch)
             raw_db.loses = False
         capture_writer.join()
         output.close()
@@ -124,10 +131,10 @@ def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
     assert len(output.whole) >= 3
 
 
-def _output(tmp_path: Path) -> WatchedTape:
+def _output(tmp_path: Path) -> WatchedOutput:
     settings = WarcSettings(bytes=100_000, age_s=3600, idle_s=600)
     (tmp_path / "warcs").mkdir()
-    output = WatchedTape(tmp_path / "warcs", "code-1", info={}, clock=SystemClock(), settings=settings)
+    output = WatchedOutput(tmp_path / "warcs", "code-1", info={}, clock=SystemClock(), settings=settings)
     output.whole = set()
     ids = iter(range(1, 1000))
     output.register = lambda _path: next(ids)
@@ -139,13 +146,13 @@ def _output(tmp_path: Path) -> WatchedTape:
     return output
 
 
-def _file(output: WarcOutput, filed: SimpleQueue[Visit], attempts: tuple[Attempt, ...], token: int) -> None:
-    """Append and rotate as the desk's thread does, beside the thread that settles."""
+def _store(output: WarcOutput, stored: SimpleQueue[Visit], attempts: tuple[Attempt, ...], token: int) -> None:
+    """Append and rotate as the writer thread does, beside the thread that settles."""
     now = SystemClock().now()
     for attempt in attempts:
         record = output.append(exchange(attempt.url.encode() * 3)).ref
         output.rotate()
-        filed.put(
+        stored.put(
             Visit(attempt=attempt, token=token, outcome=Outcome.SUCCESS, reason="ok", status=200, started_at=now,
                   finished_at=now, record=record)
         )  # fmt: skip

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from holdfast.crawl.context import FetchedPage
-from holdfast.crawl.page_reading import DocumentFacts, DocumentReader, Later, LinkSieve, SievedLinks
-from holdfast.crawl.plan import CrawlPlan, Polled, seeds_of, validators_of
-from holdfast.parse import ParseChild
-from holdfast.types import Attempt, FetchProblem, FetchRequest, Outcome, PolledListing, UrlKind
+from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
+from holdfast.crawl.page_reading import DocumentFacts, SievedLinks, SlowDocument
+from holdfast.crawl.plan import CrawlPlan, Polled, seeds_of
+from holdfast.types import Attempt, FetchProblem, FetchRequest, PolledListing, UrlKind
 from holdfast.warc.payload import parse_head
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
 
@@ -22,9 +21,7 @@ _RSS = b"""<rss><channel><item><link>/1</link><pubDate>Tue, 01 Sep 2026 10:00:00
 
 
 def _bed(answers: Any = None, **plan: Any) -> Bed:
-    bed = make_bed(answers or {}, **{"feeds": "poll", "max_depth": 0, **plan})
-    bed.crew.polled = validators_of(bed.crew.plan)
-    return bed
+    return make_bed(answers or {}, **{"feeds": "poll", "max_depth": 0, **plan})
 
 
 def _list(url: str = _FEED, **more: Any) -> Attempt:
@@ -35,16 +32,16 @@ def _sifted(bed: Bed, *answers: Answer, one: Attempt | None = None) -> SievedLin
     """Return what a process makes of the answers to one attempt: all but the last are redirects inside the domain."""
     one = one or _list()
     urls = [one.url, *(f"http://a.test/hop{n}" for n in range(1, len(answers)))]
-    hops = tuple(fetched(FetchRequest(url=url), answer, bed.clock) for url, answer in zip(urls, answers, strict=True))
-    capture = FetchedPage(
-        attempt=one, token=1, started_at=bed.clock.now(), hops=hops, outcome=Outcome.SUCCESS, reason="ok"
-    )
-    reader = DocumentReader(bed.crew, cast(ParseChild, None))
-    reading = reader.read(capture, one, parse_head(hops[-1].response_head), answers[-1].body, "")
-    if isinstance(reading, Later):
+    hops = [fetched(FetchRequest(url=url), answer, bed.clock) for url, answer in zip(urls, answers, strict=True)]
+    page = PageUnderWay(attempt=one, token=1, started_at=bed.clock.now(), hops=hops, reason="ok")
+    head = parse_head(hops[-1].response_head)
+    stored = StoredExchange(ref=None, head=head, payload=answers[-1].body, payload_digest="")
+    reader = bed.reader()
+    reading = reader.read(page, one, stored)
+    if isinstance(reading, SlowDocument):
         reading = reading.call()
     assert isinstance(reading, DocumentFacts)
-    return reader.sift(LinkSieve(bed.crew), capture, one, reading)
+    return reader.sift(bed.sieve(), page, one, reading)
 
 
 def _listing(*answers: Answer) -> PolledListing:
@@ -84,7 +81,7 @@ def test_a_poll_is_not_retried_and_its_items_are(line: Any) -> None:
     for one in (_list(), attempt("http://a.test/1")):
         bed = _bed({one.url: line})
         asyncio.run(bed.worker().work(one))
-        retried += [capture.retry_at is not None for capture in bed.captures if capture.attempt]
+        retried += [page.retry_at is not None for page in bed.pages if page.attempt]
 
     assert retried == [False, True]
 
@@ -138,7 +135,7 @@ _PAGE = Answer(
 
 
 @pytest.mark.parametrize(("feeds", "expected"), [("off", []), ("notice", 2), ("poll", 2)])
-def test_pages_name_their_feeds_where_somebody_wants_to_know(feeds: str, expected: Any) -> None:
+def test_pages_name_their_feeds_where_that_is_asked_for(feeds: str, expected: Any) -> None:
     sieved = _sifted(_bed(feeds=feeds), _PAGE, one=attempt("http://a.test/"))
 
     assert [one.url for one in sieved.feeds] == ["http://a.test/rss", "http://feeds.test/atom"][: expected or 0]
@@ -154,12 +151,11 @@ def test_the_links_of_an_item_are_not_followed_but_what_it_needs_is() -> None:
 
 def test_an_item_that_leads_elsewhere_widens_no_scope() -> None:
     bed = _bed()
-    landed: list[str] = []
-    bed.crew.landed = lambda url: landed.append(url.fetch)
     one = attempt("http://a.test/go")
     hop = fetched(FetchRequest(url=one.url), Answer(302), bed.clock)
-    capture = FetchedPage(attempt=one, token=1, started_at=bed.clock.now(), hops=(hop,), outcome=Outcome.SUCCESS,
-                      reason="ok", redirected_to="http://ads.test/")  # fmt: skip
-    sieved = DocumentReader(bed.crew, cast(ParseChild, None)).sift(LinkSieve(bed.crew), capture, one, DocumentFacts())
+    page = PageUnderWay(
+        attempt=one, token=1, started_at=bed.clock.now(), hops=[hop], reason="ok", redirected_to="http://ads.test/"
+    )
+    sieved = bed.reader().sift(bed.sieve(), page, one, DocumentFacts())
 
-    assert (landed, sieved.found) == ([], [])
+    assert (bed.landed, sieved.found) == ([], [])

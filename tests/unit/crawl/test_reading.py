@@ -1,24 +1,21 @@
-"""What a filed capture says, by what it is; and where it leads."""
+"""What a stored page says, by what it is; and where it leads."""
 
 from __future__ import annotations
 
 import gzip
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from holdfast.crawl.context import FetchedPage
+from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import (
     HOP_PRIORITY,
     REQUISITE_PRIORITY,
     UNREADABLE,
     DocumentFacts,
-    DocumentReader,
-    Later,
-    LinkSieve,
     SievedLinks,
+    SlowDocument,
 )
-from holdfast.parse import ParseChild
 from holdfast.types import Attempt, FetchRequest, Original, Outcome, ParsedPage, UrlKind
 from holdfast.warc.payload import parse_head
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
@@ -33,17 +30,16 @@ class _Child:
         return ParsedPage(title="by the child")
 
 
-def _read(bed: Bed, answer: Answer, one: Attempt | None = None, **more: Any) -> DocumentFacts | Later:
+def _read(bed: Bed, answer: Answer, one: Attempt | None = None, **more: Any) -> DocumentFacts | SlowDocument:
     one = one or attempt(_URL)
     hop = fetched(FetchRequest(url=one.url), answer, bed.clock)
-    capture = _capture(bed, one, (hop,), **more)
-    reader = DocumentReader(bed.crew, cast(ParseChild, _Child()))
-    return reader.read(capture, one, parse_head(hop.response_head), answer.body, "")
+    stored = StoredExchange(ref=None, head=parse_head(hop.response_head), payload=answer.body, payload_digest="")
+    return bed.reader(_Child()).read(_page(bed, one, [hop], **more), one, stored)
 
 
-def _capture(bed: Bed, one: Attempt, hops: Any, **more: Any) -> FetchedPage:
+def _page(bed: Bed, one: Attempt, hops: Any, **more: Any) -> PageUnderWay:
     facts: dict[str, Any] = {"outcome": Outcome.SUCCESS, "reason": "ok"}
-    return FetchedPage(attempt=one, token=1, started_at=bed.clock.now(), hops=hops, **{**facts, **more})
+    return PageUnderWay(attempt=one, token=1, started_at=bed.clock.now(), hops=hops, **{**facts, **more})
 
 
 def _typed(media: str, body: bytes, **headers: str) -> Answer:
@@ -81,7 +77,7 @@ def test_what_has_no_links_is_only_hashed(media: str) -> None:
 def test_what_went_less_than_well_is_noted() -> None:
     bomb = gzip.compress(bytes(30_000_000))
     reading = _read(make_bed({}), _typed("text/html", bomb, **{"Content-Encoding": "gzip"}))
-    later = reading.call() if isinstance(reading, Later) else reading
+    later = reading.call() if isinstance(reading, SlowDocument) else reading
 
     assert "ratio_exceeded" in later.notes
 
@@ -99,14 +95,14 @@ def test_a_small_sitemap_is_read_at_once_and_a_large_one_later() -> None:
     assert isinstance(small, DocumentFacts)
     assert len(small.listed) == 3
     for later in (large, packed):
-        assert isinstance(later, Later)
+        assert isinstance(later, SlowDocument)
         assert len(later.call().listed) == 20_000
 
 
 def test_a_page_that_looks_pathological_is_read_later_by_the_child() -> None:
     later = _read(make_bed({}), _typed("text/html", b"<div>" * 200_000))
 
-    assert isinstance(later, Later)
+    assert isinstance(later, SlowDocument)
     assert later.size == 1_000_000
     page = later.call().page
     assert page is not None
@@ -121,14 +117,13 @@ def test_a_304_whose_original_cannot_be_read_is_a_problem() -> None:
 
     assert isinstance(reading, DocumentFacts)
     assert reading.problem == UNREADABLE
-    assert DocumentReader(bed.crew, cast(ParseChild, _Child())).may_refer_to(attempt(_URL, original=original)) is None
+    assert bed.reader().may_refer_to(attempt(_URL, original=original)) is None
 
 
 def _led(bed: Bed, target: str, one: Attempt, **more: Any) -> Any:
     hop = fetched(FetchRequest(url=one.url), Answer(302), bed.clock)
-    reader = DocumentReader(bed.crew, cast(ParseChild, _Child()))
-    capture = _capture(bed, one, (hop,), redirected_to=target, **more)
-    return reader.sift(LinkSieve(bed.crew), capture, one, DocumentFacts())
+    page = _page(bed, one, [hop], redirected_to=target, **more)
+    return bed.reader().sift(bed.sieve(), page, one, DocumentFacts())
 
 
 def test_a_redirect_from_domain_to_domain_is_added_first_and_counted() -> None:
@@ -156,25 +151,23 @@ def test_a_redirect_that_was_not_followed_adds_nothing(outcome: Outcome) -> None
 
 def test_only_a_seeds_redirect_widens_the_scope() -> None:
     bed = make_bed({})
-    landed: list[str] = []
-    bed.crew.landed = lambda url: landed.append(url.fetch)
 
     _led(bed, "http://deep.test/", attempt(_URL, depth=1))
     _led(bed, "http://picture.test/", attempt(_URL, kind=UrlKind.REQUISITE))
-    assert landed == []
+    assert bed.landed == []
     _led(bed, "http://home.test/", attempt(_URL, depth=0))
-    assert landed == ["http://home.test/"]
+    assert bed.landed == ["http://home.test/"]
 
 
 def test_a_sitemap_index_adds_no_more_sitemaps_than_the_crawl_may_have_pages() -> None:
     bed = make_bed({}, max_pages=10)
-    reader, sieve = DocumentReader(bed.crew, cast(ParseChild, _Child())), LinkSieve(bed.crew)
+    reader, sieve = bed.reader(), bed.sieve()
     one = attempt(_URL, kind=UrlKind.SITEMAP)
-    capture = _capture(bed, one, (fetched(FetchRequest(url=one.url), Answer(), bed.clock),))
+    page = _page(bed, one, [fetched(FetchRequest(url=one.url), Answer(), bed.clock)])
 
     def index(name: str) -> SievedLinks:
         children = tuple(f"http://a.test/{name}-{number}.xml" for number in range(50_000))
-        return reader.sift(sieve, capture, one, DocumentFacts(children=children))
+        return reader.sift(sieve, page, one, DocumentFacts(children=children))
 
     first, second = index("a"), index("b")
     assert [found.kind for found in first.found] == [UrlKind.SITEMAP] * 10

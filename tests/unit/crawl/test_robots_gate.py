@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.crawl.context import ROBOTS_MEMORY_BYTES
 from holdfast.crawl.domain_worker import DomainWorker
-from holdfast.crawl.page_reading import sitemaps_of
 from holdfast.crawl.politeness import Pace
+from holdfast.crawl.robots_gate import MEMORY_BYTES
 from holdfast.types import FetchProblem, LeaseRefusal, RobotsAnswer, RobotsState
 from tests.unit.crawl.bed import Answer, Bed, Line, attempt, make_bed
 
@@ -24,7 +23,7 @@ def _work(worker: DomainWorker, url: str = _PAGE) -> bool:
 
 
 def _reasons(bed: Bed) -> list[str]:
-    return [capture.reason for capture in bed.captures if capture.attempt is not None]
+    return [page.reason for page in bed.pages if page.attempt is not None]
 
 
 @pytest.mark.parametrize("first", [Answer(404), Answer(body=_RULES)])
@@ -37,13 +36,13 @@ def test_the_last_answer_stays_in_force_for_a_day_of_failed_re_reads(first: Answ
     for hours in (1, 5, 12, 5.5):
         bed.clock.advance(hours * 3600)
         assert _work(worker), "the page is asked for"
-    assert worker.manners.circuit.unreachable_since is None
+    assert worker.politeness.circuit.unreachable_since is None
     assert _reasons(bed) == ["ok"] * 5
     assert bed.web.urls.count(_ROBOTS) == 5, "each time it was tried anew"
 
     bed.clock.advance(3600)
     assert not _work(worker), "after a day nothing is known any more"
-    assert worker.manners.circuit.unreachable_since == bed.clock.now()
+    assert worker.politeness.circuit.unreachable_since == bed.clock.now()
 
 
 def test_half_an_hour_of_failures_of_the_first_read_does_not_close_the_domain_before_its_time() -> None:
@@ -53,7 +52,7 @@ def test_half_an_hour_of_failures_of_the_first_read_does_not_close_the_domain_be
     while given_up_after is None:
         assert not _work(worker)
         assert worker.put_off_until is not None
-        if worker.manners.gives_up(next_try_at=worker.put_off_until, since=began):
+        if worker.politeness.gives_up(next_try_at=worker.put_off_until, since=began):
             given_up_after = (bed.clock.now() - began).total_seconds()
         bed.clock.advance((worker.put_off_until - bed.clock.now()).total_seconds())
 
@@ -90,9 +89,9 @@ def test_a_host_that_another_process_holds_is_busy_and_not_unreachable(known: Ro
     for _ in range(1000):
         assert not _work(worker)
         assert worker.put_off_until is not None
-        assert not worker.manners.gives_up(next_try_at=worker.put_off_until, since=bed.clock.now())
+        assert not worker.politeness.gives_up(next_try_at=worker.put_off_until, since=bed.clock.now())
         bed.clock.advance(2)
-    assert worker.manners.circuit.unreachable_since is None
+    assert worker.politeness.circuit.unreachable_since is None
 
 
 def _looks_within(bed: Bed, seconds: float) -> int:
@@ -115,8 +114,8 @@ def test_a_robots_file_on_a_host_that_may_not_be_asked_is_unreachable() -> None:
     worker = bed.worker()
 
     assert not _work(worker)
-    assert worker.manners.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
-    assert worker.manners.circuit.unreachable_since == bed.clock.now(), "the domain is given up some time"
+    assert worker.politeness.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
+    assert worker.politeness.circuit.unreachable_since == bed.clock.now(), "the domain is given up some time"
 
 
 def test_rules_of_a_host_that_rests_are_known_from_what_was_read_there() -> None:
@@ -167,7 +166,7 @@ def test_a_robots_file_that_cannot_be_read_forbids_as_a_server_error_does(answer
 
     assert not _work(worker)
     assert bed.web.urls == [_ROBOTS]
-    assert worker.manners.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
+    assert worker.politeness.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
@@ -189,7 +188,7 @@ def test_a_page_of_errors_in_an_odd_coding_is_still_no_robots_file() -> None:
     assert _reasons(bed) == ["ok"]
 
 
-def test_the_lane_of_a_visitor_takes_no_sitemaps_from_the_lane_that_crawls_the_domain() -> None:
+def test_a_worker_that_visits_a_domain_takes_no_sitemaps_from_the_one_that_crawls_it() -> None:
     bed = make_bed({}, seeds=("http://a.test/", "http://www.a.test/"))
     now, body = bed.clock.now(), b"Sitemap: http://www.a.test/map.xml\n"
     state = RobotsState(
@@ -200,9 +199,9 @@ def test_the_lane_of_a_visitor_takes_no_sitemaps_from_the_lane_that_crawls_the_d
     worker = bed.worker("www.a.test", robots=(state,))
     worker.gate.refresh()
 
-    assert [one.url for one in sitemaps_of(bed.crew, worker.gate)] == ["http://www.a.test/map.xml"]
-    assert list(sitemaps_of(bed.crew, bed.worker("www.a.test", robots=(state,)).gate)) == [], "once per process"
-    assert bed.crew.met_origins.maxsize == 100_000
+    assert [one.url for one in worker.gate.take_sitemaps()] == ["http://www.a.test/map.xml"]
+    assert list(bed.worker("www.a.test", robots=(state,)).gate.take_sitemaps()) == [], "once per process"
+    assert bed.robots.offered.maxsize == 100_000
 
 
 def test_parsed_robots_files_take_no_more_memory_than_they_may_however_many_hosts_send_large_ones() -> None:
@@ -214,8 +213,8 @@ def test_parsed_robots_files_take_no_more_memory_than_they_may_however_many_host
     for host in hosts:
         assert _work(bed.worker(host.removeprefix("http://")), f"{host}/")
 
-    files = bed.crew.robots_files
+    files = bed.robots.parsed
     assert 0 < len(files) < len(hosts)
-    assert sum(file.memory_bytes() for file in files.values()) <= ROBOTS_MEMORY_BYTES
+    assert sum(file.memory_bytes() for file in files.values()) <= MEMORY_BYTES
     assert _work(bed.worker("h0.test"), "http://h0.test/1f")
     assert _reasons(bed)[-1] == "robots:line 33", "what was forgotten is parsed again"

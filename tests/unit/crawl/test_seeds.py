@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.crawl.page_reading import sitemaps_of
 from holdfast.crawl.plan import seeds_of
 from holdfast.types import UrlKind
 from tests.patience import Calls
@@ -15,14 +14,14 @@ def _sitemaps(origins: list[tuple[str, tuple[str, ...]]], **plan: Any) -> list[s
     bed = make_bed({}, **plan)
     gate = bed.worker().gate
     gate.sitemaps = origins
-    found = list(sitemaps_of(bed.crew, gate))
+    found = list(gate.take_sitemaps())
     assert {one.kind for one in found} <= {UrlKind.SITEMAP}
     assert gate.sitemaps == [], "each is taken once"
     return [one.url for one in found]
 
 
 def test_a_seed_is_asked_once_however_often_it_was_written() -> None:
-    plan = make_bed({}, seeds=("http://a.test/", "http://a.test", "a.test")).crew.plan
+    plan = make_bed({}, seeds=("http://a.test/", "http://a.test", "a.test")).plan
 
     assert [found.url for found in seeds_of(plan)] == ["http://a.test/", "https://a.test/"]
     assert {(found.depth, found.kind) for found in seeds_of(plan)} == {(0, UrlKind.PAGE)}
@@ -55,7 +54,7 @@ def test_the_sitemaps_of_a_site_cost_the_same_however_many_seeds_there_are() -> 
         gate = bed.worker("h0.test").gate
         gate.sitemaps.append(("http://h0.test", ()))
         with Calls() as work:
-            found = [one.url for one in sitemaps_of(bed.crew, gate)]
+            found = [one.url for one in gate.take_sitemaps()]
         counts.append(work.count)
         assert found == ["http://h0.test/sitemap.xml"]
 

@@ -1,4 +1,4 @@
-"""The tape: no file is lost because disk or database were away for a moment, none is trusted that may be torn."""
+"""The WARC output: no file is lost because disk or database were away, none is trusted that may be torn."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from holdfast.config import WarcSettings
 from holdfast.crawl.warc_output import OutputBroken, WarcOutput
 from holdfast.errors import Unavailable
 from holdfast.fetch.body import MemoryBody
+from holdfast.types import Fetched
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.record import sha256_of
-from holdfast.warc.writer import Exchange
+from holdfast.warc.writer import ExchangeDraft
 from tests.clock import FakeClock
 
 
-def exchange(body: bytes = b"<p>hello</p>") -> Exchange:
+def exchange(body: bytes = b"<p>hello</p>") -> ExchangeDraft:
     """Return something to append."""
-    return Exchange(
-        url="https://example.org/", started_at=datetime(2026, 9, 1, tzinfo=UTC), ip="192.0.2.1",
-        request_head=b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", body=MemoryBody([body]),
-        response_head=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", payload_digest=sha256_of((body,)),
+    fetched = Fetched(
+        url="https://example.org/", status=200, started_at=datetime(2026, 9, 1, tzinfo=UTC), took_s=0.0,
+        ip="192.0.2.1", request_head=b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", body=MemoryBody([body]),
+        response_head=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
     )  # fmt: skip
+    return ExchangeDraft(fetched=fetched, payload_digest=sha256_of((body,)))
 
 
-class Desk:
-    """What a tape tells the database, which may be away."""
+class Registry:
+    """What an output reports to the database, which may be away."""
 
     def __init__(self) -> None:
         self.registered: list[Path] = []
@@ -51,46 +53,46 @@ class Desk:
 
 
 @pytest.fixture
-def capture_writer() -> Desk:
+def registry() -> Registry:
     """A database that answers, until it is told not to."""
-    return Desk()
+    return Registry()
 
 
 @pytest.fixture
-def make(tmp_path: Path, clock: FakeClock, capture_writer: Desk) -> Callable[..., WarcOutput]:
-    """Make a tape of this desk; files are full after so many bytes."""
+def make(tmp_path: Path, clock: FakeClock, registry: Registry) -> Callable[..., WarcOutput]:
+    """Make an output that reports to this registry; files are full after so many bytes."""
 
     (tmp_path / "warcs").mkdir()
 
     def output(folder: Path = tmp_path / "warcs", **limits: float) -> WarcOutput:
         settings = WarcSettings(bytes=int(limits.get("bytes", 10**9)), age_s=3600, idle_s=600)
         made = WarcOutput(folder, "code-1", info={}, clock=clock, settings=settings)
-        made.register, made.sealed = capture_writer.register, capture_writer.seal
+        made.register, made.sealed = registry.register, registry.seal
         return made
 
     return output
 
 
 def test_a_file_is_registered_before_it_is_made_and_never_again(
-    make: Callable[..., WarcOutput], capture_writer: Desk, tmp_path: Path
+    make: Callable[..., WarcOutput], registry: Registry, tmp_path: Path
 ) -> None:
     output = make()
-    capture_writer.away = True
+    registry.away = True
     with pytest.raises(Unavailable):
         output.append(exchange())
     assert list((tmp_path / "warcs").iterdir()) == []
-    capture_writer.away = False
+    registry.away = False
 
     output.append(exchange())
     output.append(exchange())
     output.close()
 
-    assert len(capture_writer.registered) == 1
-    assert [sealed.path for sealed in capture_writer.sealed] == capture_writer.registered
+    assert len(registry.registered) == 1
+    assert [sealed.path for sealed in registry.sealed] == registry.registered
 
 
 def test_a_file_that_could_not_be_made_keeps_its_row_for_the_next_try(
-    make: Callable[..., WarcOutput], capture_writer: Desk, tmp_path: Path
+    make: Callable[..., WarcOutput], registry: Registry, tmp_path: Path
 ) -> None:
     (tmp_path / "blocked").write_text("a file where the folder should be")
     output = make(tmp_path / "blocked")
@@ -106,12 +108,12 @@ def test_a_file_that_could_not_be_made_keeps_its_row_for_the_next_try(
     output.append(exchange())
     output.close()
 
-    assert len(capture_writer.registered) == 1
-    assert capture_writer.sealed[0].record_count == 3
+    assert len(registry.registered) == 1
+    assert registry.sealed[0].record_count == 3
 
 
 def test_nothing_is_written_to_another_folder_that_stands_where_ours_was(
-    make: Callable[..., WarcOutput], capture_writer: Desk, tmp_path: Path
+    make: Callable[..., WarcOutput], registry: Registry, tmp_path: Path
 ) -> None:
     folder = tmp_path / "mounted"
     folder.mkdir()
@@ -124,46 +126,46 @@ def test_nothing_is_written_to_another_folder_that_stands_where_ours_was(
     with pytest.raises(OutputBroken):
         output.sync()
 
-    assert (capture_writer.registered, list(folder.iterdir())) == ([], [])
+    assert (registry.registered, list(folder.iterdir())) == ([], [])
 
 
 def test_a_sealed_file_is_told_again_until_the_database_has_heard_of_it(
-    make: Callable[..., WarcOutput], capture_writer: Desk, clock: FakeClock
+    make: Callable[..., WarcOutput], registry: Registry, clock: FakeClock
 ) -> None:
     output = make(bytes=4096)
     output.append(exchange(random.Random(1).randbytes(16_384)))
-    capture_writer.away = True
+    registry.away = True
     output.rotate()
-    assert capture_writer.registered[0].exists()
-    assert capture_writer.sealed == []
-    capture_writer.away = False
+    assert registry.registered[0].exists()
+    assert registry.sealed == []
+    registry.away = False
 
     output.rotate()
-    assert capture_writer.sealed == [], "asked again at once"
+    assert registry.sealed == [], "asked again at once"
     clock.advance(1.5)
     output.rotate()
     output.rotate()
 
-    assert len(capture_writer.sealed) == 1
+    assert len(registry.sealed) == 1
 
 
 def test_closing_says_so_if_the_database_did_not_hear_of_the_last_file(
-    make: Callable[..., WarcOutput], capture_writer: Desk
+    make: Callable[..., WarcOutput], registry: Registry
 ) -> None:
     output = make()
     output.append(exchange())
-    capture_writer.away = True
+    registry.away = True
 
     with pytest.raises(Unavailable):
         output.close()
 
 
 def test_after_a_failed_seal_nothing_is_synced_or_appended_any_more(
-    make: Callable[..., WarcOutput], capture_writer: Desk
+    make: Callable[..., WarcOutput], registry: Registry
 ) -> None:
     output = make()
     output.append(exchange())
-    capture_writer.registered[0].write_bytes(b"a stranger took the name")
+    registry.registered[0].write_bytes(b"a stranger took the name")
 
     with pytest.raises(OutputBroken):
         output.close()

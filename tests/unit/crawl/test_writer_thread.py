@@ -1,4 +1,4 @@
-"""The desk: no answer holds up the others, nothing is filed by a desk that was given up."""
+"""The writer thread: no answer holds up the others, nothing is stored by a writer that was given up."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import pytest
 
 from holdfast.config import WarcSettings
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.context import FetchedPage
-from holdfast.crawl.page_reading import DocumentReader, LinkSieve
+from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.storing import WarcStorage
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.crawl.writer_thread import LARGE_BYTES, CaptureWriter
 from holdfast.parse import ParseChild
-from holdfast.types import Body, FetchRequest, Outcome, Visit
+from holdfast.types import Body, FetchRequest, Visit
 from holdfast.warc.record import sha256_of
 from tests.unit.crawl.bed import Answer, Bed, Bytes, attempt, fetched, make_bed
 
@@ -45,33 +44,33 @@ class Held:
 
 
 class Stage:
-    """A desk with a real tape, and what it said."""
+    """A writer thread with a real WARC output, and what it finished."""
 
     def __init__(self, folder: Path) -> None:
         self.bed: Bed = make_bed({})
-        self.said: SimpleQueue[tuple[FetchedPage, Visit | None]] = SimpleQueue()
+        self.finished: SimpleQueue[tuple[PageUnderWay, Visit | None]] = SimpleQueue()
         self.output = WarcOutput(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
         self.child = ParseChild(deadline_s=5.0)
-        reader = DocumentReader(self.bed.crew, self.child)
+        reader = self.bed.reader(self.child)
         self.capture_writer = CaptureWriter(
             storage=WarcStorage(self.output, refer_to=lambda _attempt: None, limit=reader.max_bytes),
-            sieve=LinkSieve(self.bed.crew), reader=reader, run=RunFile(folder / "run", "1"), clock=self.bed.clock,
-            done=lambda capture, visit: self.said.put((capture, visit)),
+            sieve=self.bed.sieve(), reader=reader, run=RunFile(folder / "run", "1"), clock=self.bed.clock,
+            done=lambda page, visit: self.finished.put((page, visit)),
         )  # fmt: skip
         self.capture_writer.start()
 
-    def capture(self, path: str, body: Body) -> FetchedPage:
-        """Return an answer to put on the desk."""
+    def page(self, path: str, body: Body) -> PageUnderWay:
+        """Return a page to hand to the writer."""
         url = f"http://a.test/{path}"
         hop = fetched(FetchRequest(url=url), Answer(headers=(("Content-Type", "application/pdf"),)), self.bed.clock)
-        return FetchedPage(
-            attempt=attempt(url), token=7, started_at=self.bed.clock.now(), hops=(replace(hop, body=body),),
-            outcome=Outcome.SUCCESS, reason="ok",
+        return PageUnderWay(
+            attempt=attempt(url), token=7, started_at=self.bed.clock.now(), hops=[replace(hop, body=body)],
+            reason="ok",
         )  # fmt: skip
 
     def next(self) -> Visit:
-        """Return the next visit that the desk has finished."""
-        visit = self.said.get(timeout=_WAIT_S)[1]
+        """Return the next visit that the writer has finished."""
+        visit = self.finished.get(timeout=_WAIT_S)[1]
         assert visit is not None
         return visit
 
@@ -87,11 +86,11 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     made.child.close()
 
 
-def test_a_large_body_that_takes_long_to_put_together_holds_nobody_up(stage: Stage) -> None:
+def test_a_large_body_that_takes_long_to_put_together_holds_no_other_up(stage: Stage) -> None:
     large = Held(b"x" * (LARGE_BYTES + 1))
-    stage.capture_writer.put(stage.capture("large", large))
+    stage.capture_writer.put(stage.page("large", large))
     assert large.asked.wait(_WAIT_S)
-    stage.capture_writer.put(stage.capture("small", Bytes(b"y")))
+    stage.capture_writer.put(stage.page("small", Bytes(b"y")))
 
     assert stage.next().attempt.url == "http://a.test/small"
     large.free.set()
@@ -99,9 +98,9 @@ def test_a_large_body_that_takes_long_to_put_together_holds_nobody_up(stage: Sta
     assert (visit.attempt.url, visit.payload_digest) == ("http://a.test/large", sha256_of((large.data,)))
 
 
-def test_a_desk_that_is_told_to_stop_finishes_what_is_being_prepared(stage: Stage) -> None:
+def test_a_writer_that_is_told_to_stop_finishes_what_is_being_prepared(stage: Stage) -> None:
     large = Held(b"x" * (LARGE_BYTES + 1))
-    stage.capture_writer.put(stage.capture("large", large))
+    stage.capture_writer.put(stage.page("large", large))
     assert large.asked.wait(_WAIT_S)
     stage.capture_writer.stop()
     large.free.set()
@@ -114,27 +113,27 @@ def test_a_body_that_cannot_be_read_closes_its_page_with_a_name(stage: Stage) ->
         def chunks(self) -> Iterator[bytes]:
             raise OSError("the disk is gone")
 
-    stage.capture_writer.put(stage.capture("large", Broken(b"x" * (LARGE_BYTES + 1))))
+    stage.capture_writer.put(stage.page("large", Broken(b"x" * (LARGE_BYTES + 1))))
 
     assert (stage.next().reason) == "internal_error"
 
 
-def test_a_desk_that_was_given_up_hands_on_what_it_prepares_and_writes_nothing_more(stage: Stage) -> None:
+def test_a_writer_that_was_given_up_hands_on_what_it_prepares_and_writes_nothing_more(stage: Stage) -> None:
     large = Held(b"x" * (LARGE_BYTES + 1))
-    one, other = stage.capture("large", large), stage.capture("second", Held(b"x" * (LARGE_BYTES + 1)))
+    one, other = stage.page("large", large), stage.page("second", Held(b"x" * (LARGE_BYTES + 1)))
     stage.capture_writer.put(one)
     stage.capture_writer.put(other)
     assert large.asked.wait(_WAIT_S)
-    stage.capture_writer.put(stage.capture("small", Bytes(b"y")))
+    stage.capture_writer.put(stage.page("small", Bytes(b"y")))
     stage.next()  # so both large ones are being prepared
 
-    left = {capture.number for capture, _ in stage.capture_writer.abandon()}
+    left = {page.number for page, _ in stage.capture_writer.abandon()}
     large.free.set()
 
     assert left == {one.number, other.number}
     assert stage.capture_writer.join(_WAIT_S)
-    assert not stage.capture_writer.is_filing()
-    assert stage.said.empty()
+    assert not stage.capture_writer.is_storing()
+    assert stage.finished.empty()
 
 
 def test_what_is_ended_is_told_in_batches_while_more_waits_and_none_is_kept_back(stage: Stage) -> None:
@@ -147,9 +146,9 @@ def test_what_is_ended_is_told_in_batches_while_more_waits_and_none_is_kept_back
 
     stage.capture_writer.do(hold)
     assert held.wait(_WAIT_S)
-    stage.capture_writer.flush = lambda: told.put(stage.said.qsize())
+    stage.capture_writer.flush = lambda: told.put(stage.finished.qsize())
     for number in range(40):
-        stage.capture_writer.put(stage.capture(str(number), Bytes(b"y")))
+        stage.capture_writer.put(stage.page(str(number), Bytes(b"y")))
     free.set()
 
     seen: list[int] = []

@@ -15,9 +15,10 @@ import zstandard
 from holdfast import cancellation
 from holdfast.exports.redaction import NOTE, Gap, blanked, filling, find_gaps
 from holdfast.exports.zipping import read_segments
+from holdfast.types import Fetched
 from holdfast.urls import page_key
 from holdfast.warc.reader import read_records
-from holdfast.warc.writer import Exchange, WarcWriter
+from holdfast.warc.writer import ExchangeDraft, WarcWriter
 from holdfast.withdrawals.visibility import HiddenRecord
 from tests.clock import FakeClock
 
@@ -53,10 +54,11 @@ def _written(folder: Path) -> Path:
         url = f"https://example.org/{name}"
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
         sent = f"GET /{name} HTTP/1.1\r\nHost: example.org\r\n\r\n".encode()
-        writer.append_exchange(
-            Exchange(url=url, started_at=AT, ip="192.0.2.1", request_head=sent, response_head=head,
-                     body=_Bytes(f"words of {name}".encode()), payload_digest="sha256:00")
+        fetched = Fetched(
+            url=url, status=200, started_at=AT, took_s=0.0, ip="192.0.2.1", request_head=sent, response_head=head,
+            body=_Bytes(f"words of {name}".encode()),
         )  # fmt: skip
+        writer.append_exchange(ExchangeDraft(fetched=fetched, payload_digest="sha256:00"))
     return writer.seal().path
 
 

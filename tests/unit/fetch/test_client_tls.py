@@ -40,7 +40,7 @@ class Authority:
         return self._context(name)
 
     def self_signed(self, name: str, alternative: str) -> ssl.SSLContext:
-        """Return a server's context that nobody vouches for."""
+        """Return a server's context that no authority vouches for."""
         subject = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternative}"]
         self._openssl("req", "-x509", *self._new_key(name), *subject, "-days", "2", "-out", f"{name}.pem")
         return self._context(name)

@@ -1,4 +1,4 @@
-"""The cookie jar: who may set what, what goes back to whom, and what a hostile server cannot do (rows R07 and U20)."""
+"""The cookie jar: which server may set what, what goes back to which, and what a hostile one cannot do."""
 
 from __future__ import annotations
 

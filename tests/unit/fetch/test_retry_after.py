@@ -1,4 +1,4 @@
-"""Retry-After: both spellings, the clamp, and the nonsense of row R10."""
+"""Retry-After: both spellings, the clamp, and the nonsense that servers send."""
 
 from __future__ import annotations
 

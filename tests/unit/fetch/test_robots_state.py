@@ -6,8 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.fetch.robots import MAX_BYTES
-from holdfast.fetch.robots_state import RobotsRead, RobotsVerdict, needs_fetch, next_try_at, read_answer, verdict
+from holdfast.fetch.robots import (
+    MAX_BYTES,
+    RobotsRead,
+    RobotsVerdict,
+    needs_fetch,
+    next_try_at,
+    read_answer,
+    verdict,
+)
 from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -179,6 +179,8 @@ def test_a_requirement_of_a_document_that_is_not_here_is_named() -> None:
 
     assert len(names.requirement_numbers(bad)) == 2
     assert names.requirement_numbers(good) == []
+
+
 @pytest.mark.parametrize(
     ("path", "text", "complaints"),
     [

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.types import Original, Truncated
+from holdfast.types import Fetched, Original, Truncated
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.payload import parse_head, payload_chunks
 from holdfast.warc.record import Profile, RecordIds, sha256_of
-from holdfast.warc.writer import Exchange, WarcWriter
+from holdfast.warc.writer import ExchangeDraft, WarcWriter
 from tests.clock import FakeClock
 
 STARTED = datetime(2026, 9, 1, 11, 59, 58, 123456, tzinfo=UTC)
@@ -49,16 +49,17 @@ def counted_ids() -> RecordIds:
 def exchange(
     body: bytes = b"<html>hello</html>", *, url: str = "http://example.org/page", headers: bytes = b"",
     truncated: Truncated | None = None, revisit_of: Original | None = None, profile: Profile | None = None,
-) -> Exchange:  # fmt: skip
+) -> ExchangeDraft:  # fmt: skip
     """Return an exchange whose payload digest is right."""
     status = b"304 Not Modified" if profile is Profile.SERVER_NOT_MODIFIED else b"200 OK"
     head = b"HTTP/1.1 " + status + b"\r\nContent-Type: text/html\r\n" + headers + b"\r\n"
     content = Bytes(body)
-    return Exchange(
-        url=url, started_at=STARTED, ip="192.0.2.7", request_head=REQUEST, response_head=head, body=content,
-        payload_digest=sha256_of(payload_chunks(parse_head(head), content)), truncated=truncated,
-        revisit_of=revisit_of, profile=profile,
+    fetched = Fetched(
+        url=url, status=int(status[:3]), started_at=STARTED, took_s=0.0, ip="192.0.2.7", request_head=REQUEST,
+        response_head=head, body=content, truncated=truncated,
     )  # fmt: skip
+    digest = sha256_of(payload_chunks(parse_head(head), content))
+    return ExchangeDraft(fetched=fetched, payload_digest=digest, revisit_of=revisit_of, profile=profile)
 
 
 def original(record_id: str = "00000000-0000-4000-8000-000000000002") -> Original:

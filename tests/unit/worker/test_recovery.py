@@ -12,11 +12,11 @@ import pytest
 from holdfast.clock import SystemClock, to_micros
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl_process.files import relative
 from holdfast.crawl_process.recovery import discard, recover
 from holdfast.types import DomainLease, Outcome, RecordRef, Visit
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import read_manifest
+from holdfast.warc.roots import relative
 from holdfast.warc.writer import WarcWriter
 from holdfast.wiring import Runtime
 from tests.contract.frontier_bed import many

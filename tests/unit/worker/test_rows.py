@@ -29,16 +29,16 @@ def _control(runtime: Runtime) -> tuple[RowControl, OwnerProcess]:
 
 def test_landing_places_of_all_processes_come_together_and_are_written_with_the_next_word(runtime: Runtime) -> None:
     (one, owner), (other, other_owner) = _control(runtime), _control(runtime)
-    one.landed("https://a.example/")
-    other.landed("https://b.example/")
-    other.landed("https://a.example/")
-    assert one.listen().landing == ()
+    one.note_landing("https://a.example/")
+    other.note_landing("https://b.example/")
+    other.note_landing("https://a.example/")
+    assert one.read_news().landing == ()
 
-    one.tell()
-    other.tell()
-    one.tell()
+    one.write_landings()
+    other.write_landings()
+    one.write_landings()
 
-    assert one.listen().landing == ("https://a.example/", "https://b.example/")
+    assert one.read_news().landing == ("https://a.example/", "https://b.example/")
     owner.end()
     other_owner.end()
 
@@ -48,7 +48,7 @@ def test_totals_are_those_of_the_others(runtime: Runtime) -> None:
     for owner_id, pages in ((owner.id, 5), (owner.id + 1, 7), (owner.id + 2, 8)):
         runtime.frontier.settle(1, owner_id, [], counts={"pages": pages, "bytes": 10 * pages})
 
-    word = control.listen()
+    word = control.read_news()
 
     assert (word.other_pages, word.other_bytes) == (15, 150)
     owner.end()
@@ -60,7 +60,7 @@ def test_a_stop_request_is_heard_and_a_process_that_listens_is_alive(runtime: Ru
         tx.execute("UPDATE owners SET heartbeat_at = 0 WHERE id = ?", (owner.id,))
         tx.execute("UPDATE executions SET stop_requested = 'drain', config = ?", (json.dumps({}),))
 
-    assert control.listen().stop == "drain"
+    assert control.read_news().stop == "drain"
     with runtime.raw_db.read() as tx:
         assert tx.execute("SELECT heartbeat_at > 0 FROM owners WHERE id = ?", (owner.id,)) == [(1,)]
     owner.end()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import FetchSettings, Settings
-from holdfast.crawl_process.requests import open_solo
+from holdfast.crawl_process.requests import open_polite_client
 from holdfast.types import RobotsAnswer, RobotsState
 from holdfast.urls import parse
 from tests.unit.fetch.nameserver import nameserver
@@ -18,7 +18,7 @@ _RULES = b"User-agent: *\nDisallow: /private\n"
 
 async def _robots(url: str, home: Path, nameservers: list[str]) -> RobotsState:
     settings = Settings(home=home, fetch=FetchSettings(nameservers=nameservers))
-    async with open_solo(settings, agent="t", networks=["127.0.0.0/8"], delay_s=0.0) as solo:
+    async with open_polite_client(settings, agent="t", networks=["127.0.0.0/8"], delay_s=0.0) as solo:
         return await solo.robots(parse(url))
 
 
