@@ -14,6 +14,7 @@ from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.jobs.states import JobAction, State
 from tests.api_bed import CONFIG_FAULT, Server
 from tests.jobs_bed import DONE
+from tests.typed import Typist
 
 JSON = {"content-type": "application/json"}
 ASKED = {
@@ -150,6 +151,34 @@ def test_a_retry_over_http_computes_the_index_again_where_only_that_failed(serve
 
     assert (answer.status_code, answer.json()["status"]) == (200, "completed")
     assert [run.index_state for run in server.bed.executions(job_id)] == ["pending"]
+
+
+def test_a_route_and_json_of_a_command_print_the_same_job_and_the_same_executions(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_id = server.recurring(minutes=60)
+    for ending in (RunEnding(result=RunResult.COMPLETED, index_state="pending"), CONFIG_FAULT):
+        server.bed.set_next_run(job_id, server.clock.now())
+        server.bed.run_once(job_id, ending)
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", server.archive.settings.database)
+    typed = Typist(server.archive.settings.home, capsys)
+
+    job = server.get(f"/api/v1/jobs/{job_id}").json()
+    [listed] = server.get("/api/v1/jobs").json()["jobs"]
+    runs = server.get(f"/api/v1/jobs/{job_id}/executions").json()["executions"]
+    [typed_job] = typed("list-jobs --json").object["jobs"]
+    shown = typed(f"show-job --id {job_id} --json").object
+    typed_runs = typed(f"job executions {job_id} --json").object["executions"]
+
+    # The one word that the two had before with two meanings: both are printed by both.
+    assert (job.pop("status"), shown.pop("status")) == (job["state"], job["admin_status"]) == ("failed", "failed")
+    assert (listed.pop("status"), typed_job.pop("status")) == ("failed", "failed")
+    assert job == listed == typed_job == {name: shown[name] for name in job}
+    assert set(shown) - set(job) == {"effective_config", "invalid", "stats", "warc_files", "warc_bytes"}
+    assert len(runs) == 2
+    assert runs == typed_runs
+    assert runs[0] == server.get(f"/api/v1/executions/{runs[0]['id']}").json()
+    assert runs[0] == {**job["latest_execution"], "stack_trace": "Traceback", "metadata": {}}
 
 
 @pytest.mark.parametrize("path", ["", "/stats", "/executions", "/logs", "/logs/view", "/logs/tail", "/logs/download"])

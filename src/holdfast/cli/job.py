@@ -14,8 +14,8 @@ from holdfast import config
 from holdfast.archive_tool.contract import Host, annual_caps, read_patch, tool_command
 from holdfast.cli import job_history, job_show, lists
 from holdfast.cli.execution_selector import naming
-from holdfast.cli.formatting import counted
-from holdfast.cli.job_formatting import JobArgument, JobOption, find_job, interval_text, job_number, job_object
+from holdfast.cli.formatting import counted, dumps
+from holdfast.cli.job_formatting import JobArgument, JobOption, find_job, interval_text, job_number
 from holdfast.cli.parameters import Apply, AsJson, Home, read_assignments, read_size, read_time
 from holdfast.db.models import Source
 from holdfast.errors import Conflict, Invalid
@@ -26,6 +26,7 @@ from holdfast.jobs.administration.repair import reset_retries as reset
 from holdfast.jobs.specs import JobNotFound, JobSpec
 from holdfast.jobs.states import IllegalTransition, JobAction, State
 from holdfast.jobs.store import UNCAPPED, locked_job
+from holdfast.jobs.views.dialects import command_job
 from holdfast.jobs.views.listing import shown_job
 from holdfast.sources.config import merge_fields, read_config
 from holdfast.sources.registry import content_of, find
@@ -189,8 +190,7 @@ def _given(**values: Any) -> dict[str, Any]:
 def _print(jobs: Jobs, done: Upserted, *, json: bool) -> None:
     found = find_job(jobs.database, done.job.id)
     if json:
-        told = {**job_object(found), "created": done.created, "warnings": list(done.warnings)}
-        print(jsonlib.dumps(told, ensure_ascii=False))
+        print(dumps({**command_job(found), "created": done.created, "warnings": list(done.warnings)}))
         return
     row = found.job
     when = f", next run {row.next_run_at:%Y-%m-%d %H:%M:%S}" if row.next_run_at else ""
@@ -422,7 +422,7 @@ def retry_job(job: JobArgument = None, job_id: JobOption = None, json: AsJson = 
             done = retry(session, jobs.clock, jobs.board, number)
         found = find_job(jobs.database, number)
     if json:
-        print(jsonlib.dumps({**job_object(found), "retried": done.value}, ensure_ascii=False))
+        print(dumps({**command_job(found), "retried": done.value}))
     elif done is Retried.INDEX_RESET:
         print(f"job {number}: its latest execution will be indexed again; start a worker, or: holdfast index")
     else:
@@ -454,7 +454,7 @@ def _act(action: JobAction, number: int, *, json: bool, home: Home) -> None:
             raise Conflict(f"job {number}: {exc}; {what}") from exc
         found = find_job(jobs.database, number)
     if json:
-        print(jsonlib.dumps(job_object(found), ensure_ascii=False))
+        print(dumps(command_job(found)))
     else:
         when = f"; next run {found.job.next_run_at:%Y-%m-%d %H:%M:%S}" if found.job.next_run_at else ""
         print(f"job {number}: {found.job.state}{when}")

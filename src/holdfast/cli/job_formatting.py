@@ -1,9 +1,8 @@
-"""Jobs and executions as commands name and print them: a number in, lines and JSON objects out."""
+"""Jobs and executions as commands name and print them: a number in, lines out."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,7 +13,7 @@ from holdfast.errors import NotFound
 from holdfast.jobs import endings
 from holdfast.jobs.endings import sentence_of
 from holdfast.jobs.store import CRAWL, FEED, UNCAPPED, interval_of
-from holdfast.jobs.views.listing import ListedJob, shown_job, stats_of
+from holdfast.jobs.views.listing import ListedJob, shown_job
 
 JobArgument = Annotated[int | None, typer.Argument(help="The job's number.", metavar="JOB")]
 JobOption = Annotated[int | None, typer.Option("--id", help="The job's number, as the documents write it.")]
@@ -61,86 +60,8 @@ def slowed_text(job: Job) -> str | None:
     return f"every {duration(present.total_seconds())}: its start page stayed the same {often}"
 
 
-def job_object(found: ListedJob) -> dict[str, Any]:
-    """Return a job for `--json`: `state` as document 003 calls it, `status` as document 000 does."""
-    job, latest = found.job, found.latest
-    return {
-        "id": job.id,
-        "source": found.source.code,
-        "source_id": job.source_id,
-        "kind": job.kind,
-        "name": job.name,
-        "url": job.url,
-        "state": job.state,
-        "status": found.admin_status,
-        "interval_minutes": job.interval_minutes,
-        "interval_type": job.interval_type,
-        "schedule_enabled": job.schedule_enabled,
-        "adaptive_scheduling": job.adaptive_scheduling,
-        "next_run_at": _moment(job.next_run_at),
-        "last_execution_at": _moment(job.last_execution_at),
-        "retries": found.retries,
-        "max_retries": job.max_retries,
-        "retry_backoff_seconds": job.retry_backoff_seconds,
-        "error": job.error_message,
-        "lock_owner": job.lock_owner,
-        "edition_id": job.edition_id,
-        "shard_key": job.shard_key,
-        "shard_kind": job.shard_kind,
-        "acceptance_state": job.acceptance_state,
-        "config": job.config,
-        "created_at": _moment(job.created_at),
-        "updated_at": _moment(job.updated_at),
-        "latest_execution": latest and execution_object(latest),
-    }
-
-
-def stats_object(job: Job) -> dict[str, Any]:
-    """Return a job's history in a few figures."""
-    return {
-        name: _moment(value) if isinstance(value, datetime) else value
-        for name, value in stats_of(job)._asdict().items()
-    }
-
-
-def execution_object(row: Execution) -> dict[str, Any]:
-    """Return an execution for `--json`, without its stack and metrics."""
-    return {
-        "id": row.id,
-        "number": row.number,
-        "state": row.state,
-        "reason": row.reason,
-        "index_state": row.index_state,
-        "shortfalls": row.shortfalls,
-        "sentence": ended_text(row),
-        "failure": row.failure,
-        "error": row.error,
-        "exit_code": row.exit_code,
-        "stage": row.stage,
-        "retry_attempt": row.retry_attempt,
-        "resumed_from": row.resumed_from,
-        "queued_at": _moment(row.queued_at),
-        "started_at": _moment(row.started_at),
-        "finished_at": _moment(row.finished_at),
-        "duration_ms": row.duration_ms,
-        "cpu_ms": row.cpu_ms,
-        "peak_memory_bytes": row.peak_memory_bytes,
-        "items_crawled": row.items_crawled,
-        "items_indexed": row.items_indexed,
-        "items_failed": row.items_failed,
-        "items_total": row.items_total,
-        "log_lines": row.log_lines,
-        "cleanup_status": row.cleanup_status,
-        "output_dir": row.output_dir,
-    }
-
-
 def ended_text(row: Execution) -> str | None:
     """Return in words how an execution ended and what it fell short of; None while it has not ended."""
     if row.state in ("queued", "running"):
         return None
     return sentence_of(row.state, row.reason, row.shortfalls)
-
-
-def _moment(value: datetime | None) -> str | None:
-    return value.isoformat() if value is not None else None

@@ -11,14 +11,15 @@ from typing import Annotated
 import typer
 
 from holdfast import config
-from holdfast.cli.formatting import duration, table, text
-from holdfast.cli.job_formatting import JobArgument, JobOption, ended_text, execution_object, find_job, job_number
+from holdfast.cli.formatting import dumps, duration, table, text
+from holdfast.cli.job_formatting import JobArgument, JobOption, ended_text, find_job, job_number
 from holdfast.cli.parameters import AsJson, Home
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, JobEvent, LogLine
 from holdfast.errors import NotFound
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, level_number, payload, read_events, read_lines
 from holdfast.jobs.views import listing
+from holdfast.jobs.views.job_view import execution_view
 from holdfast.wiring.jobs import open_jobs
 
 _LOOK_S = 0.5
@@ -46,8 +47,8 @@ def executions(
         with jobs.database.read() as session:
             rows, total = listing.executions_of(session, job_id=number, limit=limit, offset=offset)
     if json:
-        told = {"executions": [execution_object(row) for row in rows], "total": total, "limit": limit, "offset": offset}
-        print(jsonlib.dumps(told, ensure_ascii=False))
+        shown = [execution_view(row) for row in rows]
+        print(dumps({"executions": shown, "total": total, "limit": limit, "offset": offset}))
     elif not rows:
         print(f"job {number} has no executions" + (" there" if total else " yet"))
     else:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from holdfast import config
-from holdfast.cli.formatting import counted, fields
+from holdfast.cli.formatting import counted, dumps, fields
 from holdfast.cli.job_formatting import (
     JobArgument,
     JobOption,
@@ -16,15 +16,14 @@ from holdfast.cli.job_formatting import (
     find_job,
     interval_text,
     job_number,
-    job_object,
     slowed_text,
-    stats_object,
 )
 from holdfast.cli.parameters import AsJson, Home, leaves
 from holdfast.db.engine import open_database
 from holdfast.errors import Invalid
 from holdfast.jobs.administration.repair import effective
-from holdfast.jobs.views.listing import ListedJob, files_of
+from holdfast.jobs.views.dialects import command_job
+from holdfast.jobs.views.listing import ListedJob, files_of, stats_of
 
 app_command = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -43,14 +42,14 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
     whole, wrong = _whole(found)
     if json:
         told = {
-            **job_object(found),
+            **command_job(found),
             "effective_config": whole,
             "invalid": wrong,
-            "stats": stats_object(found.job),
+            "stats": stats_of(found.job)._asdict(),
             "warc_files": size.number if size else 0,
             "warc_bytes": size.size if size else 0,
         }
-        print(jsonlib.dumps(told, ensure_ascii=False))
+        print(dumps(told))
         return
     row, latest = found.job, found.latest
     print(

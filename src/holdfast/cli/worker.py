@@ -27,8 +27,8 @@ from holdfast.jobs.placement import preview_rebalance, show_distribution
 from holdfast.jobs.placement import rebalance as do_rebalance
 from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_held
 from holdfast.jobs.slots import Rebalance
+from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
 from holdfast.jobs.views.listing import count_metrics
-from holdfast.jobs.views.shapes import distribution_shape, metrics_shape, rebalance_shape, sync_shape
 from holdfast.wiring import open_ground
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.loop import RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
@@ -244,7 +244,7 @@ def metrics(json: AsJson = False, home: Home = None) -> None:
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
         found = count_metrics(session, now=jobs.clock.now(), last_check_at=last_scheduled_at(session))
     if json:
-        print(dumps(metrics_shape(found)))
+        print(dumps(metrics_object(found)))
         return
     print(fields([(state, count) for state, count in found.jobs.items()]))
     average = found.average_duration_ms / 1000
@@ -263,7 +263,7 @@ def distribution(json: AsJson = False, home: Home = None) -> None:
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
         found = show_distribution(session, now=jobs.clock.now())
     if json:
-        print(dumps(distribution_shape(found)))
+        print(dumps(distribution_object(found)))
         return
     widest = max(found.peak_count, 1)
     for hour, count in enumerate(found.hours):
@@ -315,7 +315,7 @@ def rebalance(
 
 def _print(plan: Rebalance, *, applied: bool, json: bool) -> None:
     if json:
-        print(dumps({**rebalance_shape(plan), "applied": applied}))
+        print(dumps({**rebalance_object(plan), "applied": applied}))
         return
     rows: list[tuple[object, ...]] = [
         (one.job_id, "moved" if applied else "would move", one.old_time, one.new_time) for one in plan.moved
@@ -348,7 +348,7 @@ def sync(
     with open_jobs(settings) as jobs:
         done = sync_in_portions(jobs.database.write, jobs.clock, jobs.board, interval_minutes=minutes)
     if json:
-        print(dumps(sync_shape(done)))
+        print(dumps(sync_object(done)))
     else:
         print(
             f"{counted(done.sources_seen, 'source')}, {done.sources_enabled} enabled: {len(done.created)} jobs made, "

@@ -12,7 +12,7 @@ from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.jobs.store import FEED, interval_of
 from holdfast.outside_text import clean
-from holdfast.sources.config import SourceConfig, merged, read_config
+from holdfast.sources.config import SourceConfig, merged, read_config, zimit_job
 from holdfast.sources.registry import content_of
 from holdfast.urls import parse_seed
 
@@ -144,6 +144,14 @@ def backend_of(kind: str, *configs: Mapping[str, Any]) -> str:
 def job_config(job: Job, source: Source) -> SourceConfig:
     """Return the configuration that a job runs with: its source's, and what the job has otherwise; Invalid names it."""
     return planned_config(source, job.config, start=job.url if job.url_given else None)
+
+
+def tool_config(job: Job, source: Source) -> dict[str, Any]:
+    """Return a job's configuration in the shape that `archive-tool` reads; as it is stored if it cannot be read."""
+    try:
+        return zimit_job(job_config(job, source))
+    except Invalid:
+        return job.config
 
 
 def planned_config(source: Source, overrides: Mapping[str, Any], *, start: str | None) -> SourceConfig:

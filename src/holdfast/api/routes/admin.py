@@ -15,10 +15,11 @@ from holdfast.api.schemas.archive import AuditEventShown, AuditList
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.scheduling import AdminCounts, AdminJob, AdminJobDetail, AdminJobList, AdminSnapshot
 from holdfast.audit import AuditFilter, audit_events
-from holdfast.jobs.specs import JobNotFound
+from holdfast.jobs.endings import Counts
+from holdfast.jobs.specs import JobNotFound, tool_config
 from holdfast.jobs.views import listing
-from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, Files, ListedJob, Pages
-from holdfast.jobs.views.shapes import admin_detail, admin_summary
+from holdfast.jobs.views.dialects import admin_detail, admin_summary
+from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, ListedJob, WarcTotals
 from holdfast.metrics import ArchiveFigures, exposition
 
 jobs_router = APIRouter(prefix="/api/admin/jobs", tags=["admin"], dependencies=[ADMIN])
@@ -51,7 +52,8 @@ def admin_jobs(
     wanted = AdminFilter(source=source, status=status, limit=limit, offset=offset)
     rows, total = listing.list_admin_jobs(session, wanted)
     files = listing.files_of(session, [row.latest.id for row in rows if row.latest is not None])
-    items = [AdminJob(**admin_summary(row, files.get(row.latest.id if row.latest else 0, Files()))) for row in rows]
+    none = WarcTotals()
+    items = [AdminJob(**admin_summary(row, files.get(row.latest.id if row.latest else 0, none))) for row in rows]
     return AdminJobList(items=items, total=total, limit=limit, offset=offset)
 
 
@@ -65,11 +67,13 @@ def admin_status_counts(session: SessionDep) -> AdminCounts:
 def admin_job(session: SessionDep, id: JobId) -> AdminJobDetail:
     """Return one job with the configuration and the figures of its newest run (HA-082)."""
     row = _job(session, id)
+    config = tool_config(row.job, row.source)
     if row.latest is None:
-        return AdminJobDetail(**admin_detail(row, Files(), Pages(), {}))
+        return AdminJobDetail(**admin_detail(row, WarcTotals(), Counts(), config=config, stats={}))
     run = listing.execution(session, row.latest.id) or row.latest
-    files = listing.files_of(session, [run.id]).get(run.id, Files())
-    return AdminJobDetail(**admin_detail(row, files, listing.pages_of(session, run), run.metrics))
+    files = listing.files_of(session, [run.id]).get(run.id, WarcTotals())
+    counts = listing.counts_of(session, run)
+    return AdminJobDetail(**admin_detail(row, files, counts, config=config, stats=run.metrics))
 
 
 def _job(session: Session, job_id: int) -> ListedJob:

@@ -24,8 +24,8 @@ from holdfast.errors import NotFound
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, read_lines
 from holdfast.jobs.specs import JobRefused
 from holdfast.jobs.views import listing
+from holdfast.jobs.views.job_view import log_key
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
-from holdfast.jobs.views.shapes import log_key
 
 router = APIRouter(tags=["logs"], dependencies=[ADMIN])
 _READ = answers(400, 403, 404, 503)

@@ -39,6 +39,8 @@ from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.specs import JobNotFound, JobRefused, JobSpec
 from holdfast.jobs.states import JobAction, State
 from holdfast.jobs.views import listing
+from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
+from holdfast.jobs.views.job_view import execution_view, job_view, stats_view
 from holdfast.jobs.views.listing import (
     DEFAULT_LIMIT,
     MAX_OFFSET,
@@ -47,15 +49,6 @@ from holdfast.jobs.views.listing import (
     bounded_limit,
     count_metrics,
     sort_word,
-)
-from holdfast.jobs.views.shapes import (
-    distribution_shape,
-    execution_shape,
-    job_shape,
-    metrics_shape,
-    rebalance_shape,
-    stats_shape,
-    sync_shape,
 )
 
 router = APIRouter(tags=["jobs"], dependencies=[ADMIN])
@@ -94,7 +87,7 @@ def list_jobs(
     )
     rows, total = listing.list_jobs(session, wanted)
     return JobList(
-        jobs=[JobShown(**job_shape(row)) for row in rows],
+        jobs=[JobShown(**job_view(row)) for row in rows],
         total=total,
         limit=wanted.limit,
         offset=wanted.offset,
@@ -139,7 +132,7 @@ def upsert_job(hand: HandDep, form: JobForm, response: Response) -> JobMade:
 
 
 def _made(session: Session, done: Upserted) -> JobMade:
-    return JobMade(**job_shape(shown(session, done.job.id)), created=done.created, warnings=list(done.warnings))
+    return JobMade(**job_view(shown(session, done.job.id)), created=done.created, warnings=list(done.warnings))
 
 
 @router.get("/api/v1/jobs/status-counts", responses=_COUNTED | _READ)
@@ -152,7 +145,7 @@ def job_status_counts(session: SessionDep) -> dict[str, int]:
 @router.get("/api/v1/jobs/{id}", responses=_READ)
 def job_detail(session: SessionDep, id: JobId) -> JobShown:
     """Return one job."""
-    return JobShown(**job_shape(shown(session, id)))
+    return JobShown(**job_view(shown(session, id)))
 
 
 def shown(session: Session, job_id: int) -> ListedJob:
@@ -216,13 +209,13 @@ def retry_job(hand: HandDep, id: JobId) -> JobShown:
         shown(session, id)
         if not reset_index(session, hand.job_service.clock, id):
             hand.job_service.board.act(session, id, JobAction.RETRY)
-        return JobShown(**job_shape(shown(session, id)))
+        return JobShown(**job_view(shown(session, id)))
 
 
 def _acted(hand: AdminWrite, job_id: int, action: JobAction) -> JobShown:
     with hand.write() as session:
         hand.job_service.board.act(session, job_id, action)
-        return JobShown(**job_shape(shown(session, job_id)))
+        return JobShown(**job_view(shown(session, job_id)))
 
 
 @router.post("/api/v2/jobs/{id}/force-run", status_code=202, responses=_CHANGED)
@@ -236,7 +229,7 @@ def force_run(hand: HandDep, id: JobId) -> ForceRun:
 @router.get("/api/v1/jobs/{id}/stats", responses=_READ)
 def job_stats(session: SessionDep, id: JobId) -> JobStatsShown:
     """Return a job's history in a few figures (NC-009)."""
-    return JobStatsShown(**stats_shape(shown(session, id)))
+    return JobStatsShown(**stats_view(shown(session, id)))
 
 
 _EVENTS = 1000
@@ -250,7 +243,7 @@ def job_executions(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT,
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listing.executions_of(session, job_id=id, limit=limit, offset=offset)
     return ExecutionList(
-        executions=[ExecutionShown(**execution_shape(row)) for row in rows], total=total, limit=limit, offset=offset
+        executions=[ExecutionShown(**execution_view(row)) for row in rows], total=total, limit=limit, offset=offset
     )
 
 
@@ -260,7 +253,7 @@ def execution_detail(session: SessionDep, id: ExecutionId) -> ExecutionShown:
     row = listing.execution(session, id)
     if row is None:
         raise ExecutionNotFound
-    return ExecutionShown(**execution_shape(row, listing.pages_of(session, row)))
+    return ExecutionShown(**execution_view(row, listing.counts_of(session, row)))
 
 
 @router.get("/api/v1/events", responses=_READ)
@@ -288,21 +281,23 @@ def scheduler_metrics(session: SessionDep, job_service: DeskDep) -> MetricsShown
     """Return how many jobs are in which state, and how the runs of the last day went (NC-024)."""
     job_service.look(session)
     found = count_metrics(session, now=job_service.clock.now(), last_check_at=last_scheduled_at(session))
-    return MetricsShown.model_validate(metrics_shape(found))
+    return MetricsShown.model_validate(metrics_object(found))
 
 
 @scheduler_router.get("/api/v1/scheduler/distribution", responses=_ANSWERS)
 def scheduler_distribution(session: SessionDep, job_service: DeskDep) -> DistributionShown:
     """Return how the runs of the coming 24 hours lie over the hours of the day, UTC (NC-029)."""
     job_service.look(session)
-    return DistributionShown.model_validate(distribution_shape(show_distribution(session, now=job_service.clock.now())))
+    return DistributionShown.model_validate(
+        distribution_object(show_distribution(session, now=job_service.clock.now()))
+    )
 
 
 @scheduler_router.post("/api/v1/scheduler/rebalance/preview", responses=_ANSWERS)
 def preview_now(session: SessionDep, job_service: DeskDep) -> RebalanceShown:
     """Return what a rebalance would do now; nothing is changed (NC-030)."""
     job_service.look(session)
-    return RebalanceShown.model_validate(rebalance_shape(preview_rebalance(session, now=job_service.clock.now())))
+    return RebalanceShown.model_validate(rebalance_object(preview_rebalance(session, now=job_service.clock.now())))
 
 
 @scheduler_router.post("/api/v1/scheduler/rebalance", responses=_ANSWERS)
@@ -320,7 +315,7 @@ def rebalance_now(hand: HandDep) -> RebalanceShown:
             subject="scheduler",
             detail={"moved": len(done.moved), "skipped": len(done.skipped)},
         )
-    return RebalanceShown.model_validate(rebalance_shape(done))
+    return RebalanceShown.model_validate(rebalance_object(done))
 
 
 @scheduler_router.post("/api/v1/admin/sync-enabled-sources", responses=_ANSWERS, tags=["sources"])
@@ -333,4 +328,4 @@ def sync_sources(turns: TurnsDep) -> SyncShown:
         job_service.board,
         interval_minutes=job_service.settings.jobs.auto_interval_minutes,
     )
-    return SyncShown.model_validate(sync_shape(done))
+    return SyncShown.model_validate(sync_object(done))

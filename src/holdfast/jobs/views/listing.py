@@ -12,6 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from holdfast.db.models import Execution, ExecutionCount, Job, Queue, Source, WarcFile
 from holdfast.jobs import schedule_queries
+from holdfast.jobs.endings import Counts
 from holdfast.jobs.states import State
 from holdfast.values import dataclass
 
@@ -71,7 +72,7 @@ def _indexed(latest: Latest) -> str:
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 250
-"""Of document 003's lists (NC-004)."""
+"""Of document 003's lists."""
 ADMIN_MAX_LIMIT: Final = 500
 MAX_OFFSET: Final = 10_000_000
 SORTS: Final = ("created_at", "updated_at", "status", "source_name", "next_run_at", "last_run_at", "type")
@@ -115,30 +116,22 @@ class ListedJob(NamedTuple):
 
     @property
     def admin_status(self) -> str:
-        """Its state in document 000's words."""
+        """Its state in the words of `/api/admin/jobs`."""
         latest = None if self.latest is None else Latest(self.latest.state, self.latest.index_state)
         tried = self.job.current_retry_count + self.job.infra_retry_count
         failed = self.job.error_message is not None
         return admin_state(self.job.state, retries=tried, latest=latest, failed=failed)
 
 
-class Files(NamedTuple):
-    """The WARC files of an execution."""
+class WarcTotals(NamedTuple):
+    """How many WARC files an execution has, and how large they are together."""
 
     number: int = 0
     size: int = 0
 
 
-class Pages(NamedTuple):
-    """How far a crawl is: while it runs, from what its processes last wrote."""
-
-    crawled: int = 0
-    total: int = 0
-    failed: int = 0
-
-
 class JobStats(NamedTuple):
-    """A job's history in a few figures (NC-009); as many as document 003 names, under its names."""
+    """A job's history in a few figures; as many as document 003 names, under its names."""
 
     total_executions: int
     successful_runs: int
@@ -150,7 +143,7 @@ class JobStats(NamedTuple):
 
 
 def sort_word(word: str) -> str:
-    """Return the order that is used for a word: an unknown one falls back to created_at (NC-004)."""
+    """Return the order that is used for a word: an unknown one falls back to created_at."""
     return word if word in SORTS else "created_at"
 
 
@@ -190,7 +183,7 @@ _FAILED = ("failed", "timeout", "blocked_4xx", "blocked_5xx")
 
 
 def list_jobs(session: Session, wanted: JobFilter) -> tuple[list[ListedJob], int]:
-    """Return one page of jobs in document 003's order, and how many there are in all (NC-004)."""
+    """Return one page of jobs in document 003's order, and how many there are in all."""
     where = _where(wanted)
     total = _count(session, where, named=bool(wanted.search))
     limit, offset = bounded_limit(wanted.limit), max(wanted.offset, 0)
@@ -284,7 +277,7 @@ def shown_job(session: Session, job_id: int, *, scheduled: bool = True) -> Liste
 
 
 def state_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs are in each state (NC-010); a state without jobs is left out."""
+    """Return how many jobs are in each state; a state without jobs is left out."""
     rows = session.execute(
         select(Job.state, func.count()).where(Job.state.is_not(None), Job.deleted_at.is_(None)).group_by(Job.state)
     )
@@ -350,7 +343,7 @@ def states_behind(status: str) -> frozenset[str | None]:
 
 
 def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJob], int]:
-    """Return one page of all jobs, ad-hoc crawls and imports included, newest first, and how many there are (HA-081).
+    """Return one page of all jobs, ad-hoc crawls and imports included, newest first, and how many there are.
 
     A status that is no word of document 000 finds nothing.
     """
@@ -368,7 +361,7 @@ def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJ
 
 
 def admin_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs document 000 would call by each of its words (HA-083); words without jobs are left out."""
+    """Return how many jobs document 000 would call by each of its words; words without jobs are left out."""
     return _counted(session, _admin_status())
 
 
@@ -383,27 +376,27 @@ def _counted(session: Session, word: ColumnElement[str]) -> dict[str, int]:
     return {str(row[0]): row[1] for row in rows}
 
 
-def files_of(session: Session, execution_ids: Iterable[int]) -> dict[int, Files]:
+def files_of(session: Session, execution_ids: Iterable[int]) -> dict[int, WarcTotals]:
     """Return how many WARC files these executions have, and of what size; those without any are left out."""
     rows = session.execute(
         select(WarcFile.execution_id, func.count(), func.coalesce(func.sum(WarcFile.size), 0))
         .where(WarcFile.execution_id.in_(sorted(set(execution_ids))), WarcFile.state != "discarded")
         .group_by(WarcFile.execution_id)
     )
-    return {row[0]: Files(row[1], int(row[2] or 0)) for row in rows}
+    return {row[0]: WarcTotals(row[1], int(row[2] or 0)) for row in rows}
 
 
-def pages_of(session: Session, run: Execution) -> Pages:
+def counts_of(session: Session, run: Execution) -> Counts:
     """Return how far an execution is: as it was settled, or, before that, as its processes last wrote."""
-    settled = Pages(run.items_crawled, run.items_total, run.items_failed)
-    if any(settled):
+    settled = Counts(items_crawled=run.items_crawled, items_failed=run.items_failed, items_total=run.items_total)
+    if any(settled.items):
         return settled
     frontier = run.frontier_id or run.id
     counts = list(session.scalars(select(ExecutionCount.counts).where(ExecutionCount.execution_id == frontier)))
     waiting = session.scalar(select(func.coalesce(func.sum(Queue.open), 0)).where(Queue.execution_id == frontier)) or 0
     crawled = sum(count.get("pages", 0) for count in counts)
     failed = sum(count.get("outcomes", {}).get(word, 0) for count in counts for word in _FAILED)
-    return Pages(crawled, crawled + failed + int(waiting), failed)
+    return Counts(items_crawled=crawled, items_failed=failed, items_total=crawled + failed + int(waiting))
 
 
 def settled_pages(session: Session) -> list[tuple[str, int, int]]:
