@@ -27,9 +27,9 @@ from holdfast.db.migrate import upgrade
 from holdfast.db.models import Execution, Job, Source
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.leases import ExecutionLeases
-from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import JobSpec
 
 NOW = datetime(2026, 9, 1, tzinfo=UTC)

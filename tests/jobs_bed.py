@@ -17,9 +17,9 @@ from holdfast.db.models import Execution, Hold, Job, JobEvent
 from holdfast.jobs.administration.actions import JobActions, Upserted
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult, StartPage
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
-from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction
 from holdfast.sources import registry

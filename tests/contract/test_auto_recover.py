@@ -14,7 +14,7 @@ from holdfast.db.models import Domain, Queue, Recovery
 from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.leases import ExecutionLease
-from holdfast.operations.recovering import Case, recover
+from holdfast.operations.crawl_watchdog import Case, recover
 from holdfast.wiring.jobs import Jobs
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed

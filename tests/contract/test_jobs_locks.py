@@ -11,8 +11,8 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from holdfast.config import FeedSettings
+from holdfast.jobs.administration.actions import patch_zimit
 from holdfast.jobs.administration.maintenance import make_due, raise_options
-from holdfast.jobs.administration.repair import patch_zimit
 from holdfast.jobs.administration.source_jobs import follow_feeds
 from holdfast.jobs.store import locked_job, locked_source
 from holdfast.sources.queries import source_by_id

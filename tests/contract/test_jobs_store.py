@@ -14,10 +14,10 @@ import pytest
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs.administration import source_jobs
-from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
-from holdfast.jobs.slots import slot_of
-from holdfast.jobs.specs import JobBusy, JobNotFound, JobRefused, JobSpec, ScheduleKept, job_config
+from holdfast.jobs.slots import preview_rebalance, rebalance, show_distribution, slot_of
+from holdfast.jobs.specs import JobBusy, JobRefused, JobSpec, ScheduleKept, job_config
 from holdfast.jobs.states import TRANSITIONS, IllegalTransition, JobAction, State, move
+from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views.listing import JobFilter, list_jobs, state_counts
 from holdfast.sources import registry
 from holdfast.sources.errors import SourceNotFound

@@ -17,7 +17,7 @@ from holdfast.urls import hash64
 from holdfast.wiring import open_ground
 from holdfast.wiring.archive import Archive
 from holdfast.worker.background import BackgroundContext, LinkSignals
-from holdfast.worker.runners import CHORES
+from holdfast.worker.loop import CHORES
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock
 

@@ -17,9 +17,8 @@ from holdfast.db.models import AuditEvent, Recovery
 from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.jobs.leases import ExecutionLease
-from holdfast.operations.recovering import DEPLOY_LOCK
+from holdfast.operations.crawl_watchdog import DEPLOY_LOCK, PathHealth, Probe
 from holdfast.operations.storage_watchdog import Guarded, StorageGuard
-from holdfast.operations.watching import PathHealth, Probe
 from holdfast.wiring.jobs import Jobs
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import config
-from holdfast.cli.job_history import news
+from holdfast.cli.job_show import news
 from holdfast.db.models import Execution, Job, WarcFile
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook

@@ -18,7 +18,7 @@ from typing import Self
 
 from holdfast import log
 from holdfast.archive_tool.options import Options
-from holdfast.archive_tool.state import temp_dirs_in
+from holdfast.archive_tool.output_directory import temp_dirs_in
 from holdfast.archive_tool.warc_files import WARCS
 from holdfast.archive_tool.zimit_flags import Flag, for_final_build, with_size_left
 from holdfast.errors import Unavailable

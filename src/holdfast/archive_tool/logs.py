@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.archive_tool.state import is_temp_dir, temp_dirs_in
+from holdfast.archive_tool.output_directory import is_temp_dir, temp_dirs_in
 
 MAX_LINE_BYTES = 1024 * 1024
 _MAX_COUNT = 2**53

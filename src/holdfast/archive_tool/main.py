@@ -14,12 +14,10 @@ from pathlib import Path
 from holdfast import log
 from holdfast.archive_tool.capture import crawl_command
 from holdfast.archive_tool.docker import Docker, Times, crawl_arguments, prepare_launch
-from holdfast.archive_tool.files import LastEnd, forget_end, hold_output, note_end, open_place
 from holdfast.archive_tool.options import Backend, Options, read_options
+from holdfast.archive_tool.output_directory import LastEnd, forget_end, hold_output, load_state, note_end, open_place
 from holdfast.archive_tool.run import RESUME_NAME, EndState, RunMode, Survey, ToolRun, survey
-from holdfast.archive_tool.stage import Tools
-from holdfast.archive_tool.state import load_state
-from holdfast.archive_tool.strategies import Bell, Strategies, Vpn
+from holdfast.archive_tool.stage import Bell, Strategies, Tools, Vpn
 from holdfast.archive_tool.zimit_flags import MANAGED_NAME
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from holdfast.archive_tool.contract import ExecutionPolicy
 from holdfast.archive_tool.logs import Statistics, failure_text, last_loud_line, last_statistics, newest_crawl_log
 from holdfast.archive_tool.options import ResumePolicy
-from holdfast.archive_tool.state import load_state
+from holdfast.archive_tool.output_directory import load_state
 from holdfast.archive_tool.warc_files import discover_warcs
 
 FINALIZATION_FAILED = "warc_complete_finalization_failed"

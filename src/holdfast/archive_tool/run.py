@@ -20,7 +20,6 @@ from holdfast.archive_tool.docker import (
     prepare_launch,
 )
 from holdfast.archive_tool.errors import CaptureUnavailable, StateUnwritable, ZimExists
-from holdfast.archive_tool.files import OutputDirectory, as_text, read_mapping, write_whole
 from holdfast.archive_tool.logs import (
     FAILURE_BYTES,
     FINAL_BUILD,
@@ -35,8 +34,15 @@ from holdfast.archive_tool.logs import (
 )
 from holdfast.archive_tool.options import Backend, Options, ResumePolicy
 from holdfast.archive_tool.outcome import is_config_text, is_infra_text
+from holdfast.archive_tool.output_directory import (
+    CrawlState,
+    OutputDirectory,
+    as_text,
+    is_temp_dir,
+    read_mapping,
+    write_whole,
+)
 from holdfast.archive_tool.stage import End, Stage, StageEnd, Tools, stage_name
-from holdfast.archive_tool.state import CrawlState, is_temp_dir
 from holdfast.archive_tool.warc_files import (
     WARCS,
     Consolidation,

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.archive_tool.errors import StableNameTaken
-from holdfast.archive_tool.files import write_whole
-from holdfast.archive_tool.state import load_state, temp_dirs_in
+from holdfast.archive_tool.output_directory import load_state, temp_dirs_in, write_whole
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
 from holdfast.warc.outfile import disk_error, sync_directory

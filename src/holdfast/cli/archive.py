@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.execution_selector import (
+from holdfast.cli.formatting import counted, lines
+from holdfast.cli.job_selector import (
     Meant,
     NewestOfJob,
     OfExecution,
@@ -20,7 +21,6 @@ from holdfast.cli.execution_selector import (
     find_completed,
     find_executions,
 )
-from holdfast.cli.formatting import counted, lines
 from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
 from holdfast.cli.progress import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.config import Settings

@@ -12,20 +12,18 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.contract import Host, annual_caps, read_patch, tool_command
-from holdfast.cli import job_history, job_show, lists
-from holdfast.cli.execution_selector import naming
+from holdfast.cli import job_show, lists
 from holdfast.cli.formatting import counted, dumps
-from holdfast.cli.job_formatting import JobArgument, JobOption, find_job, interval_text, job_number
+from holdfast.cli.job_selector import JobArgument, JobOption, find_job, interval_text, job_number, naming
 from holdfast.cli.parameters import Apply, AsJson, Home, read_assignments, read_size, read_time
 from holdfast.db.models import Source
 from holdfast.errors import Conflict, Invalid
-from holdfast.jobs.administration import repair
-from holdfast.jobs.administration.actions import Upserted
-from holdfast.jobs.administration.repair import Reset, Retried, effective, patch_zimit, retry
-from holdfast.jobs.administration.repair import reset_retries as reset
-from holdfast.jobs.specs import JobNotFound, JobSpec
+from holdfast.jobs.administration import actions
+from holdfast.jobs.administration.actions import Reset, Retried, Upserted, patch_zimit, retry
+from holdfast.jobs.administration.actions import reset_retries as reset
+from holdfast.jobs.specs import JobSpec, effective_config
 from holdfast.jobs.states import IllegalTransition, JobAction, State
-from holdfast.jobs.store import UNCAPPED, locked_job
+from holdfast.jobs.store import UNCAPPED, JobNotFound, locked_job
 from holdfast.jobs.views.dialects import command_job
 from holdfast.jobs.views.listing import shown_job
 from holdfast.sources.config import merge_fields, read_config
@@ -210,7 +208,7 @@ def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJ
     settings = config.load(home=home)
     with open_jobs(settings) as jobs:
         found = find_job(jobs.database, job_number(job, job_id))
-    whole = effective(found.job, found.source, check=check_backend(settings))
+    whole = effective_config(found.job, found.source, check=check_backend(settings))
     if found.job.kind in UNCAPPED and (whole.max_pages is not None or whole.max_depth >= 0):
         raise Invalid("an annual job has no cap on pages or depth: set max_pages=null and max_depth=-1")
     warnings, command = list(whole.warnings()), None
@@ -267,7 +265,7 @@ def patch_config(
     with open_jobs(settings) as jobs, naming(jobs.database, number), jobs.database.write() as session:
         done = patch_zimit(session, jobs.clock, number, changes, check=check_backend(settings), apply=apply)
         found = find_job(jobs.database, number)
-    backend = effective(found.job, found.source).backend
+    backend = effective_config(found.job, found.source).backend
     if json:
         print(
             jsonlib.dumps(
@@ -313,7 +311,7 @@ def reset_retries(
         chosen = list(ids or ())
         if bulk:
             source_id = find(session, source).id if source is not None else None
-            chosen = repair.retried_ids(session, source_id=source_id, states=state or (), limit=limit or 1)
+            chosen = actions.retried_ids(session, source_id=source_id, states=state or (), limit=limit or 1)
         done = reset(session, jobs.clock, chosen, reason=reason, apply=apply)
     _print_reset(done, apply=apply, json=json)
 
@@ -356,9 +354,9 @@ app_command.command(name="list")(lists.list_all)
 app_command.command(name="show")(job_show.show)
 app_command.command(name="create")(create)
 app_command.command(name="edit")(edit)
-app_command.command(name="executions")(job_history.executions)
-app_command.command(name="logs")(job_history.logs)
-app_command.command(name="events")(job_history.events)
+app_command.command(name="executions")(job_show.executions)
+app_command.command(name="logs")(job_show.logs)
+app_command.command(name="events")(job_show.events)
 app_command.command(name="validate-config")(validate_config)
 app_command.command(name="patch-config")(patch_config)
 app_command.command(name="reset-retries")(reset_retries)

@@ -9,7 +9,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.formatting import dumps, table
-from holdfast.cli.job_formatting import JOB_KINDS, interval_text
+from holdfast.cli.job_selector import JOB_KINDS, interval_text
 from holdfast.cli.parameters import AsJson, Home
 from holdfast.db.engine import open_database
 from holdfast.db.models import Feed

@@ -15,15 +15,15 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.files import forget_end, hold_output, write_whole
-from holdfast.archive_tool.maintenance import compact, measure
+from holdfast.archive_tool.output_directory import STATE_NAME, forget_end, hold_output, load_state, write_whole
 from holdfast.archive_tool.run import RESUME_NAME, reset
-from holdfast.archive_tool.state import STATE_NAME, load_state
 from holdfast.archive_tool.storage import (
     NO_WEIGHT,
     ManifestLevel,
     StorageVerdict,
+    compact,
     integrity_report,
+    measure,
     storage_statistics,
     verify_manifest,
     verify_warc,
@@ -36,7 +36,7 @@ from holdfast.cli.progress import ProgressLine
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, NotFound, Unavailable
 from holdfast.jobs.administration.maintenance import DirectoryRun, find_run, note_storage, registered, runs_of_source
-from holdfast.jobs.specs import JobNotFound
+from holdfast.jobs.store import JobNotFound
 from holdfast.metrics import WarcCheckFigures
 from holdfast.operations.cleaning import (
     CleanMode,
@@ -49,7 +49,7 @@ from holdfast.operations.cleaning import (
     move_damaged,
     would_lose,
 )
-from holdfast.operations.watching import is_tool_run, write_textfile
+from holdfast.operations.crawl_watchdog import is_tool_run, write_textfile
 from holdfast.sources.registry import find as find_source
 from holdfast.warc.outfile import disk_error
 from holdfast.wiring import open_ground

@@ -25,8 +25,8 @@ from holdfast.archive_tool.contract import (
     tool_command,
 )
 from holdfast.archive_tool.docker import Docker, DockerMissing, Times
-from holdfast.archive_tool.files import holder_of, last_end
 from holdfast.archive_tool.options import read_name
+from holdfast.archive_tool.output_directory import holder_of, last_end
 from holdfast.archive_tool.warc_files import discover_warcs
 from holdfast.archive_tool.zimit_flags import manner_flags, with_robots
 from holdfast.cli.formatting import table
@@ -40,7 +40,8 @@ from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.fetch.guard import AddressGuard
 from holdfast.jobs.administration.maintenance import make_due, register_directory
-from holdfast.jobs.specs import JobNotFound, JobSpec
+from holdfast.jobs.specs import JobSpec
+from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views.listing import execution as one_execution
 from holdfast.operations.probing import Look, ask_plainly, find_browser, plain_look, probe
 from holdfast.sources.config import read_config
@@ -49,8 +50,7 @@ from holdfast.types import FetchFailed
 from holdfast.urls import parse_seed
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.after_crawl import AfterCrawl
-from holdfast.worker.loop import RunnerTable, WorkerOptions, work
-from holdfast.worker.runners import RUNNERS
+from holdfast.worker.loop import RUNNERS, RunnerTable, WorkerOptions, work
 from holdfast.worker.zimit import environment_of
 
 

@@ -20,8 +20,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from sqlalchemy.orm import Session
 
 from holdfast import config
-from holdfast.cli.execution_selector import OfExecution, OfJob, find_executions
 from holdfast.cli.formatting import counted, size, table
+from holdfast.cli.job_selector import OfExecution, OfJob, find_executions
 from holdfast.cli.parameters import AsJson, Home
 from holdfast.db.models import WarcFile
 from holdfast.errors import Invalid, NotFound, Unavailable

@@ -14,12 +14,22 @@ from holdfast.cli.parameters import Apply, AsJson, Home
 from holdfast.cli.storage import dry_run
 from holdfast.errors import HoldfastError
 from holdfast.jobs.administration import maintenance
+from holdfast.jobs.administration.actions import patch_zimit
 from holdfast.jobs.administration.recovering import RESTARTS
-from holdfast.jobs.administration.repair import effective, patch_zimit
+from holdfast.jobs.specs import effective_config
 from holdfast.metrics import textfile
-from holdfast.operations.recovering import Case, Recovered, is_deploying, lacking, recover
+from holdfast.operations.crawl_watchdog import (
+    Case,
+    Recovered,
+    WatchedRun,
+    is_deploying,
+    lacking,
+    read_figures,
+    recover,
+    see_all,
+    write_textfile,
+)
 from holdfast.operations.storage_watchdog import PathCase, StorageGuard
-from holdfast.operations.watching import WatchedRun, read_figures, see_all, write_textfile
 from holdfast.sources.registry import find as find_source
 from holdfast.wiring.jobs import check_backend, open_jobs
 
@@ -252,7 +262,7 @@ def reconcile(
                 find_source(session, code)
             found = maintenance.annual_jobs(session, year=year, sources=codes)
         for job, source in found:
-            raised = lacking(effective(job, source).zimit.tool_options, annual=True)
+            raised = lacking(effective_config(job, source).zimit.tool_options, annual=True)
             row: dict[str, Any] = {"job": job.id, "name": job.name, "source": source.code, "raised": raised}
             try:
                 if raised:

@@ -14,7 +14,7 @@ import typer
 from holdfast import audit, config, log
 from holdfast.cli.archive import read_executions
 from holdfast.cli.formatting import counted, dumps, fields, table
-from holdfast.cli.job_formatting import JOB_KINDS
+from holdfast.cli.job_selector import JOB_KINDS
 from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
 from holdfast.cli.seeds import find_contact
 from holdfast.coordination.owners import OwnerProcess
@@ -23,16 +23,14 @@ from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.errors import Unavailable
 from holdfast.jobs import indexing
 from holdfast.jobs.administration.source_jobs import sync_in_portions
-from holdfast.jobs.placement import preview_rebalance, show_distribution
-from holdfast.jobs.placement import rebalance as do_rebalance
 from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_held
-from holdfast.jobs.slots import Rebalance
+from holdfast.jobs.slots import Rebalance, preview_rebalance, show_distribution
+from holdfast.jobs.slots import rebalance as do_rebalance
 from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
 from holdfast.jobs.views.listing import count_metrics
 from holdfast.wiring import open_ground
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.loop import RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
-from holdfast.worker.runners import CHORES, RUNNERS
+from holdfast.worker.loop import CHORES, RUNNERS, RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
 
 _MOST = 10_000
 _log = log.get()

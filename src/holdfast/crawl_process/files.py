@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.archive_tool.errors import StoreMissing
-from holdfast.archive_tool.files import SENTINEL, store_is_present
+from holdfast.archive_tool.output_directory import SENTINEL, store_is_present
 
 KNOWN = "stores"
 """The folder beside the database that is there once captures were stored, with one in it for each source that did."""

@@ -19,10 +19,9 @@ from holdfast.config import JobSettings
 from holdfast.db.engine import Database, moment_in
 from holdfast.errors import Unavailable
 from holdfast.jobs import schedule_queries
-from holdfast.jobs.administration import history
-from holdfast.jobs.journal import NewJobEvent, drop_events, emit, has_events, tell_queued
-from holdfast.jobs.placement import Placement
+from holdfast.jobs.journal import NewJobEvent, anything_aged, drop_events, emit, has_events, prune_aged, tell_queued
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.store import open_execution
 from holdfast.jobs.views.listing import SchedulerMetrics, count_metrics
 
@@ -163,12 +162,12 @@ class Scheduler:
             now = moment_in(session, self._clock)
             before = now - timedelta(days=self._settings.history_days)
             told = now - timedelta(days=self._settings.events_days)
-            if not history.anything_aged(session, before=before) and not has_events(session, before=told):
+            if not anything_aged(session, before=before) and not has_events(session, before=told):
                 return 0
         total = 0
         for _ in range(_PORTIONS):
             with self._database.write() as session:
-                pruned = history.prune_aged(session, before=before, now=now, limit=_PRUNED)
+                pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=told, limit=10 * _PRUNED)
             total += pruned.stripped
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:

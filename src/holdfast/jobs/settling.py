@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 from holdfast.config import JobSettings
 from holdfast.db.models import Execution, Job
 from holdfast.jobs import endings, schedule_queries
-from holdfast.jobs.administration import history
 from holdfast.jobs.endings import (
     CAP_S,
     MAX_ERROR_CHARS,
@@ -27,9 +26,8 @@ from holdfast.jobs.endings import (
     after_failure,
     policy_for,
 )
-from holdfast.jobs.journal import NewJobEvent, completed, status
-from holdfast.jobs.placement import Placement
-from holdfast.jobs.slots import next_turn, turns_between
+from holdfast.jobs.journal import NewJobEvent, completed, prune_beyond, status
+from holdfast.jobs.slots import Placement, next_turn, turns_between
 from holdfast.jobs.specs import backend_of
 from holdfast.jobs.states import State, move, state_of
 from holdfast.jobs.store import FEED, interval_of
@@ -76,7 +74,7 @@ class RunSettler:
             events.append(move(job, State.CANCELLED, now=now, execution_id=execution.id))
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
         session.flush()
-        history.prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
+        prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
         kind = {RunResult.COMPLETED: "succeeded", RunResult.FAILED: "failed", RunResult.CANCELLED: "cancelled"}[
             ending.result
         ]

@@ -9,10 +9,11 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.models import Job, Source
-from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
+from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.jobs.store import FEED, interval_of
 from holdfast.outside_text import clean
 from holdfast.sources.config import SourceConfig, merged, read_config, zimit_job
+from holdfast.sources.errors import SourceRefused
 from holdfast.sources.registry import content_of
 from holdfast.urls import parse_seed
 
@@ -28,16 +29,6 @@ class JobRefused(Invalid):
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
         self.field, self.reason = field, reason
-
-
-class JobNotFound(NotFound):
-    """There is no such job, or it was deleted."""
-
-    code = "job_not_found"
-    summary = "Job not found"
-
-    def __init__(self) -> None:
-        super().__init__("Job not found; see them with: holdfast job list, or GET /api/v1/jobs")
 
 
 class ScheduleKept(Conflict):
@@ -144,6 +135,17 @@ def backend_of(kind: str, *configs: Mapping[str, Any]) -> str:
 def job_config(job: Job, source: Source) -> SourceConfig:
     """Return the configuration that a job runs with: its source's, and what the job has otherwise; Invalid names it."""
     return planned_config(source, job.config, start=job.url if job.url_given else None)
+
+
+def effective_config(job: Job, source: Source, *, check: BackendCheck | None = None) -> SourceConfig:
+    """Return the configuration that a job runs with; JobRefused, or the backend's refusal, names what is wrong."""
+    try:
+        made = job_config(job, source)
+    except SourceRefused as exc:
+        raise JobRefused(f"config.{exc.field}", exc.reason) from exc
+    if check is not None:
+        check(made)
+    return made
 
 
 def tool_config(job: Job, source: Source) -> dict[str, Any]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from datetime import timedelta
+from typing import Final
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Job, Source
-from holdfast.errors import Invalid
-from holdfast.jobs.slots import ScheduledTurn
+from holdfast.errors import Invalid, NotFound
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 80
@@ -31,6 +30,16 @@ def folder_name(source_code: str, execution_id: int, job_name: str | None) -> st
 
 UNITS: Final = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1), "days": timedelta(days=1)}
 LONGEST: Final = timedelta(days=3660)
+
+
+class JobNotFound(NotFound):
+    """There is no such job, or it was deleted."""
+
+    code = "job_not_found"
+    summary = "Job not found"
+
+    def __init__(self) -> None:
+        super().__init__("Job not found; see them with: holdfast job list, or GET /api/v1/jobs")
 
 
 class IntervalRefused(Invalid):
@@ -149,63 +158,3 @@ def jobs_of_source(session: Session, *, source_id: int, states: Sequence[str]) -
             .with_for_update()
         )
     )
-
-
-def turns(session: Session) -> list[ScheduledTurn]:
-    """Return every scheduled job as the slots see it, and recurring ones that run."""
-    rows = session.execute(
-        select(
-            Job.id,
-            Job.interval_minutes,
-            Job.interval_type,
-            Job.next_run_at,
-            Job.placed_at,
-            Job.state,
-            Job.schedule_enabled,
-        )
-        .where(Job.state.in_(("scheduled", "running")), Job.deleted_at.is_(None))
-        .order_by(Job.id)
-    )
-    found = []
-    for job_id, number, unit, moment, placed_at, state, enabled in rows:
-        interval = number * UNITS[unit] if enabled and number is not None else timedelta()
-        if interval or state == "scheduled":
-            found.append(
-                ScheduledTurn(
-                    job_id=job_id,
-                    interval=interval,
-                    next_run_at=moment,
-                    placed_at=placed_at,
-                    running=state == "running",
-                )
-            )
-    return found
-
-
-class DueJob(NamedTuple):
-    """A job and when it is due, for the slot table."""
-
-    job_id: int
-    next_run_at: datetime | None
-    interval: timedelta | None
-
-
-def waiting(session: Session, *, since: datetime | None = None) -> list[DueJob]:
-    """Return what waits for its turn: everything, or what changed since a moment (then also what waits no longer)."""
-    query = select(Job.id, Job.next_run_at, Job.interval_minutes, Job.interval_type)
-    query = query.where(Job.next_run_at.is_not(None) if since is None else Job.updated_at >= since)
-    return [
-        DueJob(row[0], row[1], None if row[2] is None else row[2] * UNITS[row[3]]) for row in session.execute(query)
-    ]
-
-
-def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: datetime) -> bool:
-    """Move a job to another time if nothing happened to it since it was looked at; False if something did."""
-    moved = session.scalars(
-        update(Job)
-        .where(Job.id == job_id, Job.state == "scheduled", Job.next_run_at == old)
-        .values(next_run_at=new, rhythm_at=new, placed_at=now, updated_at=now)
-        .returning(Job.id)
-        .execution_options(synchronize_session=False)
-    )
-    return moved.one_or_none() is not None

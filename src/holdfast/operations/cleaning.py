@@ -12,10 +12,16 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.archive_tool.files import forget_end, hold_output, holder_of
-from holdfast.archive_tool.maintenance import Cleaned, clean_temp, clean_temp_nonwarc, lost_by_cleaning, quarantine
-from holdfast.archive_tool.state import is_temp_dir
-from holdfast.archive_tool.storage import WarcVerdict, storage_statistics
+from holdfast.archive_tool.output_directory import forget_end, hold_output, holder_of, is_temp_dir
+from holdfast.archive_tool.storage import (
+    Cleaned,
+    WarcVerdict,
+    clean_temp,
+    clean_temp_nonwarc,
+    lost_by_cleaning,
+    quarantine,
+    storage_statistics,
+)
 from holdfast.archive_tool.warc_files import all_temp_dirs
 from holdfast.config import StorageSettings
 from holdfast.coordination.disk import identity_of
@@ -33,7 +39,7 @@ from holdfast.jobs.administration.maintenance import (
     uncleaned_runs,
 )
 from holdfast.jobs.views.listing import Latest, admin_state
-from holdfast.operations.watching import TOOLS
+from holdfast.operations.crawl_watchdog import TOOLS
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file
 from holdfast.warc.roots import StrayFile, locate

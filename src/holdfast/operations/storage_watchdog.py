@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.archive_tool.docker import docker_environment
-from holdfast.archive_tool.files import SENTINEL
+from holdfast.archive_tool.output_directory import SENTINEL
 from holdfast.config import StorageSettings
 from holdfast.jobs.administration import recovering
 from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage
@@ -38,8 +38,7 @@ from holdfast.jobs.administration.recovering import (
 )
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.store import locked_job
-from holdfast.operations.recovering import is_deploying
-from holdfast.operations.watching import MOUNTS, PathHealth, Probe, mount_point, probe
+from holdfast.operations.crawl_watchdog import MOUNTS, PathHealth, Probe, is_deploying, mount_point, probe
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import hurry_tools
 

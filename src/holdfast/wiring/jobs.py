@@ -22,9 +22,9 @@ from holdfast.db.raw import DatabaseClock
 from holdfast.errors import Conflict, Unavailable
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.leases import ExecutionLeases
-from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import BackendCheck
 from holdfast.sources.config import SourceConfig, zimit_job
 from holdfast.wiring import Runtime, open_ground, prepare

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holdfast import log
 from holdfast.clock import SystemClock
@@ -27,16 +27,18 @@ from holdfast.errors import LeaseLost, Unavailable
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, HolderNews
-from holdfast.jobs.placement import Placement
 from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import backend_of
 from holdfast.wiring import Runtime, open_ground
 from holdfast.wiring.jobs import Jobs, Pulse, open_jobs, open_pulse
-from holdfast.worker.background import BackgroundContext, Chore, Rounds
-from holdfast.worker.crash_attribution import crashed
-from holdfast.worker.feeds import FeedJobs
-from holdfast.worker.runner import Runner, RunnerHolding, RunProgress, StopReason
+from holdfast.worker.after_crawl import AfterCrawl
+from holdfast.worker.background import Accounting, BackgroundContext, Chore, LinkSignals, Rounds
+from holdfast.worker.feeds import FeedJobs, FeedRunner
+from holdfast.worker.native import NativeRunner
+from holdfast.worker.runner import Runner, RunnerHolding, RunProgress, StopReason, crashed
+from holdfast.worker.zimit import ZimitRunner
 
 _log = log.get()
 _LISTEN_S = 1.0
@@ -560,3 +562,12 @@ def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table:
         report = Worker(context, options, stops, runner_table).run()
         _log.info("worker.ends", name=context.name, **report.endings)
         return report
+
+
+RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
+    "native": NativeRunner,
+    "zimit": ZimitRunner,
+    "feed": FeedRunner,
+}
+CHORES: Final[tuple[Callable[[BackgroundContext], Chore], ...]] = (AfterCrawl, Accounting, LinkSignals)
+"""In the order in which they are looked at."""

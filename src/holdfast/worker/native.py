@@ -36,8 +36,7 @@ from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime, open_ground
-from holdfast.worker.crash_attribution import tail
-from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
+from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason, tail
 
 _TOP: Final = 10
 _CAPTURED: Final = (Outcome.SUCCESS.value,)

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urljoin
 
 from holdfast.archive_tool.contract import ToolMissing
-from holdfast.archive_tool.files import Holder, hold_output, holder_of, last_end
 from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
+from holdfast.archive_tool.output_directory import Holder, hold_output, holder_of, last_end
 from holdfast.archive_tool.warc_files import all_temp_dirs, consolidate, discover_warcs, warcs_in
 from holdfast.clock import Clock
 from holdfast.db.engine import Database

@@ -22,7 +22,6 @@ from holdfast.archive_tool import outcome
 from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, find_program, tool_command
 from holdfast.archive_tool.docker import tool_environment
 from holdfast.archive_tool.errors import OutputBusy
-from holdfast.archive_tool.files import OutputDirectory, holder_of, last_end, open_place
 from holdfast.archive_tool.logs import newest_crawl_log
 from holdfast.archive_tool.options import Backend
 from holdfast.archive_tool.outcome import (
@@ -34,7 +33,7 @@ from holdfast.archive_tool.outcome import (
     crawl_statistics,
     failure_reason,
 )
-from holdfast.archive_tool.state import STATE_NAME
+from holdfast.archive_tool.output_directory import STATE_NAME, OutputDirectory, holder_of, last_end, open_place
 from holdfast.archive_tool.warc_files import discover_warcs
 from holdfast.config import Settings
 from holdfast.crawl_process.files import open_store

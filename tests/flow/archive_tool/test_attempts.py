@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.files import SENTINEL
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED, CrawlerStatus, JobResult, classify_exit
+from holdfast.archive_tool.output_directory import SENTINEL
 from tests import needs
 from tests.flow.archive_tool.bed import Bed, Ended, Step
 

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.archive_tool.docker import Times
 from holdfast.archive_tool.options import WatchOptions
-from holdfast.archive_tool.state import CrawlState, load_state
-from holdfast.archive_tool.strategies import NO_PROGRESS, Bell, StageAction, Strategies, Vpn
+from holdfast.archive_tool.output_directory import CrawlState, load_state
+from holdfast.archive_tool.stage import NO_PROGRESS, Bell, StageAction, Strategies, Vpn
 from holdfast.clock import SystemClock
 from tests.clock import FakeClock
 

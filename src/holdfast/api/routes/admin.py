@@ -16,7 +16,8 @@ from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.scheduling import AdminCounts, AdminJob, AdminJobDetail, AdminJobList, AdminSnapshot
 from holdfast.audit import AuditFilter, audit_events
 from holdfast.jobs.endings import Counts
-from holdfast.jobs.specs import JobNotFound, tool_config
+from holdfast.jobs.specs import tool_config
+from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.dialects import admin_detail, admin_summary
 from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, ListedJob, WarcTotals

@@ -30,14 +30,14 @@ from holdfast.api.schemas.jobs import (
 )
 from holdfast.api.schemas.scheduling import DistributionShown, MetricsShown, RebalanceShown, SyncShown
 from holdfast.db.models import Job
-from holdfast.jobs.administration.actions import Upserted
-from holdfast.jobs.administration.repair import reset_index
+from holdfast.jobs.administration.actions import Upserted, reset_index
 from holdfast.jobs.administration.source_jobs import sync_in_portions
 from holdfast.jobs.journal import last_event, payload, read_events
-from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
 from holdfast.jobs.schedule_queries import last_scheduled_at
-from holdfast.jobs.specs import JobNotFound, JobRefused, JobSpec
+from holdfast.jobs.slots import preview_rebalance, rebalance, show_distribution
+from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.jobs.states import JobAction, State
+from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
 from holdfast.jobs.views.job_view import execution_view, job_view, stats_view

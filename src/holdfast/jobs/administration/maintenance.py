@@ -27,15 +27,14 @@ from holdfast.db.models import (
     WarcFile,
 )
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs.administration.repair import effective
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.imports import IMPORT
 from holdfast.jobs.journal import PROGRESS, NewJobEvent, emit
 from holdfast.jobs.schedule_queries import end_hold
 from holdfast.jobs.settling import RunSettler, reported
-from holdfast.jobs.specs import JobNotFound
+from holdfast.jobs.specs import effective_config
 from holdfast.jobs.states import State, move
-from holdfast.jobs.store import locked_both, locked_job, locked_source, open_execution
+from holdfast.jobs.store import JobNotFound, locked_both, locked_job, locked_source, open_execution
 from holdfast.sources.queries import named_source
 
 _REMEMBERED = timedelta(days=30)
@@ -323,7 +322,7 @@ def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[
     if both is None:
         raise JobNotFound
     job, source = both
-    zimit = asdict(effective(job, source).zimit)
+    zimit = asdict(effective_config(job, source).zimit)
     fresh = {**zimit["tool_options"], **options}
     if fresh == zimit["tool_options"]:
         return False
