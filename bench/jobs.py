@@ -97,7 +97,7 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
         placement, settings = Placement(), JobSettings()
         scheduler = Scheduler(database, clock, settings, placement)
         leases = ExecutionLeases(database, clock, RunSettler(settings, placement), home=Path(folder))
-        board = JobActions(clock, placement)
+        actions = JobActions(clock, placement)
         scheduler.start()
         scheduler.tick()
 
@@ -111,7 +111,7 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
 
         def change() -> None:
             with database.write() as session:
-                board.upsert(session, JobSpec(source_id=jobs, interval_minutes=1440, schedule_enabled=True))
+                actions.upsert(session, JobSpec(source_id=jobs, interval_minutes=1440, schedule_enabled=True))
 
         def later() -> None:
             clock.seconds += 1000

@@ -29,7 +29,7 @@ def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
 
 def _retry(bed: Bed, job_id: int) -> Retried:
     with bed.database.write() as session:
-        return retry(session, bed.clock, bed.party.board, job_id)
+        return retry(session, bed.clock, bed.party.actions, job_id)
 
 
 def _audited(bed: Bed) -> list[str]:

@@ -149,7 +149,7 @@ def test_filters_narrow_and_deleted_or_unscheduled_jobs_are_not_shown(bed: Bed) 
     source_id = _source(bed.database, "other")
     unscheduled = _jobs(bed.database, [{"source_id": source_id, "state": None, "kind": "adhoc"}])[0]
     with bed.database.write() as session:
-        bed.party.board.delete(session, ran)
+        bed.party.actions.delete(session, ran)
 
     with bed.database.read() as session:
         rows, total = listing.list_jobs(session, JobFilter())

@@ -34,7 +34,7 @@ def bed(migrated_postgres: str, clock: FakeClock, tmp_path: Path) -> Iterator[Be
 def _feeds(session: Session, bed: Bed, minutes: int = 7) -> object:
     source = source_by_id(session, 1)
     assert source is not None
-    return follow_feeds(session, bed.party.board, source, FeedSettings(interval_minutes=minutes))
+    return follow_feeds(session, bed.party.actions, source, FeedSettings(interval_minutes=minutes))
 
 
 _DEEDS: dict[str, Deed] = {

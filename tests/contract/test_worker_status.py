@@ -119,7 +119,7 @@ def test_failures_that_a_later_run_made_good_come_last_and_say_so(bed: WorkerBed
         session.execute(update(Execution).where(Execution.job_id == second).values(finished_at=datetime.now(UTC)
                                                                                  - timedelta(hours=1)))  # fmt: skip
     with open_jobs(bed.settings) as jobs, jobs.database.write() as session:
-        jobs.board.act(session, first, JobAction.RETRY)
+        jobs.actions.act(session, first, JobAction.RETRY)
     bed.work(lambda _lease, _holding: DONE)
 
     found = _read(bed)

@@ -38,7 +38,7 @@ def _unchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ex = {"code": "ex", "config": {"seeds": ["https://example.org/"]}}
         registry.create(session, jobs.clock, registry.read_spec(ex))
         registry.seed_presets(session, jobs.clock)
-        jobs.board.upsert(session, JobSpec(source_id=registry.find(session, "hc").id))
+        jobs.actions.upsert(session, JobSpec(source_id=registry.find(session, "hc").id))
     return home
 
 

@@ -80,7 +80,7 @@ def schedule(
     """
     with _open(home) as jobs:
         wish = CampaignWish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).schedule(wish)
+        plan = Campaigns(jobs.database, jobs.actions, jobs.clock, Host.of(jobs.settings.zimit)).schedule(wish)
     _show_plan(plan, json=json, wanted=apply)
 
 
@@ -132,7 +132,7 @@ def salvage(
     """
     with _open(home) as jobs:
         wish = CampaignWish(year=year, sources=_codes(sources), apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(wish)
+        plan = Campaigns(jobs.database, jobs.actions, jobs.clock, Host.of(jobs.settings.zimit)).salvage(wish)
         if report and plan.applied:
             for code in in_order(entry.source for entry in plan.made):
                 _write_report(jobs, code, year)
@@ -159,7 +159,7 @@ def plan(
         wish = CampaignWish(
             year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply, url_cap=shard_target_url_cap
         )
-        planned = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(wish)
+        planned = Campaigns(jobs.database, jobs.actions, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(wish)
     _show_plan(planned, json=json, wanted=apply)
 
 

@@ -93,7 +93,7 @@ def add(
         owner = find(session, source)
         limit = jobs.settings.feeds.per_source
         row = registry.add(session, jobs.clock, owner, url, kind=kind, limit=limit)
-        follow_feeds(session, jobs.board, owner, jobs.settings.feeds)
+        follow_feeds(session, jobs.actions, owner, jobs.settings.feeds)
         polled = feed_job(session, source_id=owner.id) is not None
     if json:
         print(jsonlib.dumps(as_object(row, source)))
@@ -184,12 +184,12 @@ def _ask(jobs: Jobs, source: Source, *, search: bool) -> str | None:
     """Make a source's feeds due, or its search, and its job too; return the job's state."""
     with jobs.database.write() as session:
         fresh = find(session, source.code)
-        follow_feeds(session, jobs.board, fresh, jobs.settings.feeds)
+        follow_feeds(session, jobs.actions, fresh, jobs.settings.feeds)
         if search:
             note_search(session, source_id=fresh.id, at=None)
         else:
             registry.make_due(jobs.clock, queries.feeds_of_source(session, source_id=fresh.id), jobs.settings.feeds)
-        return run_soon(session, jobs.clock, jobs.board, fresh.id)
+        return run_soon(session, jobs.clock, jobs.actions, fresh.id)
 
 
 def _item(item: FeedItem) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.contract import Host, annual_caps, read_patch, tool_command
+from holdfast.archive_tool.contract import Host, read_patch, tool_command
 from holdfast.cli import job_show, lists
 from holdfast.cli.formatting import counted, dumps
 from holdfast.cli.job_selector import JobArgument, JobOption, find_job, interval_text, job_number, naming
@@ -21,14 +21,12 @@ from holdfast.errors import Conflict, Invalid
 from holdfast.jobs.administration import actions
 from holdfast.jobs.administration.actions import Reset, Retried, Upserted, patch_zimit, retry
 from holdfast.jobs.administration.actions import reset_retries as reset
-from holdfast.jobs.specs import JobSpec, effective_config
+from holdfast.jobs.specs import JobSpec, check_uncapped, effective_config
 from holdfast.jobs.states import IllegalTransition, JobAction, State
-from holdfast.jobs.store import UNCAPPED, JobNotFound, locked_job
 from holdfast.jobs.views.dialects import command_job
-from holdfast.jobs.views.listing import shown_job
 from holdfast.sources.config import merge_fields, read_config
 from holdfast.sources.registry import content_of, find
-from holdfast.wiring.jobs import Jobs, check_backend, open_jobs, zimit_config
+from holdfast.wiring.jobs import Jobs, check_annual, check_backend, open_jobs, zimit_config
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "": "minutes"}
 
@@ -68,7 +66,7 @@ class Overrides(NamedTuple):
         """Return the fields of the configuration: those that the job had, and what is said anew."""
         made = merge_fields(present, read_assignments(self.sets or ()))
         there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
-        if self.seeds and isinstance(there, list | tuple):  # anything else is refused by the board
+        if self.seeds and isinstance(there, list | tuple):  # anything else is refused when it is checked
             made["seeds"] = [*there, *self.seeds]
         limits = {
             "max_pages": self.page_limit,
@@ -119,7 +117,7 @@ def create(
                 config=wish.fields({}, row),
                 **_given(max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive),
             )
-            done = jobs.board.upsert(session, spec, replaces_schedule=interval is not None or once)
+            done = jobs.actions.upsert(session, spec, replaces_schedule=interval is not None or once)
         _print(jobs, done, json=json)
 
 
@@ -161,12 +159,9 @@ def edit(
         raise typer.BadParameter("say what to change, for example --every 6h or --set delay_s=5")
     with open_jobs(config.load(home=home)) as jobs:
         with naming(jobs.database, number), jobs.database.write() as session:
-            locked_job(session, number)
-            found = shown_job(session, number)
-            if found is None:
-                raise JobNotFound
-            overrides = wish.fields(dict(found.job.config), found.source)
-            done = jobs.board.edit(session, number, replace(JobSpec.of(found.job), **told, config=overrides))
+            found, source = jobs.actions.hold(session, number)
+            overrides = wish.fields(dict(found.config), source)
+            done = jobs.actions.edit(session, number, replace(JobSpec.of(found), **told, config=overrides))
         _print(jobs, done, json=json)
 
 
@@ -209,14 +204,11 @@ def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJ
     with open_jobs(settings) as jobs:
         found = find_job(jobs.database, job_number(job, job_id))
     whole = effective_config(found.job, found.source, check=check_backend(settings))
-    if found.job.kind in UNCAPPED and (whole.max_pages is not None or whole.max_depth >= 0):
-        raise Invalid("an annual job has no cap on pages or depth: set max_pages=null and max_depth=-1")
+    check_uncapped(found.job.kind, whole, check_annual(settings))
     warnings, command = list(whole.warnings()), None
     if whole.backend == "zimit":
         checked, host = zimit_config(whole, settings), Host.of(settings.zimit)
         command = shlex.join(tool_command(checked, host, name=found.source.code, output_dir=Path("OUTPUT")))
-        if found.job.kind in UNCAPPED and (caps := annual_caps(checked, host)):
-            raise Invalid(f"an annual job has no caps: take away {', '.join(caps)}")
     if json:
         print(
             jsonlib.dumps(
@@ -417,7 +409,7 @@ def retry_job(job: JobArgument = None, job_id: JobOption = None, json: AsJson = 
     number = job_number(job, job_id)
     with open_jobs(config.load(home=home)) as jobs:
         with naming(jobs.database, number), jobs.database.write() as session:
-            done = retry(session, jobs.clock, jobs.board, number)
+            done = retry(session, jobs.clock, jobs.actions, number)
         found = find_job(jobs.database, number)
     if json:
         print(dumps({**command_job(found), "retried": done.value}))
@@ -435,9 +427,7 @@ def delete(job: JobArgument = None, job_id: JobOption = None, json: AsJson = Fal
     """
     number = job_number(job, job_id)
     with open_jobs(config.load(home=home)) as jobs, naming(jobs.database, number), jobs.database.write() as session:
-        if shown_job(session, number) is None:
-            raise JobNotFound
-        jobs.board.delete(session, number)
+        jobs.actions.delete(session, number)
     print(jsonlib.dumps({"id": number, "deleted": True}) if json else f"job {number}: deleted")
 
 
@@ -445,7 +435,7 @@ def _act(action: JobAction, number: int, *, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         try:
             with naming(jobs.database, number), jobs.database.write() as session:
-                jobs.board.act(session, number, action)
+                jobs.actions.act(session, number, action)
         except IllegalTransition as exc:
             there = find_job(jobs.database, number)
             what = _NEXT[there.job.state or ""].format(id=number, source=there.source.code)

@@ -318,7 +318,7 @@ def canary(
         job_id = None
         if apply:
             spec = JobSpec(source_id=row.id, name=name, config=overrides, max_retries=0)
-            job_id = jobs.board.add(session, spec, kind="canary", at=now).job.id
+            job_id = jobs.actions.add(session, spec, kind="canary", at=now).job.id
     facts = {
         "job": job_id,
         "name": name,

@@ -19,17 +19,17 @@ from holdfast.jobs.administration.recovering import RESTARTS
 from holdfast.jobs.specs import effective_config
 from holdfast.metrics import textfile
 from holdfast.operations.crawl_watchdog import (
-    Case,
     Recovered,
+    RecoveryCase,
     WatchedRun,
     is_deploying,
     lacking,
     read_figures,
     recover,
-    see_all,
+    watch_runs,
     write_textfile,
 )
-from holdfast.operations.storage_watchdog import PathCase, StorageGuard
+from holdfast.operations.storage_watchdog import PathCase, StorageWatchdog
 from holdfast.sources.registry import find as find_source
 from holdfast.wiring.jobs import check_backend, open_jobs
 
@@ -51,8 +51,8 @@ def status(json: AsJson = False, home: Home = None) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         now, stalled_s = jobs.clock.now(), jobs.settings.recovery.stalled_s
         deploying = is_deploying(jobs.settings, now)
-        sights = see_all(jobs)
-    found = [{**sight_facts(one), "stalled": one.sight.idle_s >= stalled_s} for one in sights]
+        watched_runs = watch_runs(jobs)
+    found = [{**watched_facts(one), "stalled": one.activity.idle_s >= stalled_s} for one in watched_runs]
     if json:
         print(jsonlib.dumps({"deploying": deploying, "crawls": found}))
     else:
@@ -92,7 +92,7 @@ def _rate(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1f}"
 
 
-def sight_facts(one: WatchedRun) -> dict[str, Any]:
+def watched_facts(one: WatchedRun) -> dict[str, Any]:
     """Return what is seen of a crawl for `--json`."""
     return {
         "job": one.run.job.id,
@@ -100,10 +100,10 @@ def sight_facts(one: WatchedRun) -> dict[str, Any]:
         "source": one.run.source.code,
         "backend": one.run.execution.config.get("backend", "native"),
         "annual": one.is_annual,
-        "pages": one.sight.pages,
-        "pages_per_minute": one.sight.pages_per_minute,
-        "running_s": one.sight.running_s,
-        "idle_s": one.sight.idle_s,
+        "pages": one.activity.pages,
+        "pages_per_minute": one.activity.pages_per_minute,
+        "running_s": one.activity.running_s,
+        "idle_s": one.activity.idle_s,
         "state_file_ok": one.state_ok,
         "container_restarts": one.restarts,
         "errors": one.errors,
@@ -114,7 +114,7 @@ def sight_facts(one: WatchedRun) -> dict[str, Any]:
 
 
 @app_command.command("recover")
-def help_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
+def recover_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
     """Restart crawls that are stalled, or of zimit and slow for long, where they stopped, with options that they lack.
 
     At most so often a day, not where it was in vain, not while a deploy.lock asks for quiet (HOLDFAST_RECOVERY_*). Run
@@ -139,12 +139,12 @@ def help_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) 
         dry_run(apply, json=json)
 
 
-def _line(case: Case, *, apply: bool) -> str:
-    run, decision = case.sight.run, case.decision
-    line = f"job {run.job.id} ({run.source.code}): {decision.help.value}, {decision.reason}"
+def _line(case: RecoveryCase, *, apply: bool) -> str:
+    run, decision = case.watched.run, case.decision
+    line = f"job {run.job.id} ({run.source.code}): {decision.action.value}, {decision.reason}"
     if case.raised:
         line += f", raising {', '.join(f'{name}={value}' for name, value in case.raised.items())}"
-    if apply and decision.help in RESTARTS and not case.done:
+    if apply and decision.action in RESTARTS and not case.done:
         line += "; its tool is not on this machine, or it has ended"
     return line
 
@@ -156,8 +156,8 @@ def _recovered(found: Recovered, *, applied: bool) -> dict[str, Any]:
         "woken": list(found.woken),
         "crawls": [
             {
-                **sight_facts(case.sight),
-                "action": case.decision.help.value,
+                **watched_facts(case.watched),
+                "action": case.decision.action.value,
                 "reason": case.decision.reason,
                 "raised": case.raised,
                 "done": case.done,
@@ -168,7 +168,7 @@ def _recovered(found: Recovered, *, applied: bool) -> dict[str, Any]:
 
 
 @app_command.command("storage")
-def guard_storage(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
+def watch_storage(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
     """Ask the paths that jobs write to whether they answer; one that is dead (errno 107, or it hangs) is freed.
 
     Its runs end as infra_error, tools that hang on it are asked to end, and HOLDFAST_STORAGE_UNMOUNT_COMMAND and
@@ -178,7 +178,7 @@ def guard_storage(apply: Apply = False, json: AsJson = False, home: Home = None)
     Example: holdfast storage-watchdog --apply
     """
     with open_jobs(config.load(home=home)) as jobs:
-        found = StorageGuard(jobs=jobs).look(apply=apply)
+        found = StorageWatchdog(jobs=jobs).look(apply=apply)
     if json:
         print(
             dumps(

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import audit, config, log
+from holdfast import config, log
 from holdfast.cli.archive import read_executions
 from holdfast.cli.formatting import counted, dumps, fields, table
 from holdfast.cli.job_selector import JOB_KINDS
@@ -24,13 +24,13 @@ from holdfast.errors import Unavailable
 from holdfast.jobs import indexing
 from holdfast.jobs.administration.source_jobs import sync_in_portions
 from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_held
-from holdfast.jobs.slots import Rebalance, preview_rebalance, show_distribution
+from holdfast.jobs.slots import Rebalance, preview_rebalance, record_rebalance, show_distribution
 from holdfast.jobs.slots import rebalance as do_rebalance
 from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
 from holdfast.jobs.views.listing import count_metrics
 from holdfast.wiring import open_ground
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.loop import CHORES, RUNNERS, RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
+from holdfast.worker.loop import BACKGROUND_TASKS, RUNNERS, RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
 
 _MOST = 10_000
 _log = log.get()
@@ -77,9 +77,9 @@ def start(
         schedules=scheduler,
     )
     with obeying_signals() as stops:
-        report = work(settings, options, stops, RunnerTable(RUNNERS, CHORES))
+        report = work(settings, options, stops, RunnerTable(RUNNERS, BACKGROUND_TASKS))
     print(jsonlib.dumps(_facts(report))) if json else _describe(report)
-    if once and (report.low_disk or report.chore_errors):
+    if once and (report.low_disk or report.background_errors):
         raise typer.Exit(1)
 
 
@@ -95,7 +95,7 @@ def _facts(report: WorkerReport) -> dict[str, Any]:
         "executions": report.executions,
         "endings": dict(report.endings),
         "low_disk": report.low_disk,
-        "chore_errors": report.chore_errors,
+        "chore_errors": report.background_errors,
     }
 
 
@@ -104,7 +104,7 @@ def _describe(report: WorkerReport) -> None:
     typer.echo(f"{counted(len(report.executions), 'run')}: {endings}")
     if report.low_disk:
         typer.echo("something waits that was not begun: the disk is too full; see: holdfast status", err=True)
-    for name, error in report.chore_errors.items():
+    for name, error in report.background_errors.items():
         typer.echo(f"{name}: {error}", err=True)
 
 
@@ -298,13 +298,7 @@ def rebalance(
         if apply:
             done = do_rebalance(jobs.database, now=now)
             with jobs.database.write() as session:
-                audit.record(
-                    session,
-                    jobs.clock,
-                    action="scheduler.rebalanced",
-                    subject="scheduler",
-                    detail={"moved": len(done.moved), "skipped": len(done.skipped)},
-                )
+                record_rebalance(session, jobs.clock, done)
         else:
             with jobs.database.read() as session:
                 done = preview_rebalance(session, now=now)
@@ -344,7 +338,7 @@ def sync(
     configure_log(settings, unless_set="ERROR", as_json=False)  # what went wrong is told below, once
     minutes = interval_minutes or settings.jobs.auto_interval_minutes
     with open_jobs(settings) as jobs:
-        done = sync_in_portions(jobs.database.write, jobs.clock, jobs.board, interval_minutes=minutes)
+        done = sync_in_portions(jobs.database.write, jobs.clock, jobs.actions, interval_minutes=minutes)
     if json:
         print(dumps(sync_object(done)))
     else:

@@ -1,4 +1,4 @@
-"""Quarters of an hour over which scheduled jobs are spread: who runs when, and how even that is. Pure.
+"""Quarters of an hour over which scheduled jobs are spread: which runs when, and how even that is.
 
 A new job lands in the slot with the least load within its interval; afterwards it keeps its rhythm. Intervals
 shorter than a slot stay out of it. No time that comes out of here lies in the past.
@@ -18,7 +18,8 @@ from weakref import ref
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, SessionTransaction
 
-from holdfast.clock import from_micros, to_micros
+from holdfast import audit
+from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Job
 from holdfast.jobs.store import UNITS
@@ -28,7 +29,7 @@ WINDOW: Final = timedelta(hours=24)
 PROTECTION: Final = timedelta(minutes=30)
 COOLDOWN: Final = timedelta(hours=1)
 ADVISED_BELOW: Final = 0.7
-"""A distribution with a lower score is worth a rebalance (NC-029)."""
+"""A distribution with a lower score is worth a rebalance."""
 
 _SLOT_MICROS: Final = 900_000_000
 _HOUR_SLOTS: Final = 4
@@ -52,7 +53,7 @@ def uses_slots(interval: timedelta) -> bool:
 def next_turn(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> datetime:
     """Return the first turn after now that keeps the rhythm: whole intervals after the last regular one.
 
-    For an interval of whole quarters that is the same slot phase for ever (NC-028); other intervals are kept exactly
+    For an interval of whole quarters that is the same slot phase for ever; other intervals are kept exactly
     rather than shortened to the slot below.
     """
     if rhythm_at > now:
@@ -429,7 +430,7 @@ class Placement:
 
 
 def show_distribution(session: Session, *, now: datetime) -> Distribution:
-    """Return how the coming day's runs are spread (NC-029)."""
+    """Return how the coming day's runs are spread."""
     rows = due_jobs(session)
     return distribution((row.next_run_at for row in rows if row.next_run_at is not None and row.interval), now=now)
 
@@ -437,6 +438,12 @@ def show_distribution(session: Session, *, now: datetime) -> Distribution:
 def preview_rebalance(session: Session, *, now: datetime) -> Rebalance:
     """Return what a rebalance would do now; nothing is changed."""
     return plan_rebalance(scheduled_turns(session), now=now)
+
+
+def record_rebalance(session: Session, clock: Clock, done: Rebalance) -> None:
+    """Keep in the audit log that jobs were moved, in the name of who asked for it."""
+    detail = {"moved": len(done.moved), "skipped": len(done.skipped)}
+    audit.record(session, clock, action="scheduler.rebalanced", subject="scheduler", detail=detail)
 
 
 def rebalance(database: Database, *, now: datetime) -> Rebalance:

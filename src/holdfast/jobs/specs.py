@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
-from holdfast.jobs.store import FEED, interval_of
+from holdfast.jobs.store import FEED, UNCAPPED, interval_of
 from holdfast.outside_text import clean
-from holdfast.sources.config import SourceConfig, merged, read_config, zimit_job
+from holdfast.sources.config import UNLIMITED, SourceConfig, merged, read_config, zimit_job
 from holdfast.sources.errors import SourceRefused
 from holdfast.sources.registry import content_of
 from holdfast.urls import parse_seed
@@ -148,6 +148,18 @@ def effective_config(job: Job, source: Source, *, check: BackendCheck | None = N
     return made
 
 
+def check_uncapped(kind: str, config: SourceConfig, annual_check: BackendCheck | None = None) -> None:
+    """Refuse a cap on pages or depth for a kind of job that only its scope bounds; `annual_check` knows its tool."""
+    if kind not in UNCAPPED:
+        return
+    for name, value, free in (("max_pages", config.max_pages, None), ("max_depth", config.max_depth, UNLIMITED)):
+        if value != free:
+            why = f"an annual job has no cap on pages or depth: its scope rules alone bound it; {value} is one"
+            raise JobRefused(f"config.{name}", why)
+    if annual_check is not None:
+        annual_check(config)
+
+
 def tool_config(job: Job, source: Source) -> dict[str, Any]:
     """Return a job's configuration in the shape that `archive-tool` reads; as it is stored if it cannot be read."""
     try:
@@ -174,7 +186,7 @@ def start_url(job: Job, source: Source) -> str | None:
         return job.url
 
 
-class House(NamedTuple):
+class CrawlDefaults(NamedTuple):
     """What a crawl takes from the server's settings, never from a source."""
 
     contact: str
@@ -184,7 +196,7 @@ class House(NamedTuple):
     """How long any execution may be at work: no site holds a worker for ever."""
 
 
-def crawl_plan(config: SourceConfig, house: House, *, number: int) -> CrawlPlan:
+def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> CrawlPlan:
     """Return the plan of a job's execution with this number: user agents take turns by it (NC-042)."""
     return CrawlPlan(
         seeds=config.seeds,

@@ -36,7 +36,14 @@ from holdfast.db.models import Recovery
 from holdfast.errors import Unavailable
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.maintenance import DirectoryRun, raise_options, take_to_restart
-from holdfast.jobs.administration.recovering import RESTARTS, Help, Helped, RecoveryDecision, RunSighting, decide
+from holdfast.jobs.administration.recovering import (
+    RESTARTS,
+    RecoveryAction,
+    RecoveryDecision,
+    RecoveryNote,
+    RunActivity,
+    decide,
+)
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts
@@ -141,7 +148,7 @@ class WatchedRun:
     """One running execution."""
 
     run: DirectoryRun
-    sight: RunSighting
+    activity: RunActivity
     holder: Holder | None
     """The tool that works in the directory; None if none does, and for our own crawler."""
     state_ok: bool
@@ -165,7 +172,7 @@ def is_tool_run(run: DirectoryRun) -> bool:
     return run.execution.config.get("backend") in TOOLS
 
 
-def see_all(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
+def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
     """Look at every execution that runs, by job; nothing is changed. `ask` replaces how directories are asked."""
     now = jobs.clock.now()
     with jobs.database.read() as session:
@@ -177,18 +184,18 @@ def see_all(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
         }
     folders = [Path(run.execution.output_dir) for run in runs if run.job.id not in rows]
     health = ask(folders) if ask else probe(folders, jobs.clock, deadline_s=jobs.settings.storage.probe_s)
-    sights = []
+    watched_runs = []
     for run in runs:
         if run.job.id in rows:
-            sights.append(see_native(run, *rows[run.job.id], now=now))
+            watched_runs.append(watch_native(run, *rows[run.job.id], now=now))
         elif health[Path(run.execution.output_dir)].is_dead:
-            sights.append(_see_nothing(run, now=now))
+            watched_runs.append(_unseen_run(run, now=now))
         else:
-            sights.append(see_tool(run, now=now))
-    return sights
+            watched_runs.append(watch_tool(run, now=now))
+    return watched_runs
 
 
-def see_native(run: DirectoryRun, moved: datetime | None, due: datetime | None, *, now: datetime) -> WatchedRun:
+def watch_native(run: DirectoryRun, moved: datetime | None, due: datetime | None, *, now: datetime) -> WatchedRun:
     """Return how a run of our own crawler gets on: since its counts changed, or it had something to ask for.
 
     Its pace is what politeness allows, so nothing is said of it; waiting, as a site or its own delay asks, is no
@@ -203,7 +210,7 @@ def see_native(run: DirectoryRun, moved: datetime | None, due: datetime | None, 
         restarts=0,
         errors={},
         log=None,
-        sight=RunSighting(
+        activity=RunActivity(
             pages=run.execution.items_crawled,
             running_s=max(0.0, (now - taken).total_seconds()),
             idle_s=max(0.0, (now - since).total_seconds()),
@@ -212,15 +219,15 @@ def see_native(run: DirectoryRun, moved: datetime | None, due: datetime | None, 
     )
 
 
-def see_tool(run: DirectoryRun, *, now: datetime) -> WatchedRun:
+def watch_tool(run: DirectoryRun, *, now: datetime) -> WatchedRun:
     """Look at a tool's directory. The newest log counts, whatever the row says; nothing is changed.
 
     A disk that does not answer shows nothing: the run looks as if nothing had moved since it was taken.
     """
     try:
-        return _see_directory(run, Path(run.execution.output_dir), _running_s(run, now), now)
+        return _watch_directory(run, Path(run.execution.output_dir), _running_s(run, now), now)
     except OSError:
-        return _see_nothing(run, now=now)
+        return _unseen_run(run, now=now)
 
 
 def _running_s(run: DirectoryRun, now: datetime) -> float:
@@ -228,13 +235,13 @@ def _running_s(run: DirectoryRun, now: datetime) -> float:
     return max(0.0, (now - taken).total_seconds())
 
 
-def _see_nothing(run: DirectoryRun, *, now: datetime) -> WatchedRun:
+def _unseen_run(run: DirectoryRun, *, now: datetime) -> WatchedRun:
     seconds = _running_s(run, now)
-    blind = RunSighting(pages=run.execution.items_crawled, running_s=seconds, idle_s=seconds, pages_per_minute=None)
-    return WatchedRun(run=run, holder=None, state_ok=False, restarts=0, errors={}, log=None, sight=blind)
+    blind = RunActivity(pages=run.execution.items_crawled, running_s=seconds, idle_s=seconds, pages_per_minute=None)
+    return WatchedRun(run=run, holder=None, state_ok=False, restarts=0, errors={}, log=None, activity=blind)
 
 
-def _see_directory(run: DirectoryRun, folder: Path, running_s: float, now: datetime) -> WatchedRun:
+def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: datetime) -> WatchedRun:
     log, state = newest_log(folder), load_state(folder, 1)
     progress = None if log is None else read_progress(log)
     moved = None if progress is None else progress.changed_at
@@ -249,7 +256,7 @@ def _see_directory(run: DirectoryRun, folder: Path, running_s: float, now: datet
         restarts=state.container_restarts,
         errors=dict(state.errors),
         log=None if log is None else str(log),
-        sight=RunSighting(
+        activity=RunActivity(
             pages=0 if progress is None else progress.last.crawled,
             running_s=running_s,
             idle_s=idle_s,
@@ -270,9 +277,9 @@ def read_figures(jobs: Jobs) -> CrawlFigures:
     now = jobs.clock.now()
     with jobs.database.read() as session:
         counts, cleanups = admin_counts(session), cleanup_counts(session)
-    sights = see_all(jobs)
+    watched_runs = watch_runs(jobs)
     return CrawlFigures(
-        [_figure(sight, jobs.settings.recovery.stalled_s) for sight in sights],
+        [_figure(watched, jobs.settings.recovery.stalled_s) for watched in watched_runs],
         jobs=counts,
         cleanups=cleanups,
         free_bytes=shutil.disk_usage(jobs.settings.home).free,
@@ -280,16 +287,16 @@ def read_figures(jobs: Jobs) -> CrawlFigures:
     )
 
 
-def _figure(sight: WatchedRun, stalled_s: float) -> CrawlFigure:
+def _figure(watched: WatchedRun, stalled_s: float) -> CrawlFigure:
     return CrawlFigure(
-        job=sight.run.job.id,
-        source=sight.run.source.code,
-        stalled=sight.sight.idle_s >= stalled_s,
-        progress_age_s=sight.sight.idle_s,
-        pages_per_minute=sight.sight.pages_per_minute,
-        state_ok=sight.state_ok,
-        restarts=sight.restarts,
-        errors=sight.errors,
+        job=watched.run.job.id,
+        source=watched.run.source.code,
+        stalled=watched.activity.idle_s >= stalled_s,
+        progress_age_s=watched.activity.idle_s,
+        pages_per_minute=watched.activity.pages_per_minute,
+        state_ok=watched.state_ok,
+        restarts=watched.restarts,
+        errors=watched.errors,
     )
 
 
@@ -311,10 +318,10 @@ Signal = Callable[[WatchedRun], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class RecoveryCase:
     """One running crawl, and what is done for it."""
 
-    sight: WatchedRun
+    watched: WatchedRun
     decision: RecoveryDecision
     raised: dict[str, int]
     """Tool options that are too low for a restart to help."""
@@ -327,7 +334,7 @@ class Recovered:
     """What one look did, or would do."""
 
     deploying: bool
-    cases: tuple[Case, ...]
+    cases: tuple[RecoveryCase, ...]
     woken: tuple[int, ...]
     """Jobs whose backoff is cut short, so that enough of them get on."""
 
@@ -337,20 +344,22 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
     limits, now = jobs.settings.recovery, jobs.clock.now()
     if is_deploying(jobs.settings, now):
         return Recovered(deploying=True, cases=(), woken=())
-    sights, low = see_all(jobs), low_volume(jobs.settings) is not None
+    watched_runs, low = watch_runs(jobs), low_volume(jobs.settings) is not None
     with jobs.database.read() as session:
-        rows = maintenance.recoveries(session, job_ids=[one.run.job.id for one in sights], since=now - _REMEMBERED)
-    history: dict[int, list[Helped]] = {}
+        rows = maintenance.recoveries(
+            session, job_ids=[one.run.job.id for one in watched_runs], since=now - _REMEMBERED
+        )
+    history: dict[int, list[RecoveryNote]] = {}
     for row in rows:
-        history.setdefault(row.job_id, []).append(Helped(row.at, row.action, row.pages))
+        history.setdefault(row.job_id, []).append(RecoveryNote(row.job_id, row.at, row.action, row.pages))
     cases = []
-    for sight in sights:
-        decision = decide(sight.sight, history.get(sight.run.job.id, ()), limits, now=now)
-        if low and not sight.is_tool:
-            decision = RecoveryDecision(help=Help.NOTHING, reason="no_space")
-        raised = minima(sight) if sight.is_tool and decision.help in RESTARTS else {}
-        done = apply and _help(jobs, sight, decision, raised, ask or partial(restart, jobs))
-        cases.append(Case(sight=sight, decision=decision, raised=raised, done=done))
+    for watched in watched_runs:
+        decision = decide(watched.activity, history.get(watched.run.job.id, ()), limits, now=now)
+        if low and not watched.is_tool:
+            decision = RecoveryDecision(action=RecoveryAction.NOTHING, reason="no_space")
+        raised = minima(watched) if watched.is_tool and decision.action in RESTARTS else {}
+        done = apply and _help(jobs, watched, decision, raised, ask or partial(restart, jobs))
+        cases.append(RecoveryCase(watched=watched, decision=decision, raised=raised, done=done))
     return Recovered(deploying=False, cases=tuple(cases), woken=_wake(jobs, limits, now, apply=apply))
 
 
@@ -363,10 +372,10 @@ def is_deploying(settings: Settings, now: datetime) -> bool:
     return now - touched < timedelta(seconds=settings.recovery.deploy_lock_s)
 
 
-def minima(sight: WatchedRun) -> dict[str, int]:
+def minima(watched: WatchedRun) -> dict[str, int]:
     """Return the tool options that a job lacks: document 001's for an annual one, a few restarts for any other."""
-    options = effective_config(sight.run.job, sight.run.source).zimit.tool_options
-    return lacking(options, annual=sight.is_annual)
+    options = effective_config(watched.run.job, watched.run.source).zimit.tool_options
+    return lacking(options, annual=watched.is_annual)
 
 
 def lacking(options: dict[str, object], *, annual: bool) -> dict[str, int]:
@@ -384,15 +393,15 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _help(jobs: Jobs, sight: WatchedRun, decision: RecoveryDecision, raised: dict[str, int], ask: Signal) -> bool:
+def _help(jobs: Jobs, watched: WatchedRun, decision: RecoveryDecision, raised: dict[str, int], ask: Signal) -> bool:
     """Do what was decided and note it; a tool that cannot be reached from here is not noted as helped."""
-    if decision.help is Help.NOTHING:
+    if decision.action is RecoveryAction.NOTHING:
         return False
-    run, now = sight.run, jobs.clock.now()
-    if decision.help in RESTARTS and raised:
+    run, now = watched.run, jobs.clock.now()
+    if decision.action in RESTARTS and raised:
         with jobs.database.write() as session:
             raise_options(session, jobs.clock, run.job.id, raised, why=decision.reason)
-    if decision.help in RESTARTS and not ask(sight):
+    if decision.action in RESTARTS and not ask(watched):
         return False
     with jobs.database.write() as session:
         maintenance.add_recovery(
@@ -401,28 +410,28 @@ def _help(jobs: Jobs, sight: WatchedRun, decision: RecoveryDecision, raised: dic
                 job_id=run.job.id,
                 execution_id=run.execution.id,
                 at=now,
-                action=decision.help.value,
+                action=decision.action.value,
                 reason=decision.reason,
-                pages=sight.sight.pages,
+                pages=watched.activity.pages,
             ),
         )
     return True
 
 
-def restart(jobs: Jobs, sight: WatchedRun) -> bool:
+def restart(jobs: Jobs, watched: WatchedRun) -> bool:
     """Have a run gone on with where it is; False if it cannot be reached from here, or is over."""
-    if sight.is_tool:
-        return ask_tool(sight)
+    if watched.is_tool:
+        return ask_tool(watched)
     settler = RunSettler(jobs.settings.jobs, jobs.placement)
     with jobs.database.write() as session:
-        return take_to_restart(session, jobs.clock, settler, sight.run, reason="auto_recover")
+        return take_to_restart(session, jobs.clock, settler, watched.run, reason="auto_recover")
 
 
-def ask_tool(sight: WatchedRun) -> bool:
+def ask_tool(watched: WatchedRun) -> bool:
     """Ask the tool of a running crawl to end, with its container's grace; False if it is not on this machine."""
-    if sight.holder is None:
+    if watched.holder is None:
         return False
-    return signal_holder(Path(sight.run.execution.output_dir), sight.holder, signal.SIGTERM)
+    return signal_holder(Path(watched.run.execution.output_dir), watched.holder, signal.SIGTERM)
 
 
 def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -> tuple[int, ...]:
@@ -433,6 +442,6 @@ def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -
         for job in waiting if apply else ():
             job.next_run_at = job.updated_at = now
             maintenance.add_recovery(
-                session, Recovery(job_id=job.id, at=now, action=Help.WOKEN.value, reason="too_few_run")
+                session, Recovery(job_id=job.id, at=now, action=RecoveryAction.WOKEN.value, reason="too_few_run")
             )
         return tuple(job.id for job in waiting)

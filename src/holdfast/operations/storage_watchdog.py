@@ -29,7 +29,7 @@ from holdfast.jobs.administration.recovering import (
     FREED,
     SEEN_ALIVE,
     SEEN_DEAD,
-    Note,
+    RecoveryNote,
     StorageDecision,
     decide_storage,
     notes_since,
@@ -112,7 +112,7 @@ class PathCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guarded:
+class StorageReport:
     """What one look saw and did, or would do."""
 
     deploying: bool = False
@@ -126,7 +126,7 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageGuard:
+class StorageWatchdog:
     """Looks at paths; what it asks the machine is handed in."""
 
     jobs: Jobs
@@ -137,11 +137,11 @@ class StorageGuard:
     def _limits(self) -> StorageSettings:
         return self.jobs.settings.storage
 
-    def look(self, *, apply: bool) -> Guarded:
+    def look(self, *, apply: bool) -> StorageReport:
         """Look once; without `apply` nothing is noted, so that nothing is ever confirmed."""
         jobs, now = self.jobs, self.jobs.clock.now()
         if is_deploying(jobs.settings, now):
-            return Guarded(deploying=True)
+            return StorageReport(deploying=True)
         with jobs.database.read() as session:
             runs = [run for run in (*running(session), *waiting_for_storage(session)) if _is_here(run)]
             notes = notes_since(session, now - _A_DAY)
@@ -153,7 +153,7 @@ class StorageGuard:
         if apply:
             self._note_alive([run for run in runs if run not in dead], notes)
             cases = [self._act(case) for case in cases]
-        return Guarded(looked_at=tuple(dict.fromkeys(paths)), cases=tuple(cases))
+        return StorageReport(looked_at=tuple(dict.fromkeys(paths)), cases=tuple(cases))
 
     def _ask(self, paths: Iterable[Path]) -> Mapping[Path, Probe]:
         if self.ask is not None:
@@ -180,7 +180,7 @@ class StorageGuard:
         return groups
 
     def _case(
-        self, path: Path, runs: list[DirectoryRun], health: Mapping[Path, Probe], notes: Sequence[Note]
+        self, path: Path, runs: list[DirectoryRun], health: Mapping[Path, Probe], notes: Sequence[RecoveryNote]
     ) -> PathCase:
         decision = decide_storage([run.job.id for run in runs], notes, self._limits, now=self.jobs.clock.now())
         is_mount = path == self.jobs.settings.zimit.store_root or mount_point(path, self.table()) == path
@@ -188,14 +188,14 @@ class StorageGuard:
             path=path, is_mount=is_mount, probe=self._health(runs[0], health), runs=tuple(runs), decision=decision
         )
 
-    def _note_alive(self, runs: Sequence[DirectoryRun], notes: Sequence[Note]) -> None:
+    def _note_alive(self, runs: Sequence[DirectoryRun], notes: Sequence[RecoveryNote]) -> None:
         again = [run for run in runs if streak(notes, run.job.id)]
         if again:
             with self.jobs.database.write() as session:
                 recovering.note(session, self.jobs.clock, again, SEEN_ALIVE, "it answers again")
 
     def _act(self, case: PathCase) -> PathCase:
-        """Note a sight, or do all there is to do; the deed is noted first, so that it counts whatever happens.
+        """Note that a path is dead, or do all there is to do; that is noted first, so that it counts whatever happens.
 
         With the jobs locked it is decided once more: of two watchdogs at the same moment, one does it.
         """

@@ -17,7 +17,7 @@ from holdfast.search.signals import refresh
 from holdfast.wiring import Runtime, open_ground
 
 
-class Chore(Protocol):
+class BackgroundTask(Protocol):
     """One kind of work, taken up whenever the worker has a moment; registered in `worker.roster`."""
 
     @property
@@ -55,17 +55,17 @@ _LONGEST_S = 60.0
 class _Turn:
     """One chore, and when it is looked at again after it failed."""
 
-    chore: Chore
+    task: BackgroundTask
     failures: int = 0
     not_before: float = 0.0
     error: str | None = None
 
 
-class Rounds:
+class BackgroundWork:
     """The chores of one worker."""
 
-    def __init__(self, settings: Settings, chores: Sequence[Callable[[BackgroundContext], Chore]]) -> None:
-        self._settings, self._chores = settings, chores
+    def __init__(self, settings: Settings, tasks: Sequence[Callable[[BackgroundContext], BackgroundTask]]) -> None:
+        self._settings, self._tasks = settings, tasks
         self._stopping = threading.Event()
         self._wake = threading.Event()
         self._changed = threading.Condition()
@@ -117,16 +117,16 @@ class Rounds:
         with ExitStack() as stack:
             runtime = stack.enter_context(open_ground(settings))
             database = stack.enter_context(closing(Database(settings.database)))
-            bench = BackgroundContext(
+            context = BackgroundContext(
                 runtime=runtime, database=database, is_stopping=self._stopping.is_set, on_end=stack
             )
-            turns = [_Turn(make(bench)) for make in self._chores]
+            turns = [_Turn(make(context)) for make in self._tasks]
             while not self._stopping.is_set():
                 self._wake.clear()
                 busy = False
                 for turn in turns:
                     busy |= self._take(turn, runtime.clock.monotonic())
-                self._report(idle=not busy, errors={t.chore.name: t.error for t in turns if t.error is not None})
+                self._report(idle=not busy, errors={t.task.name: t.error for t in turns if t.error is not None})
                 if not busy:
                     self._wake.wait(0.05 if self._hurried else settings.worker.rest_s)
 
@@ -140,12 +140,12 @@ class Rounds:
         if self._stopping.is_set() or now < turn.not_before:
             return False
         try:
-            busy = turn.chore.run_once()
+            busy = turn.task.run_once()
         except Exception as exc:  # the one place where a chore may fail: the others go on
             turn.failures += 1
             turn.error = f"{type(exc).__name__}: {exc}"
             turn.not_before = now + min(_AGAIN_S * 2 ** (turn.failures - 1), _LONGEST_S)
-            _log.warning("worker.chore_failed", action=turn.chore.name, message=str(exc), times=turn.failures)
+            _log.warning("worker.chore_failed", action=turn.task.name, message=str(exc), times=turn.failures)
             return False
         turn.failures, turn.error = 0, None
         return busy
@@ -163,14 +163,14 @@ class Accounting:
 
     name = "edition reports"
 
-    def __init__(self, bench: BackgroundContext) -> None:
-        self._bench = bench
+    def __init__(self, context: BackgroundContext) -> None:
+        self._context = context
         self._passed: set[int] = set()
         """Editions that this worker could not account for; another, or a person, may."""
 
     def run_once(self) -> bool:
         """Write one report that is due; False if none is, if others are at all of them, or if the worker ends."""
-        with self._bench.database.read() as session:
+        with self._context.database.read() as session:
             found = due(session, passed=self._passed)
         try:
             return any(self._account(edition_id) for edition_id in found)
@@ -179,9 +179,9 @@ class Accounting:
 
     def _account(self, edition_id: int) -> bool:
         """Write a report; False if somebody else is at it."""
-        bench, runtime = self._bench, self._bench.runtime
+        context, runtime = self._context, self._context.runtime
         try:
-            written = write_report(bench.database, runtime.settings.home, runtime.clock, edition_id, tell=self._look)
+            written = write_report(context.database, runtime.settings.home, runtime.clock, edition_id, tell=self._look)
         except EditionBusy:
             return False
         except LedgerUnbalanced as exc:
@@ -193,7 +193,7 @@ class Accounting:
         return True
 
     def _look(self, count: int) -> None:
-        if count % _LOOK_ROWS == 1 and self._bench.is_stopping():
+        if count % _LOOK_ROWS == 1 and self._context.is_stopping():
             raise _Stopped
 
 
@@ -205,15 +205,17 @@ class LinkSignals:
 
     name = "link signals"
 
-    def __init__(self, bench: BackgroundContext) -> None:
-        self._bench = bench
+    def __init__(self, context: BackgroundContext) -> None:
+        self._context = context
         self._looked_at: float | None = None
 
     def run_once(self) -> bool:
         """Compute them if that is due; False if it is not, if another process is at it, or if the worker ends."""
-        runtime = self._bench.runtime
+        runtime = self._context.runtime
         now = runtime.clock.monotonic()
         if self._looked_at is not None and now - self._looked_at < _LOOK_S:
             return False
         self._looked_at = now
-        return refresh(self._bench.database, runtime.settings.home, runtime.clock, is_stopping=self._bench.is_stopping)
+        return refresh(
+            self._context.database, runtime.settings.home, runtime.clock, is_stopping=self._context.is_stopping
+        )

@@ -174,4 +174,4 @@ class FeedJobs:
         if self._looked_at is not None and now - self._looked_at < _FOLLOW_S:
             return 0
         self._looked_at = now
-        return follow_all(self._jobs.database, self._jobs.board, self._jobs.settings.feeds)
+        return follow_all(self._jobs.database, self._jobs.actions, self._jobs.settings.feeds)

@@ -34,7 +34,7 @@ from holdfast.jobs.specs import backend_of
 from holdfast.wiring import Runtime, open_ground
 from holdfast.wiring.jobs import Jobs, Pulse, open_jobs, open_pulse
 from holdfast.worker.after_crawl import AfterCrawl
-from holdfast.worker.background import Accounting, BackgroundContext, Chore, LinkSignals, Rounds
+from holdfast.worker.background import Accounting, BackgroundContext, BackgroundTask, BackgroundWork, LinkSignals
 from holdfast.worker.feeds import FeedJobs, FeedRunner
 from holdfast.worker.native import NativeRunner
 from holdfast.worker.runner import Runner, RunnerHolding, RunProgress, StopReason, crashed
@@ -284,7 +284,7 @@ class RunnerTable(NamedTuple):
     """Who runs the executions of which backend, and which chores there are; filled in `worker.roster`."""
 
     runners: Mapping[str, Callable[[Settings], Runner]]
-    chores: Sequence[Callable[[BackgroundContext], Chore]] = ()
+    tasks: Sequence[Callable[[BackgroundContext], BackgroundTask]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +311,7 @@ class WorkerReport:
     executions: list[int] = field(default_factory=list)
     low_disk: bool = False
     """Whether something waits that was not begun for want of space."""
-    chore_errors: dict[str, str] = field(default_factory=dict)
+    background_errors: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,13 +322,13 @@ class WorkerContext:
     jobs: Jobs
     name: str
     heartbeat: Heartbeat
-    rounds: Rounds
-    telling: ExecutionLeases
+    background: BackgroundWork
+    run_leases: ExecutionLeases
     """For the threads of runs: with a clock that any thread may read."""
 
 
 @contextmanager
-def open_shop(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
+def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
     """Open connections, register the worker and start its heart and its chores; all of it ends with the block."""
     with ExitStack() as stack:
         runtime = stack.enter_context(open_ground(settings))
@@ -339,15 +339,20 @@ def open_shop(settings: Settings, runner_table: RunnerTable, *, schedules: bool 
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=kind, execution_id=None
         )
         stack.callback(_say_goodbye, owner)
-        heartbeat, rounds = Heartbeat(settings, owner), Rounds(settings, runner_table.chores)
+        heartbeat, background = Heartbeat(settings, owner), BackgroundWork(settings, runner_table.tasks)
         heartbeat.start()
         stack.callback(heartbeat.stop)
-        rounds.start()
-        stack.callback(rounds.stop, _LET_GO_S)
+        background.start()
+        stack.callback(background.stop, _LET_GO_S)
         clock = SessionClock(SystemClock())
-        telling = ExecutionLeases(jobs.database, clock, RunSettler(settings.jobs, Placement()), home=settings.home)
+        run_leases = ExecutionLeases(jobs.database, clock, RunSettler(settings.jobs, Placement()), home=settings.home)
         yield WorkerContext(
-            runtime=runtime, jobs=jobs, name=name_of(owner.id), heartbeat=heartbeat, rounds=rounds, telling=telling
+            runtime=runtime,
+            jobs=jobs,
+            name=name_of(owner.id),
+            heartbeat=heartbeat,
+            background=background,
+            run_leases=run_leases,
         )
 
 
@@ -382,8 +387,8 @@ class Worker:
                 self._wake.wait(_LOOK_S)
                 self._wake.clear()
         if self._options.once:
-            self._context.rounds.exhaust(lambda: not self._stops.count)
-        self.report.chore_errors = self._context.rounds.errors
+            self._context.background.exhaust(lambda: not self._stops.count)
+        self.report.background_errors = self._context.background.errors
         return self.report
 
     def _patiently(self, step: Callable[[], None]) -> None:
@@ -461,7 +466,7 @@ class Worker:
         return low is None
 
     def _start(self, lease: ExecutionLease, asked_at: float) -> None:
-        holding = holding_for(lease, self._context.jobs.database, self._context.telling, self._settings.jobs)
+        holding = holding_for(lease, self._context.jobs.database, self._context.run_leases, self._settings.jobs)
         self._context.heartbeat.keep(lease, holding, taken_at=asked_at)
         run = WorkerRun(lease, lambda: self._runner(lease), holding, wake=self._wake.set)
         self._runs.append(run)
@@ -479,7 +484,7 @@ class Worker:
     def _runner(self, lease: ExecutionLease) -> Runner:
         backend = backend_of(lease.job.kind, lease.job.config, lease.source.config)
         make = self._runners.get(backend)
-        return _Nobody(backend) if make is None else make(self._settings)
+        return _NoRunner(backend) if make is None else make(self._settings)
 
     def _settle(self, run: WorkerRun) -> None:
         """Write how a run ended, under its lease; a database that is away leaves it for the next look."""
@@ -494,7 +499,7 @@ class Worker:
         self._context.heartbeat.drop(run.lease)
         self._runs.remove(run)
         self.report.endings[word] += 1
-        self._context.rounds.wake()
+        self._context.background.wake()
         _log.info(
             "worker.run_ends",
             execution=run.lease.execution_id,
@@ -532,14 +537,14 @@ class Worker:
         """Tell the runs and the chores what the signals said; runs that do not let go are left to the next worker."""
         if not self._stops.count:
             return
-        self._context.rounds.ask_to_stop()
+        self._context.background.ask_to_stop()
         for run in self._runs:
             run.holding.ask(StopReason.DRAIN if self._stops.count == 1 else StopReason.NOW)
         if self._stops.count > 1 and self._hurried_at is None:
             self._hurried_at = self._clock.monotonic()
 
 
-class _Nobody:
+class _NoRunner:
     """Stands in for a backend that no runner is known for."""
 
     def __init__(self, backend: str) -> None:
@@ -557,7 +562,7 @@ class _Nobody:
 
 def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table: RunnerTable) -> WorkerReport:
     """Be a worker until told to stop, or until nothing is due; Unavailable if it cannot even begin."""
-    with open_shop(settings, runner_table, schedules=options.schedules) as context:
+    with open_worker(settings, runner_table, schedules=options.schedules) as context:
         _log.info("worker.starts", name=context.name, concurrency=options.concurrency, schedules=options.schedules)
         report = Worker(context, options, stops, runner_table).run()
         _log.info("worker.ends", name=context.name, **report.endings)
@@ -569,5 +574,9 @@ RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
     "zimit": ZimitRunner,
     "feed": FeedRunner,
 }
-CHORES: Final[tuple[Callable[[BackgroundContext], Chore], ...]] = (AfterCrawl, Accounting, LinkSignals)
+BACKGROUND_TASKS: Final[tuple[Callable[[BackgroundContext], BackgroundTask], ...]] = (
+    AfterCrawl,
+    Accounting,
+    LinkSignals,
+)
 """In the order in which they are looked at."""

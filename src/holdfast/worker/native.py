@@ -31,7 +31,7 @@ from holdfast.jobs.endings import Counts, FailureCause, Retry, RunEnding, RunRea
 from holdfast.jobs.execution_queries import from_json
 from holdfast.jobs.executions import Begun, files_are_away, read_ending
 from holdfast.jobs.leases import ExecutionLease, start_etag, start_page
-from holdfast.jobs.specs import House, crawl_plan, job_config, start_url
+from holdfast.jobs.specs import CrawlDefaults, crawl_plan, job_config, start_url
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc import queries as files
@@ -337,7 +337,7 @@ def plan_of(settings: Settings, lease: ExecutionLease) -> CrawlPlan:
     if not settings.contact:
         raise Invalid("no contact, so nothing is crawled; give one with HOLDFAST_CONTACT")
     networks, most_s = tuple(map(str, settings.allow_networks)), settings.worker.max_time_s or None
-    house = House(settings.contact, settings.user_agent, networks, most_s)
+    house = CrawlDefaults(settings.contact, settings.user_agent, networks, most_s)
     plan = crawl_plan(job_config(lease.job, lease.source), house, number=lease.number)
     plan.build_scope()
     Credentials(plan)

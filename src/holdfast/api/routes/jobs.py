@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
-from holdfast import audit
 from holdfast.api.admin_writes import AdminWrite, DeskDep, HandDep, TurnsDep
 from holdfast.api.dependencies import SessionDep
 from holdfast.api.errors import ExecutionNotFound, answers
@@ -34,7 +33,7 @@ from holdfast.jobs.administration.actions import Upserted, reset_index
 from holdfast.jobs.administration.source_jobs import sync_in_portions
 from holdfast.jobs.journal import last_event, payload, read_events
 from holdfast.jobs.schedule_queries import last_scheduled_at
-from holdfast.jobs.slots import preview_rebalance, rebalance, show_distribution
+from holdfast.jobs.slots import preview_rebalance, rebalance, record_rebalance, show_distribution
 from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.jobs.states import JobAction, State
 from holdfast.jobs.store import JobNotFound
@@ -128,7 +127,7 @@ def upsert_job(hand: HandDep, form: JobForm, response: Response) -> JobMade:
     # To say when is to replace a schedule; a wish that does not is none to end one.
     says_when = not form.model_fields_set.isdisjoint({"interval_minutes", "schedule_enabled"})
     with hand.write() as session:
-        return _made(session, hand.job_service.board.upsert(session, spec, replaces_schedule=says_when))
+        return _made(session, hand.job_service.actions.upsert(session, spec, replaces_schedule=says_when))
 
 
 def _made(session: Session, done: Upserted) -> JobMade:
@@ -160,9 +159,8 @@ def shown(session: Session, job_id: int) -> ListedJob:
 def change_job(hand: HandDep, id: JobId, form: JobChanges) -> JobMade:
     """Give a job a new plan; what is left out stays as it is (NC-005)."""
     with hand.write() as session:
-        job, _ = hand.job_service.board.hold(session, id)
-        shown(session, id)
-        return _made(session, hand.job_service.board.edit(session, id, _changed(job, form)))
+        job, _ = hand.job_service.actions.hold(session, id)
+        return _made(session, hand.job_service.actions.edit(session, id, _changed(job, form)))
 
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
@@ -179,8 +177,7 @@ def _changed(job: Job, form: JobChanges) -> JobSpec:
 def delete_job(hand: HandDep, id: JobId) -> Message:
     """Remove a job; its runs and what they captured stay. One that runs must be cancelled first (NC-005)."""
     with hand.write() as session:
-        shown(session, id)
-        hand.job_service.board.delete(session, id)
+        hand.job_service.actions.delete(session, id)
     return Message(message="Job deleted")
 
 
@@ -208,13 +205,13 @@ def retry_job(hand: HandDep, id: JobId) -> JobShown:
     with hand.write() as session:
         shown(session, id)
         if not reset_index(session, hand.job_service.clock, id):
-            hand.job_service.board.act(session, id, JobAction.RETRY)
+            hand.job_service.actions.act(session, id, JobAction.RETRY)
         return JobShown(**job_view(shown(session, id)))
 
 
 def _acted(hand: AdminWrite, job_id: int, action: JobAction) -> JobShown:
     with hand.write() as session:
-        hand.job_service.board.act(session, job_id, action)
+        hand.job_service.actions.act(session, job_id, action)
         return JobShown(**job_view(shown(session, job_id)))
 
 
@@ -222,7 +219,7 @@ def _acted(hand: AdminWrite, job_id: int, action: JobAction) -> JobShown:
 def force_run(hand: HandDep, id: JobId) -> ForceRun:
     """Let a scheduled job run now; its rhythm stays as it is (NC-007)."""
     with hand.write() as session:
-        hand.job_service.board.act(session, id, JobAction.FORCE_RUN)
+        hand.job_service.actions.act(session, id, JobAction.FORCE_RUN)
     return ForceRun(message="Job queued for immediate execution", job_id=id)
 
 
@@ -308,13 +305,7 @@ def rebalance_now(hand: HandDep) -> RebalanceShown:
         job_service.look(session)
     done = rebalance(job_service.database, now=job_service.clock.now())
     with hand.write() as session:
-        audit.record(
-            session,
-            job_service.clock,
-            action="scheduler.rebalanced",
-            subject="scheduler",
-            detail={"moved": len(done.moved), "skipped": len(done.skipped)},
-        )
+        record_rebalance(session, job_service.clock, done)
     return RebalanceShown.model_validate(rebalance_object(done))
 
 
@@ -325,7 +316,7 @@ def sync_sources(turns: TurnsDep) -> SyncShown:
     done = sync_in_portions(
         turns.write,
         job_service.clock,
-        job_service.board,
+        job_service.actions,
         interval_minutes=job_service.settings.jobs.auto_interval_minutes,
     )
     return SyncShown.model_validate(sync_object(done))

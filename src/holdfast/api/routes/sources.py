@@ -278,7 +278,7 @@ def import_sources(
 ) -> ImportedShown:
     """Create and update sources from YAML, TOML or JSON: all of them, or none if one is wrong (it is named)."""
     with hand.write() as session:
-        done = take_in_sources(session, hand.job_service.clock, hand.job_service.board, specs, apply=not dry_run)
+        done = take_in_sources(session, hand.job_service.clock, hand.job_service.actions, specs, apply=not dry_run)
     return ImportedShown(
         created=list(done.created), updated=list(done.updated), unchanged=list(done.unchanged), dry_run=dry_run
     )
@@ -314,7 +314,7 @@ def write_source(hand: HandDep, id: SourceId, form: SourceForm) -> ManagedSource
         source = _managed_source(session, id)
         _demand_code(source, form.code)
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
-        replace_source(session, hand.job_service.clock, hand.job_service.board, registry.read_spec(entry))
+        replace_source(session, hand.job_service.clock, hand.job_service.actions, registry.read_spec(entry))
         return _checked(hand, source)
 
 
@@ -346,7 +346,7 @@ def _checked(hand: AdminWrite, source: Source) -> ManagedSource:
 
 def _switch(hand: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
     if enabled:
-        return enable_source(session, hand.job_service.clock, hand.job_service.board, source.code)
+        return enable_source(session, hand.job_service.clock, hand.job_service.actions, source.code)
     return disable_source(session, hand.job_service.clock, source.code)
 
 

@@ -30,13 +30,14 @@ from holdfast.jobs.specs import (
     JobRefused,
     JobSpec,
     ScheduleKept,
+    check_uncapped,
     effective_config,
     planned_config,
 )
 from holdfast.jobs.states import TERMINAL, JobAction, State, after, move, route, state_of
 from holdfast.jobs.store import JobNotFound, interval_of, locked_both, locked_job
 from holdfast.jobs.views.listing import shown_job
-from holdfast.sources.config import UNLIMITED, SourceConfig
+from holdfast.sources.config import SourceConfig
 from holdfast.sources.errors import SourceRefused
 from holdfast.urls import parse_seed
 
@@ -53,8 +54,16 @@ class Upserted:
 class JobActions:
     """All that may be done to jobs by hand."""
 
-    def __init__(self, clock: Clock, placement: Placement, *, backend_check: BackendCheck | None = None) -> None:
-        self._clock, self._placement, self._backend_check = clock, placement, backend_check
+    def __init__(
+        self,
+        clock: Clock,
+        placement: Placement,
+        *,
+        backend_check: BackendCheck | None = None,
+        annual_check: BackendCheck | None = None,
+    ) -> None:
+        self._clock, self._placement = clock, placement
+        self._backend_check, self._annual_check = backend_check, annual_check
 
     def upsert(
         self, session: Session, spec: JobSpec, *, kind: str = store.CRAWL, replaces_schedule: bool = False
@@ -115,21 +124,20 @@ class JobActions:
         if source.id != spec.source_id:
             raise JobRefused("source_id", "a job stays with its source")
         config, rests = self._config(source, spec), _rests(found, spec)
-        _check_kind(found, spec, config)
+        _check_kind(found, spec)
+        check_uncapped(found.kind, config, self._annual_check)
         return self._apply(session, found, spec, config, enabled=source.enabled, rests=rests)
 
     def hold(self, session: Session, job_id: int) -> tuple[Job, Source]:
-        """Return a job and its source, both locked until the transaction ends; JobNotFound if there is none."""
+        """Return a job that the scheduler runs and its source, both locked; JobNotFound if there is none."""
         both = store.locked_both(session, job_id)
-        if both is None:
+        if both is None or both[0].state is None:
             raise JobNotFound
         return both
 
     def act(self, session: Session, job_id: int, action: JobAction) -> Job:
         """Pause, resume, cancel, retry or force a job; JobNotFound, or IllegalTransition if its state forbids it."""
         job = self._locked(session, job_id)
-        if job.state is None:
-            raise JobNotFound
         target, now = after(action, state_of(job)), self._clock.now()
         opened = store.open_execution(session, job_id=job.id)
         event = move(job, target, now=now, execution_id=opened.id if opened else None, action=action.value)
@@ -166,7 +174,7 @@ class JobActions:
         """Remove a job. One that has run stays as a row for its executions, and nobody sees it; JobBusy if it runs."""
         job = self._locked(session, job_id)
         now = self._clock.now()
-        if job.lock_token is not None or (job.state is not None and state_of(job) is State.RUNNING):
+        if job.lock_token is not None or state_of(job) is State.RUNNING:
             raise JobBusy(job.id)
         _withdraw(store.open_execution(session, job_id=job.id), "deleted", now)
         self._placement.note(job.id, None, None)
@@ -175,14 +183,15 @@ class JobActions:
             store.delete_job(session, job)
             return
         events = []
-        if job.state is not None and state_of(job) not in TERMINAL:
+        if state_of(job) not in TERMINAL:
             events.append(move(job, State.CANCELLED, now=now, deleted=True))
         job.deleted_at = job.updated_at = now
         emit(session, events, now=now)
 
     def _locked(self, session: Session, job_id: int) -> Job:
+        """Return a job that the scheduler runs, locked; ad-hoc crawls and imports are ended by their own commands."""
         job = store.locked_job(session, job_id)
-        if job is None:
+        if job is None or job.state is None:
             raise JobNotFound
         return job
 
@@ -260,16 +269,11 @@ def _rests(job: Job, spec: JobSpec) -> bool:
     return state_of(job) is State.PAUSED
 
 
-def _check_kind(job: Job, spec: JobSpec, config: SourceConfig) -> None:
-    """Raise JobRefused for a plan that jobs of this kind must not have."""
+def _check_kind(job: Job, spec: JobSpec) -> None:
+    """Raise JobRefused for a schedule that jobs of this kind must not have."""
     unchanged = spec.interval == interval_of(job.interval_minutes, job.interval_type)
     if job.kind != store.CRAWL and spec.interval is not None and not unchanged:
         raise JobRefused("interval_minutes", f"job {job.id} is of kind {job.kind}: only a source's crawl job recurs")
-    if job.kind in store.UNCAPPED:
-        for name, value, free in (("max_pages", config.max_pages, None), ("max_depth", config.max_depth, UNLIMITED)):
-            if value != free:
-                why = f"an annual job has no cap on pages or depth: its scope rules alone bound it; {value} is one"
-                raise JobRefused(f"config.{name}", why)
 
 
 def _is_forced(job: Job, spec: JobSpec) -> bool:
@@ -353,7 +357,7 @@ class Retried(StrEnum):
     """The crawl stays as it is; its index is computed again."""
 
 
-def retry(session: Session, clock: Clock, board: JobActions, job_id: int) -> Retried:
+def retry(session: Session, clock: Clock, actions: JobActions, job_id: int) -> Retried:
     """Give a failed job another run, or an execution whose index failed another reading; else NotRetryable."""
     job = locked_job(session, job_id)
     if job is None:
@@ -365,7 +369,7 @@ def retry(session: Session, clock: Clock, board: JobActions, job_id: int) -> Ret
         hint = "; the same `holdfast crawl` command resumes it" if job.state is None else ""
         raise NotRetryable(job.id, word, hint)
     _tell(session, clock, "job.retried", job.id)
-    board.act(session, job.id, JobAction.RETRY)
+    actions.act(session, job.id, JobAction.RETRY)
     return Retried.QUEUED
 
 
