@@ -1,4 +1,4 @@
-"""The border between whoever keeps jobs and `archive-tool`: a job's configuration in, an argument list out. Pure.
+"""The border between jobs and `archive-tool`: a job's configuration in, an argument list out. Pure.
 
 A configuration is checked before anything is queued. What runs on the host (the image, the VPN command) comes from the
 server's settings; a configuration that names it is refused.
@@ -312,7 +312,7 @@ def tool_flags(config: JobConfig, host: Host) -> list[str]:
 
 
 def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) -> list[str]:
-    """Return the whole command of one run, as a list; the program may be several words (HA-002)."""
+    """Return the whole command of one run, as a list; the program may be several words."""
     program = shlex.split(host.command)
     return [
         *program,
@@ -327,7 +327,7 @@ def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) 
 
 
 def with_annual_minima(options: ToolOptions) -> ToolOptions:
-    """Return the options with document 001's resiliency: restarts and thresholds at least, the wait between exactly."""
+    """Return the options with the minima of annual crawls: restarts and thresholds at least, the wait exactly."""
     return replace(
         options,
         max_container_restarts=max(options.max_container_restarts or 0, ANNUAL_RESTARTS),

@@ -34,8 +34,8 @@ _PAGE_CONTEXTS = (
     "text",
 )
 _LOUD = ("error", "warn", "warning", "fatal")
+# How zimit itself writes what is no trouble.
 _QUIET_LINE = re.compile(r"\[[\w.]{1,40}::[^\]]{1,40}\] (?:INFO|DEBUG):")
-"""How zimit itself writes what is no trouble."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

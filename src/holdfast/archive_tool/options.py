@@ -345,7 +345,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
 
 def job_name(template: str, now: datetime) -> str:
-    """Return the name that a template gives at a moment, in UTC: `hc-{date:%Y%m%d}` becomes `hc-20251209` (HA-022).
+    """Return the name that a template gives at a moment, in UTC: `hc-{date:%Y%m%d}` becomes `hc-20251209`.
 
     Only `{date}` is known; ToolConfigRefused if the result is no plain word.
     """

@@ -1,4 +1,4 @@
-"""What the end of a run means to whoever called for it: finished, try again, or mend the configuration first. Pure."""
+"""What the end of a run means to its caller: finished, try again, or mend the configuration first. Pure."""
 
 from __future__ import annotations
 

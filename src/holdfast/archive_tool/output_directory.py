@@ -100,8 +100,8 @@ def store_is_present(store_root: Path) -> bool:
 
 LOCK_NAME = ".archive_tool.lock"
 END_NAME = ".archive_end.json"
+# A process that only looks who holds a directory has it for microseconds; a tool that starts then must not give up.
 _TRIES, _EVERY_S = 8, 0.05
-"""Somebody who only looks who holds a directory has it for microseconds; a tool that starts then must not give up."""
 
 
 class Holder(NamedTuple):
@@ -143,7 +143,7 @@ def _lock(fd: int, output_dir: Path) -> None:
 
 
 def holder_of(output_dir: Path) -> Holder | None:
-    """Return who holds an output directory now, None if nobody does."""
+    """Return who holds an output directory now, None if no process does."""
     try:
         fd = os.open(output_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -168,7 +168,8 @@ def is_poisoned(output_dir: Path, *, managed: bool) -> bool:
     if not managed or log is None:
         return False
     said = tail(log, POISON_BYTES).lower()
-    crawl = newest_crawl_log(output_dir)  # the newest may be a final build's, which counts no pages
+    # The newest may be a final build's, which counts no pages.
+    crawl = newest_crawl_log(output_dir)
     return any(phrase in said for phrase in _EMPTY_BUILD) and _all_failed(last_statistics(crawl) if crawl else None)
 
 
@@ -282,8 +283,8 @@ class ToolRun:
     def __init__(self, tools: Tools, place: OutputDirectory, found: Survey) -> None:
         self._tools, self._place, self._found = tools, place, found
         self._options, self._state = tools.options, tools.state
+        # WARC files that an overwriting run leaves out of its ZIM.
         self._earlier: frozenset[tuple[int, int]] = frozenset()
-        """WARC files that an overwriting run leaves out of its ZIM."""
 
     def execute(self) -> EndState:
         """Run to the end and return how it ended; ZimExists, StoreMissing and other errors of ours may be raised."""

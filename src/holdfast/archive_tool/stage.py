@@ -114,7 +114,7 @@ class StageLog:
 
 
 def _create(path: Path) -> IO[bytes]:
-    """Open a log that must be new, unbuffered: whoever looks at it sees everything that was said."""
+    """Open a log that must be new, unbuffered: an operator who looks at it sees everything that was said."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     return os.fdopen(fd, "wb", buffering=0)
 
@@ -273,7 +273,8 @@ class Stage:
         """Return the exit code of `docker run`, which is the container's; no container is left behind."""
         if end is None:
             while process.poll() is None and not self._bell.stopping:
-                self._bell.wait(_LOOK_S)  # both outputs are closed, so this is a moment
+                # Both outputs are closed, so this is a moment.
+                self._bell.wait(_LOOK_S)
         try:
             code = process.wait(timeout=self._tools.times.stop_grace + self._tools.times.stop_margin)
         except subprocess.TimeoutExpired:
@@ -390,15 +391,15 @@ class Bell:
         self._clock = clock
         self._rung: SimpleQueue[None] = SimpleQueue()
         self.requests = 0
-        """How often somebody asked for the end; the second time it is urgent."""
+        """How often a signal asked for the end; the second time it is urgent."""
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody asked for the end."""
+        """Whether a signal asked for the end."""
         return self.requests > 0
 
     def ring(self) -> None:
-        """Wake whoever waits."""
+        """Wake the thread that waits."""
         self._rung.put(None)
 
     def ask_to_stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
@@ -429,7 +430,7 @@ class Bell:
         return True
 
     def pause(self, seconds: float) -> bool:
-        """Wait this long unless somebody asks for the end; return whether somebody did."""
+        """Wait this long unless a signal asks for the end; return whether one did."""
         return self.wait_until(lambda: self.stopping, seconds)
 
 
@@ -478,7 +479,7 @@ class Vpn:
         return True
 
     def _finish(self, process: subprocess.Popen[bytes]) -> int | None:
-        """Return the exit code; None if the time ran out or somebody asked for the end."""
+        """Return the exit code; None if the time ran out or a signal asked for the end."""
         waited = 0.0
         while waited < self._times.vpn_limit and not self._bell.stopping:
             step = min(_POLL_S, self._times.vpn_limit)

@@ -389,7 +389,7 @@ class Cleaned(NamedTuple):
 
 
 def clean_temp(output_dir: Path) -> Cleaned:
-    """Remove temporary directories, WARC files in them included, and the state (HA-100, mode `temp`).
+    """Remove temporary directories, WARC files in them included, and the state (mode `temp`).
 
     The caller has made sure that this job is indexed or given up, and that nothing replays from these files.
     """

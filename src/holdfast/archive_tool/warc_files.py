@@ -235,7 +235,7 @@ class Consolidation(NamedTuple):
 
 
 def next_number(warcs_dir: Path) -> int:
-    """Return the number after the highest in use; gaps stay gaps, for somebody may remember what stood there."""
+    """Return the number after the highest in use; gaps stay gaps, for a manifest may remember what stood there."""
     numbers = [int(match.group(1)) for path in _names(warcs_dir) if (match := _STABLE.fullmatch(path))]
     return max(numbers, default=0) + 1
 

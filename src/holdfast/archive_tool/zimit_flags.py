@@ -1,7 +1,7 @@
 """Which flags may reach zimit inside the container, and what may stand behind them. Everything else is refused.
 
 The list holds what says *what* to crawl. It leaves out what names files, programs, proxies or ports, what decides where
-output goes, and what would let zimit delete its WARC files: those belong to this tool or to nobody.
+output goes, and what would let zimit delete its WARC files: those belong to this tool alone.
 """
 
 from __future__ import annotations
@@ -213,7 +213,8 @@ def split_workers(flags: Iterable[Flag]) -> tuple[int | None, tuple[Flag, ...]]:
             workers = int(flag.value or "0")
             if workers < 1:
                 raise FlagRefused(flag.name, "at least one worker is needed")
-        elif flag.name != "--keep":  # always given by this tool (faults.md, M19)
+        elif flag.name != "--keep":
+            # Always given by this tool (faults.md, M19).
             others.append(flag)
     return workers, tuple(others)
 
@@ -387,7 +388,8 @@ def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[st
 
 def _cut(value: str | None, most: int) -> int:
     asked = int(value or 0)
-    return min(asked, most) if asked > 0 else most  # 0 is how the browser is told that there is no limit
+    # 0 is how the browser is told that there is no limit.
+    return min(asked, most) if asked > 0 else most
 
 
 def _workers(options: Mapping[str, Any]) -> int:

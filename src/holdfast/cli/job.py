@@ -66,7 +66,8 @@ class Overrides(NamedTuple):
         """Return the fields of the configuration: those that the job had, and what is said anew."""
         made = merge_fields(present, read_assignments(self.sets or ()))
         there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
-        if self.seeds and isinstance(there, list | tuple):  # anything else is refused when it is checked
+        # Anything else is refused when it is checked.
+        if self.seeds and isinstance(there, list | tuple):
             made["seeds"] = [*there, *self.seeds]
         limits = {
             "max_pages": self.page_limit,
@@ -284,7 +285,7 @@ def reset_retries(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Give jobs their whole retry budget back; those that somebody works on are skipped.
+    """Give jobs their whole retry budget back; those that a worker holds are skipped.
 
     Several jobs need --reason, and a bulk (--source, --state) needs --limit too.
     Example: holdfast reset-retry-count --id 3 --apply
@@ -352,6 +353,7 @@ app_command.command(name="events")(job_show.events)
 app_command.command(name="validate-config")(validate_config)
 app_command.command(name="patch-config")(patch_config)
 app_command.command(name="reset-retries")(reset_retries)
+# What can be done with a job in each state, where something else was asked for.
 _NEXT = {
     State.PENDING.value: "it waits for a worker: holdfast start-worker",
     State.SCHEDULED.value: "let it run with: holdfast job run-now {id}",
@@ -361,7 +363,6 @@ _NEXT = {
     State.FAILED.value: "give it another try with: holdfast retry-job --id {id}",
     State.CANCELLED.value: "make it anew with: holdfast create-job --source {source} --once",
 }
-"""What can be done with a job in each state, where something else was asked for."""
 
 
 @app_command.command()

@@ -19,7 +19,7 @@ from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import ListedJob, shown_job
 
 JobArgument = Annotated[int | None, typer.Argument(help="The job's number.", metavar="JOB")]
-JobOption = Annotated[int | None, typer.Option("--id", help="The job's number, as the documents write it.")]
+JobOption = Annotated[int | None, typer.Option("--id", help="The job's number, named instead.")]
 
 
 JOB_KINDS = (CRAWL, *UNCAPPED, FEED, "canary")
@@ -83,7 +83,7 @@ OneExecution = Annotated[
 
 
 class Meant(NamedTuple):
-    """The executions that somebody means, and the job by which they were named."""
+    """The executions that are meant, and the job by which they were named."""
 
     job_id: int | None = None
     executions: tuple[int, ...] | None = None

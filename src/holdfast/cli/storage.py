@@ -1,6 +1,6 @@
 """`holdfast storage`: what an execution keeps on disk: weighed, verified, named for good, cleaned up, made smaller.
 
-Nothing is changed without --apply; `cleanup` is the exception that the documents ask for, and has refusals instead.
+Nothing is changed without --apply; `cleanup` is the exception, and has refusals instead.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ app_command = typer.Typer(
 def _idle_run(
     home: Path | None, job_id: int | None, execution: int | None
 ) -> Iterator[tuple[Archive, DirectoryRun, Path]]:
-    """Open the archive, the run that is meant and its directory; JobInUse if somebody works there, or is about to."""
+    """Open the archive, the run that is meant and its directory; JobInUse if a run is there, or is about to be."""
     with open_archive(config.load(home=home)) as archive:
         run = the_run(archive.database, job_id, execution)
         yield archive, run, demand_idle(archive.database, run).resolve()
@@ -356,7 +356,7 @@ def cleanup(
     Files that are registered are never removed. Mode temp is refused, without --force, where archived pages are served
     (HOLDFAST_REPLAY_ORIGIN is set), and where it would remove WARC files whose bytes stand nowhere else.
 
-    Acts at once, as its document has it; cleanup-old-jobs shows first what it would remove.
+    Acts at once; cleanup-old-jobs shows first what it would remove.
     Example: holdfast storage cleanup --id 3 --mode temp-nonwarc
     """
     settings = config.load(home=home)

@@ -223,7 +223,8 @@ def run_one(
     """
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
-    with suppress(Invalid):  # zimit needs no contact; our own crawler says so itself
+    # zimit needs no contact; our own crawler says so itself.
+    with suppress(Invalid):
         settings = config.load(home=home, contact=find_contact(settings, None))
     with open_jobs(settings) as jobs:
         try:

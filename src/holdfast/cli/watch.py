@@ -249,7 +249,7 @@ def reconcile(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Raise the tool options of a year's annual jobs to document 001's minima; a job that runs is told, and left alone.
+    """Raise the tool options of a year's annual jobs to their minima; a job that runs is told, and left alone.
 
     Example: holdfast reconcile-annual-tool-options --year 2026 --apply
     """

@@ -136,7 +136,8 @@ def schedule(
         try:
             jobs.scheduler.run(stops, on_tick=beat)
         finally:
-            with suppress(Unavailable):  # then the next start buries us
+            # Without a database the next start of a worker closes our row.
+            with suppress(Unavailable):
                 owner.end()
 
 
@@ -184,7 +185,8 @@ def reconcile_indexing(
         found = indexing.find_unindexed(jobs.database, _has_files, limit=limit)
         asked: list[int] = []
         for one in found if apply else ():
-            with suppress(indexing.NotIndexable), jobs.database.write() as session:  # unless it was asked for meanwhile
+            # Unless it was asked for meanwhile.
+            with suppress(indexing.NotIndexable), jobs.database.write() as session:
                 indexing.ask_again(session, one.execution_id, now=jobs.clock.now())
                 asked.append(one.execution_id)
     errors = read_executions(settings, asked, quiet=json) if now else []
@@ -335,7 +337,8 @@ def sync(
     Example: holdfast sync-enabled-sources
     """
     settings = config.load(home=home)
-    configure_log(settings, unless_set="ERROR", as_json=False)  # what went wrong is told below, once
+    # What went wrong is told below, once.
+    configure_log(settings, unless_set="ERROR", as_json=False)
     minutes = interval_minutes or settings.jobs.auto_interval_minutes
     with open_jobs(settings) as jobs:
         done = sync_in_portions(jobs.database.write, jobs.clock, jobs.actions, interval_minutes=minutes)

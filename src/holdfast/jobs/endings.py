@@ -1,4 +1,4 @@
-"""How a run ended, as whoever ran it tells: what was counted, what broke, and what the start page looked like."""
+"""How a run ended, as its runner tells: what was counted, what broke, and what the start page looked like."""
 
 from __future__ import annotations
 
@@ -211,7 +211,8 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
         answered=answered,
         failed=failed,
         forbidden=forbidden,
-        hosts_given_up=max(hosts.values()),  # a host whose pages were given up is mostly the one of its sitemaps, too
+        # A host whose pages were given up is mostly the one of its sitemaps, too.
+        hosts_given_up=max(hosts.values()),
         truncated=truncated,
         over=over,
         stopped=stopped,
@@ -247,9 +248,9 @@ def sentence_of(state: str, reason: str | None, shortfalls: Mapping[str, int]) -
 
 
 CAP_S = 3600
-"""No wait between two tries is longer (NC-025)."""
+"""No wait between two tries is longer."""
 ZIMIT_RETRIES = 2
-"""Document 000 gives a crawl two more chances, at once (HA-091)."""
+"""A crawl of zimit has two more chances, at once."""
 
 
 class FailureCause(StrEnum):
@@ -260,7 +261,7 @@ class FailureCause(StrEnum):
     INFRA = "infra_error"
     """The machine's (storage, mount, network): waits for a cooldown and burns none."""
     CONFIG = "infra_error_config"
-    """The configuration's: trying again changes nothing (HA-038)."""
+    """The configuration's: trying again changes nothing."""
     LEASE_LOST = "lease_lost"
     """Its owners fell silent too often."""
 
@@ -321,8 +322,8 @@ def after_failure(failure: FailureCause, policy: RetryPolicy, *, retries: int, i
 
 
 CAP = timedelta(hours=24)
+# More would only overflow: a minute doubled so often is longer than any cap.
 _DOUBLINGS = 32
-"""More would only overflow: a minute doubled so often is longer than any cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

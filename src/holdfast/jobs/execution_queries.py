@@ -190,7 +190,7 @@ def insert_job(tx: Transaction, *, source_id: int, kind: str, fingerprint: str, 
 
 
 def insert_execution(tx: Transaction, *, job_id: int, config: str, now: int) -> int | None:
-    """Make a job's next execution, running from now on; None if somebody else has just begun one."""
+    """Make a job's next execution, running from now on; None if another process has just begun one."""
     rows = tx.execute(
         "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, started_at, run_seconds)"
         " SELECT ?, coalesce(max(number), 0) + 1, 'running', ?, '', ?, ?, 0 FROM executions WHERE job_id = ?"
@@ -206,7 +206,7 @@ def place_execution(tx: Transaction, *, execution_id: int, output_dir: str) -> N
 
 
 def resume_execution(tx: Transaction, *, execution_id: int) -> bool:
-    """Say that an execution runs again, and that nobody wants it to stop; False if it has ended meanwhile."""
+    """Say that an execution runs again, and that its stop request is gone; False if it has ended meanwhile."""
     rows = tx.execute(
         "UPDATE executions SET state = 'running', stop_requested = NULL, finished_at = NULL"
         " WHERE id = ? AND state IN ('running', 'stopped') RETURNING id",
@@ -284,7 +284,7 @@ def has_lost_captures(tx: Transaction, *, frontier_id: int, execution_ids: Seque
 
 
 class ExecutionHolding(NamedTuple):
-    """How an execution stands to those who may end it."""
+    """Which process may end an execution."""
 
     state: str
     is_of_job: bool
@@ -338,8 +338,8 @@ def counts_of(tx: Transaction, *, execution_id: int) -> list[ProcessFigures]:
     return [ProcessFigures(from_micros(at), ended_at is not None, from_json(counts)) for at, ended_at, counts in rows]
 
 
+# Domains, those that wait longest, among which the unreachable ones are looked for: an execution may have millions.
 _LOOKED_AT = 50
-"""Domains, those that wait longest, among which the unreachable ones are looked for: an execution may have millions."""
 
 
 def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int, int]]:

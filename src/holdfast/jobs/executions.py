@@ -66,8 +66,8 @@ class WorkTime:
     def __init__(self, clock: Clock, begun: Begun) -> None:
         self._clock, self._execution_id = clock, begun.execution_id
         self._known_s, self._since = begun.run_seconds, clock.monotonic()
+        # What was written last: whether that was committed shows when the row is next read.
         self._written_s, self._written_at = self._known_s, self._since
-        """What was written last: whether that was committed shows when the row is next read."""
 
     @property
     def used_s(self) -> float:
@@ -136,7 +136,8 @@ def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int]) ->
 def _resume(tx: Transaction, found: ExecutionRow, wish: ExecutionWish) -> Begun:
     if not execution_queries.resume_execution(tx, execution_id=found.id):
         raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
-    if files_are_away(tx, wish.home, [found.id]):  # in this transaction: nothing has been resumed then
+    # In this transaction: nothing has been resumed then.
+    if files_are_away(tx, wish.home, [found.id]):
         raise Unavailable(
             f"{found.output_dir} has none of the files that were written there: is its storage mounted? If they are "
             f"gone for good, the same command begins anew after: holdfast stop {found.id} --cancel"
@@ -169,7 +170,8 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, 
     execution_id = execution_queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
     if execution_id is None:
         raise Conflict("another start has begun to crawl these seeds a moment ago; watch it with: holdfast status")
-    if wish.output is None:  # in this transaction: if the storage is away, nothing has begun
+    # In this transaction: if the storage is away, nothing has begun.
+    if wish.output is None:
         wish.open_store(code)
     folder = wish.output or wish.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
     execution_queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))

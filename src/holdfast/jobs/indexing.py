@@ -1,10 +1,10 @@
-"""How an execution's index state changes; whoever writes it does so here.
+"""How an execution's index state changes; it is written nowhere else.
 
     (nothing) ──→ pending ──→ indexing ──→ indexed
                      ↑           ├───────→ index_failed
                      └───────────┴── read again (retry, reconcile)
 
-An execution that is `indexing` belongs to nobody: its files are leased one by one, and any worker may go on with it.
+An execution that is `indexing` belongs to no worker: its files are leased one by one, and any worker may go on with it.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def note_findings(session: Session, *, execution_id: int, found: Quality, error:
 
 
 class Unindexed(NamedTuple):
-    """An execution that is completed and that nobody has asked to index."""
+    """An execution that is completed and was never asked to be indexed."""
 
     execution_id: int
     source: str
@@ -177,7 +177,7 @@ def over_with_files(session: Session, file_ids: Sequence[int]) -> list[int]:
 
 
 def open_files(session: Session, *, execution_id: int) -> list[int]:
-    """Return the files of an execution that nobody has sealed yet."""
+    """Return the files of an execution that are not sealed yet."""
     query = select(WarcFile.id).where(WarcFile.execution_id == execution_id, WarcFile.state == "open")
     return list(session.scalars(query.order_by(WarcFile.id)))
 
@@ -232,12 +232,12 @@ class NotIndexable(Conflict):
 
 
 def next_to_index(session: Session, *, after: int = 0) -> ToIndex | None:
-    """Return the first execution after this one that is over, and whose files nobody has finished reading."""
+    """Return the first execution after this one that is over, and whose files are not all read."""
     return select_next_to_index(session, after=after)
 
 
 def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limit: int) -> list[Unindexed]:
-    """Return completed executions that have files and that nobody asked to index, oldest first (HA-045).
+    """Return completed executions that have files and were never asked to be indexed, oldest first.
 
     Files count that are registered, and those that `has_files` sees in the directory. Read a page at a time: there may
     be any number of executions without files in between.
@@ -260,9 +260,9 @@ def ask_again(session: Session, execution_id: int, *, now: datetime) -> None:
 
 
 def take_up(session: Session, execution_id: int, *, now: datetime) -> bool:
-    """Say that the files of an execution are being read; return whether nobody had begun since it was asked for.
+    """Say that the files of an execution are being read; return whether this is the first since it was asked for.
 
-    NotIndexable if somebody has finished them meanwhile.
+    NotIndexable if another worker has finished them meanwhile.
     """
     return _step(session, execution_id, IndexState.INDEXING, now=now) == IndexState.PENDING
 
@@ -301,7 +301,8 @@ def close_account(
         told.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
     if not states.total and not told:
         told.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
-    with suppress(NotIndexable), database.write() as session:  # unless another process has said so meanwhile
+    # Unless another process has said so meanwhile.
+    with suppress(NotIndexable), database.write() as session:
         conclude(session, execution_id, pages, error="; ".join(told) or None, now=clock.now())
     return True
 
@@ -322,15 +323,16 @@ def close_if_read(database: Database, clock: Clock, execution_id: int) -> bool:
         with database.write() as session:
             begin(session, execution_id, now=clock.now())
         return close_account(database, clock, execution_id)
-    except NotIndexable:  # another process has it, or a retry has opened it again
+    except NotIndexable:
+        # Another process has it, or a retry has opened it again.
         return False
 
 
 def conclude(session: Session, execution_id: int, found: Quality, *, error: str | None, now: datetime) -> None:
     """Say that an execution's files were read, with what was found in them (counted before anything is locked).
 
-    Or why that did not work: for a crawl that was completed, that is its error from then on. NotIndexable if somebody
-    else has said so meanwhile.
+    Or why that did not work: for a crawl that was completed, that is its error from then on. NotIndexable if another
+    worker has said so meanwhile.
     """
     note_findings(session, execution_id=execution_id, found=found, error=error)
     target = IndexState.INDEXED if error is None else IndexState.FAILED

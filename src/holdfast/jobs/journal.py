@@ -36,7 +36,8 @@ from holdfast.db.models import (
 from holdfast.db.models.base import Json, Moment
 from holdfast.outside_text import clean
 
-_EVENTS_LOCK = 0x686F6C65  # beside the migrations' own
+# Beside the migrations' own.
+_EVENTS_LOCK = 0x686F6C65
 
 
 def order_events(session: Session) -> None:
@@ -199,7 +200,7 @@ def tell_queued(session: Session, executions: Sequence[int], *, now: datetime) -
 
 
 def payload(row: JobEvent) -> dict[str, Any]:
-    """Return what a stream says about an event, in document 003's fields."""
+    """Return what a stream says about an event, as the routes and commands print it."""
     ids: dict[str, Any] = {"job_id": row.job_id}
     if row.execution_id is not None:
         ids["execution_id"] = row.execution_id
@@ -210,16 +211,16 @@ CATEGORIES: Final = tuple(
     f"crawler.{word}" for word in ("lifecycle", "fetch", "extract", "error", "rate_limit", "queue", "metrics")
 )
 LOG_NAME: Final = "logs/{job_id}/{number}.log.gz"
-"""What a whole log is called outside (3.6 of the facts)."""
+"""What a whole log is called outside."""
 REPLAYED: Final = 200
 """Lines that a new reader of a running log is shown first."""
 _MESSAGE_CHARS: Final = 4096
 _FIELDS_CHARS: Final = 8192
+# Share of the lines that only warnings and errors may fill: the end of a noisy log still tells what went wrong.
 _RESERVED: Final = 0.02
-"""Share of the lines that only warnings and errors may fill: the end of a noisy log still tells what went wrong."""
 _BATCH: Final = 200
+# Lines held while the database is away; what comes then is only counted.
 _WAITING: Final = 10_000
-"""Lines held while the database is away; what comes then is only counted."""
 _PAGE: Final = 1000
 _SECRET: Final = re.compile(r"authorization|cookie|password|secret|token", re.I)
 
@@ -288,7 +289,8 @@ def _bounded(fields: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps(plain, default=str)
     if len(text) > _FIELDS_CHARS:
         return {"truncated": True, "chars": len(text)}
-    made: dict[str, Any] = json.loads(text)  # as it will be read: a value that is no JSON is its text from here on
+    # As it will be read: a value that is no JSON is its text from here on.
+    made: dict[str, Any] = json.loads(text)
     return made
 
 
@@ -397,8 +399,8 @@ def forget(session: Session, ids: Sequence[int]) -> int:
     return len(gone)
 
 
+# Lines of logs that one transaction removes: SQLite takes 0.1 s for them (measured).
 _LINES = 10_000
-"""Lines of logs that one transaction removes: SQLite takes 0.1 s for them (measured)."""
 
 
 class Pruned(NamedTuple):

@@ -1,6 +1,6 @@
-"""The statements of the scheduler and of those who hold jobs: claims compare and set, and every write is fenced.
+"""The statements of the scheduler and of the workers that hold jobs: claims compare and set, and every write is fenced.
 
-Rows are locked in one order everywhere (job, execution, hold, hour, events), so that nobody waits in a circle.
+Rows are locked in one order everywhere (job, execution, hold, hour, events): no two wait for each other.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def claim_due(session: Session, *, now: datetime, limit: int) -> list[int]:
     ).all()
     if not ids:
         return []
-    # Compare and set: whoever was quicker left `next_run_at` empty.
+    # Compare and set: a scheduler that was quicker left `next_run_at` empty.
     claimed = session.scalars(
         update(Job)
         .where(Job.id.in_(ids), due)
@@ -106,7 +106,7 @@ class WantedJobs(NamedTuple):
 
 
 def next_queued(session: Session, wanted: WantedJobs, *, now: datetime) -> QueuedCandidate | None:
-    """Return the execution that has waited longest; none before its time, none of a disabled source (HA-090)."""
+    """Return the execution that has waited longest; none before its time, none of a disabled source."""
     row = session.execute(_queued(wanted, now)).one_or_none()
     return None if row is None else QueuedCandidate(*row)
 
@@ -165,7 +165,7 @@ def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Ex
 
 
 def close_stray(session: Session, *, execution_id: int, now: datetime) -> None:
-    """Close a queued execution whose job can never begin it: its state was changed behind the board's back."""
+    """Close a queued execution whose job can never begin it: its state was changed past `JobActions`."""
     may_begin = exists().where(Job.id == Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None)))
     session.execute(
         update(Execution)
@@ -267,7 +267,7 @@ class Silence(NamedTuple):
     owners: tuple[str, ...] = ()
     """Who is known to be dead."""
     orphans: bool = False
-    """Jobs that run without any holder, too: nobody makes such rows, so only a start looks for them."""
+    """Jobs that run without any holder, too: no code of ours makes such rows, so only a start looks for them."""
 
 
 def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
@@ -301,7 +301,7 @@ def stale_held(session: Session, silence: Silence, *, limit: int) -> list[StaleL
 
 
 def stale_jobs(session: Session, silence: Silence, *, limit: int) -> list[Job]:
-    """Return the same as rows that are locked and still stale; one that somebody else is at is left to them."""
+    """Return the same as rows that are locked and still stale; one that another process has locked is left to it."""
     rows = session.scalars(
         select(Job)
         .where(Job.id.in_(stale_ids(session, silence, limit=limit)))

@@ -26,11 +26,11 @@ from holdfast.jobs.store import open_execution
 from holdfast.jobs.views.listing import SchedulerMetrics, count_metrics
 
 _log = log.get()
+# Locks that one transaction clears: SQLite's writers wait for no longer than that.
 _SWEPT = 50
-"""Locks that one transaction clears: SQLite's writers wait for no longer than that."""
 _PRUNED = 100
+# Transactions of one sweep that let go of old things; what is left waits for the next.
 _PORTIONS = 20
-"""Transactions of one sweep that let go of old things; what is left waits for the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +65,8 @@ class Scheduler:
     def start(self, *, dead_owners: Sequence[str] = ()) -> int:
         """Build the slot table from the rows and free what the dead held; return how many locks that were.
 
-        Dead is who has been silent for the stale period, or whom the caller knows to be gone (its file lock is free).
-        What runs elsewhere is left alone.
+        Dead is a holder that was silent for the stale period, or that the caller knows to be gone: its file lock is
+        free. What runs elsewhere is left alone.
         """
         with self._database.read() as session:
             self._placement.refresh(session, now=moment_in(session, self._clock))
@@ -100,7 +100,8 @@ class Scheduler:
             except Unavailable as exc:
                 _log.warning("scheduler.waits", message=str(exc))
                 continue
-            except Exception:  # the rows of one job must not stop the schedule of all: the next tick looks again
+            except Exception:
+                # The rows of one job must not stop the schedule of all: the next tick looks again.
                 _log.exception("scheduler.tick_failed")
                 continue
             if tick.queued or tick.cleared:
@@ -144,7 +145,8 @@ class Scheduler:
 
     def _sweep_some(self, session: Session, silence: schedule_queries.Silence) -> int:
         stale = schedule_queries.stale_jobs(session, silence, limit=_SWEPT)
-        now = moment_in(session, self._clock)  # after locking: whoever takes one of them next begins later
+        # After locking: the worker that takes one of them next begins later.
+        now = moment_in(session, self._clock)
         events: list[NewJobEvent] = []
         for job in stale:
             _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)

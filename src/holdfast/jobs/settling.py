@@ -33,8 +33,8 @@ from holdfast.jobs.states import State, move, state_of
 from holdfast.jobs.store import FEED, interval_of
 from holdfast.outside_text import clean
 
+# What the table of endings says of retries, in the words of the retry budget: as for these failures.
 _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
-"""What the table of endings says of retries, in the words of the retry budget: as for these failures."""
 
 
 class RunSettler:
@@ -92,7 +92,8 @@ class RunSettler:
             return self.settle(session, job, execution, ending, now=now)
         _spend(execution, job, now)
         _free(job, now)
-        execution.state = "queued"  # a word that was said to it stays: the next holder hears it
+        # A word that was said to it stays: the next holder hears it.
+        execution.state = "queued"
         return [move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)]
 
     def lose(self, session: Session, job: Job, execution: Execution | None, *, now: datetime) -> list[NewJobEvent]:
@@ -142,7 +143,7 @@ class RunSettler:
             return events
         interval = _adapted(job, baseline, ending, now)
         if (left_out := turns_between(job.rhythm_at or job.due_at or now, interval, now=now)) > 0:
-            # Nobody worked, or the run took longer than its interval: the turns that passed are not made up for.
+            # No worker was there, or the run took longer than its interval: the turns that passed are not made up for.
             execution.metrics = {**execution.metrics, "skipped_turns": left_out}
             events.append(status(job.id, State.COMPLETED, execution_id=execution.id, skipped_turns=left_out))
         return [*events, *self._next(session, job, interval, now)]

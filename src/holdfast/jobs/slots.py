@@ -102,7 +102,8 @@ class SlotTable:
         load = self._load.get
         best, least = first, load(first, 0)
         for slot in range(first + 1, last + 1):
-            if not least:  # nothing is emptier, so at most as many slots are looked at as jobs wait
+            # Nothing is emptier, so at most as many slots are looked at as jobs wait.
+            if not least:
                 break
             here = load(slot, 0)
             if here < least:
@@ -377,12 +378,12 @@ def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: d
     return moved.one_or_none() is not None
 
 
+# How far back a look for changes reaches: further than any write transaction lasts.
 _OVERLAP: Final = timedelta(seconds=5)
-"""How far back a look for changes reaches: further than any write transaction lasts."""
+# Moves of one transaction: 200 take about 60 ms.
 _MOVES: Final = 200
-"""Moves of one transaction: 200 take about 60 ms."""
+# Deleted jobs and undone transactions leave traces; a table of 10,000 jobs is built anew in 0.1 s.
 _REBUILT_EVERY: Final = timedelta(minutes=10)
-"""Deleted jobs and undone transactions leave traces; a table of 10,000 jobs is built anew in 0.1 s."""
 
 
 class Placement:
@@ -392,9 +393,9 @@ class Placement:
         self.table = SlotTable()
         self._seen_at: datetime | None = None
         self._built_at: datetime | None = None
+        # The transaction in which rows were last read: to read all that changed for each of a thousand jobs that are
+        # made one after the other costs more the more there are.
         self._read_in: ref[SessionTransaction] | None = None
-        """The transaction in which rows were last read: to read all that changed for each of a thousand jobs that are
-        made one after the other costs more the more there are."""
 
     def refresh(self, session: Session, *, now: datetime) -> None:
         """Bring the table up to date: from the rows that changed, or from all of them now and then."""

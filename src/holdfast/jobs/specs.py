@@ -116,7 +116,7 @@ class JobSpec:
 
 
 POLL_S = 3600.0
-"""What one poll may take (document 003's limit of an execution); items that it did not get to wait for the next."""
+"""What one poll may take; items that it did not get to wait for the next."""
 
 OWN: Final = ("native", FEED)
 """Backends that are our own crawler: it registers its files itself."""
@@ -197,7 +197,7 @@ class CrawlDefaults(NamedTuple):
 
 
 def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> CrawlPlan:
-    """Return the plan of a job's execution with this number: user agents take turns by it (NC-042)."""
+    """Return the plan of a job's execution with this number: user agents take turns by it."""
     return CrawlPlan(
         seeds=config.seeds,
         contact=house.contact,

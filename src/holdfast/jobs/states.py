@@ -1,11 +1,11 @@
-"""The seven states of a job and every way between them. Whoever writes a job's state asks here first.
+"""The seven states of a job and every way between them. A job's state is written through `move` alone.
 
     pending ──→ scheduled ──→ running ──→ completed ──→ scheduled   (recurring)
                     │  ↑         ├──────→ failed ─────→ pending     (retry)
                     ↓  │         └──────→ scheduled                 (tried again later, or handed back)
                   paused
 
-A job is pending while it waits for one run that somebody asked for (a one-time job, a retry by hand, a forced run), and
+A job is pending while it waits for one run that a person asked for (a one-time job, a retry by hand, a forced run), and
 scheduled while it waits for its turn. All but the three ends may be cancelled; nothing leaves cancelled.
 """
 
@@ -22,7 +22,7 @@ from holdfast.jobs.journal import NewJobEvent, status
 
 
 class State(StrEnum):
-    """What a job is doing, in document 003's words."""
+    """What a job is doing, in the words of `/api/v1`."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -42,7 +42,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     State.FAILED: frozenset({State.PENDING}),
     State.CANCELLED: frozenset(),
 }
-"""`paused` cannot be forced and `completed` cannot be retried: the document, not its first implementation."""
+"""`paused` cannot be forced and `completed` cannot be retried."""
 
 TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
 SCHEDULABLE = frozenset({State.PENDING, State.SCHEDULED})

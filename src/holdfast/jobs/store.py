@@ -1,4 +1,4 @@
-"""The rows of jobs, as those who manage them read and change them."""
+"""The rows of jobs: read, locked and changed by what manages them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def source_of_job(session: Session, job_id: int) -> int | None:
 
 
 def locked_source(session: Session, source_id: int) -> Source | None:
-    """Return a source, and let nobody else make a job for it until the transaction ends."""
+    """Return a source, and let no other process make a job for it until the transaction ends."""
     # Not its key: PostgreSQL looks at that when a transaction writes a job's row twice, and would wait in a circle.
     query = select(Source).where(Source.id == source_id).with_for_update(key_share=True)
     return session.scalars(query).one_or_none()

@@ -64,12 +64,12 @@ class CleanupRefused(Conflict):
 
 
 def word_of(run: DirectoryRun) -> str:
-    """Return where an execution stands, in document 000's words."""
+    """Return where an execution stands, as `/api/admin/jobs` calls it."""
     return admin_state(None, retries=0, latest=Latest(run.execution.state, run.execution.index_state))
 
 
 def demand_idle(database: Database, run: DirectoryRun) -> Path:
-    """Return the directory of a run in which nobody works or is about to; NotFound if it is gone, else JobInUse."""
+    """Return the directory of a run in which no run is, or is about to be; NotFound if it is gone, else JobInUse."""
     folder = Path(run.execution.output_dir)
     if not folder.is_dir():
         raise NotFound(f"the directory of execution {run.execution.id} is gone: {folder}")
@@ -81,9 +81,9 @@ def demand_idle(database: Database, run: DirectoryRun) -> Path:
 
 
 def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: CleanMode, *, replays: bool) -> Path:
-    """Return the directory if it may be cleaned up; CleanupRefused says what is in the way (HA-100).
+    """Return the directory if it may be cleaned up; CleanupRefused says what is in the way.
 
-    `replays` is whether archived pages are served from here, and nobody insisted.
+    `replays` is whether archived pages are served from here, and the operator did not insist.
     """
     folder, word = demand_idle(database, run), word_of(run)
     if word not in ("indexed", "index_failed"):
@@ -211,7 +211,7 @@ class SweepCase:
 
     run: DirectoryRun
     used_percent: float | None
-    """Of its disk, before; None if nobody can tell."""
+    """Of its disk, before; None if that cannot be told."""
     freed_bytes: int
     """Temporary files that are no WARC files."""
     refusal: str | None = None
@@ -222,8 +222,8 @@ class Sweep:
 
     def __init__(self, runtime: Runtime, database: Database, room: Callable[[Path], Room] = room_of) -> None:
         self._runtime, self._database, self._room = runtime, database, room
+        # Bytes that a dry run would have freed, by disk.
         self._planned: Counter[int] = Counter()
-        """Bytes that a dry run would have freed, by disk."""
 
     @property
     def _limits(self) -> StorageSettings:
@@ -239,7 +239,8 @@ class Sweep:
                 continue
             try:
                 case = self._case(run, folder, apply=apply)
-            except (HoldfastError, OSError) as exc:  # of this directory alone: the next may be on another disk
+            except (HoldfastError, OSError) as exc:
+                # Of this directory alone: the next may be on another disk.
                 case = SweepCase(run=run, used_percent=None, freed_bytes=0, refusal=str(exc))
             if case is not None:
                 cases[folder] = case

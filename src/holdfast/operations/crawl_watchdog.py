@@ -114,7 +114,8 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> Probe:
         return judge(process.wait(timeout=max(0.0, seconds)))
     except subprocess.TimeoutExpired:
         process.kill()
-        with suppress(subprocess.TimeoutExpired):  # stuck in the kernel: it ends when the mount lets go of it
+        # Stuck in the kernel: it ends when the mount lets go of it.
+        with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_END_S)
         return Probe(PathHealth.HANGS)
 
@@ -163,7 +164,7 @@ class WatchedRun:
 
     @property
     def is_annual(self) -> bool:
-        """Whether document 001's minima hold for it."""
+        """Whether the minima of annual crawls hold for it."""
         return self.run.job.kind in ("annual", "shard")
 
 
@@ -364,7 +365,7 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
 
 
 def is_deploying(settings: Settings, now: datetime) -> bool:
-    """Return whether somebody asked for quiet: a `deploy.lock` in the data directory, not older than its time."""
+    """Return whether a deployment asked for quiet: a `deploy.lock` in the data directory, not older than its time."""
     try:
         touched = datetime.fromtimestamp((settings.home / DEPLOY_LOCK).stat().st_mtime, UTC)
     except OSError:
@@ -373,13 +374,13 @@ def is_deploying(settings: Settings, now: datetime) -> bool:
 
 
 def minima(watched: WatchedRun) -> dict[str, int]:
-    """Return the tool options that a job lacks: document 001's for an annual one, a few restarts for any other."""
+    """Return the tool options that a job lacks: all minima for an annual one, a few restarts for any other."""
     options = effective_config(watched.run.job, watched.run.source).zimit.tool_options
     return lacking(options, annual=watched.is_annual)
 
 
 def lacking(options: dict[str, object], *, annual: bool) -> dict[str, int]:
-    """Return what these tool options would have to become, and only that (HA-037)."""
+    """Return what these tool options would have to become, and only that."""
     least = {"max_container_restarts": ANNUAL_RESTARTS if annual else OTHER_RESTARTS}
     if annual:
         least |= {"error_threshold_timeout": ANNUAL_ERRORS, "error_threshold_http": ANNUAL_ERRORS}

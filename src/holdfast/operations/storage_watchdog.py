@@ -225,7 +225,8 @@ class StorageWatchdog:
         for run in wanted:
             with self.jobs.database.write() as session:
                 taken = take_for_storage(session, self.jobs.clock, settler, run, error=case.describe())
-            asked = hurry_tools(_folder(run))  # also one that a run left behind which has failed already
+            # Also one that a run left behind which has failed already.
+            asked = hurry_tools(_folder(run))
             if taken or asked:
                 told = f"{'infra_error' if taken else 'it had ended'}; {asked} tools were asked to end"
                 steps.append(CommandStep(f"end job {run.job.id}", True, told))

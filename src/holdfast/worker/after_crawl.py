@@ -1,7 +1,7 @@
 """What follows a crawl: its files are read, search takes them in, captures are compared. A little at a time.
 
-Everything waits in rows: sealed files, executions that are pending or indexing, the search outbox, captures that nobody
-compared. So a worker may be killed anywhere, and the next one goes on.
+Everything waits in rows: sealed files, executions that are pending or indexing, the search outbox, captures that were
+never compared. So a worker may be killed anywhere, and the next one goes on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EVENTS = 200
 
 
 class AfterCrawl:
-    """The chore of indexing, searching and comparing."""
+    """The background task of indexing, searching and comparing."""
 
     name = "index, search, changes"
 
@@ -48,10 +48,10 @@ class AfterCrawl:
         self._freed_at = -_FREE_S
         self._beat_at = 0.0
         self._compared_at = 0.0
+        # Whether there may be captures that were never compared.
         self._news = True
-        """Whether there may be captures that nobody compared."""
+        # Executions whose folder was searched for files of a tool, and what could not be taken in from there.
         self._refused: dict[int, list[str]] = {}
-        """Executions whose folder was searched for files of a tool, and what could not be taken in from there."""
 
     def run_once(self) -> bool:
         """Do the first of these that waits: read a file, let search take in what was read, compare captures."""
@@ -95,7 +95,7 @@ class AfterCrawl:
             after = waiting[-1]
 
     def _read_one(self, waiting: Iterable[int]) -> bool:
-        """Read the first of these that nobody else is at; False if there is none."""
+        """Read the first of these that no other worker is at; False if there is none."""
         for warc_file_id in waiting:
             if self._context.is_stopping():
                 return False
@@ -107,7 +107,7 @@ class AfterCrawl:
     def _is_there(self, warc_file_id: int) -> bool:
         """Return whether the folder of a file is there; if its storage is away, the file waits and is not failed.
 
-        A place where no file may lie will not become one: whoever reads it says so.
+        A place where no file may lie will not become one: the reader says so.
         """
         with self._context.runtime.raw_db.read() as tx:
             stored = files.path_of(tx, warc_file_id)
@@ -133,10 +133,12 @@ class AfterCrawl:
         try:
             with self._context.database.write() as session:
                 is_new = indexing.take_up(session, found.execution_id, now=now)
-        except indexing.NotIndexable:  # another worker has finished it
+        except indexing.NotIndexable:
+            # Another worker has finished it.
             self._refused.pop(found.execution_id, None)
             return False
-        if is_new:  # asked for again: the folder may hold other files by now
+        # Asked for again: the folder may hold other files by now.
+        if is_new:
             self._refused.pop(found.execution_id, None)
         self._take_in(found)
         states = self._files(found)
@@ -183,7 +185,8 @@ class AfterCrawl:
             still_written = open_files(session, execution_id=found.execution_id)
         if not still_written:
             return []
-        mended = recover(self._context.runtime)  # its process died, or is just sealing
+        # Its process died, or is just sealing.
+        mended = recover(self._context.runtime)
         left = [number for number in still_written if number in mended.left and self._is_there(number)]
         lost = {number: mended.left[number] for number in left}
         lost |= {number: mended.elsewhere[number] for number in still_written if number in mended.elsewhere}
@@ -207,7 +210,8 @@ class AfterCrawl:
         if self._context.is_stopping():
             return False
         runtime = self._context.runtime
-        with suppress(IndexBusy):  # then another process takes it in
+        # Then another process takes it in.
+        with suppress(IndexBusy):
             done = drain(
                 self._context.database,
                 runtime.settings.home,

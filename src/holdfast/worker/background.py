@@ -29,21 +29,21 @@ class BackgroundTask(Protocol):
         """Do one piece, of a few seconds if possible, and return whether there was anything to do.
 
         Any number of workers may do so at once: the rows decide whose piece it is. What it raises is logged, and the
-        chore is tried again after a pause; a piece that takes long looks at `Bench.is_stopping` between two steps.
+        task is tried again after a pause; a piece that takes long looks at `is_stopping` of its context between steps.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundContext:
-    """What chores are made with; all of it belongs to the thread that they run on."""
+    """What background tasks are made with; all of it belongs to the thread that they run on."""
 
     runtime: Runtime
     database: Database
     is_stopping: Callable[[], bool]
     """Whether the worker ends: leave off at the next good moment, what is left stays in the rows."""
     on_end: ExitStack
-    """What a chore keeps open is entered here: it is closed, on the same thread, when the worker ends."""
+    """What a task keeps open is entered here: it is closed, on the same thread, when the worker ends."""
 
 
 _log = log.get()
@@ -53,7 +53,7 @@ _LONGEST_S = 60.0
 
 @dataclass(slots=True)
 class _Turn:
-    """One chore, and when it is looked at again after it failed."""
+    """One task, and when it is looked at again after it failed."""
 
     task: BackgroundTask
     failures: int = 0
@@ -62,7 +62,7 @@ class _Turn:
 
 
 class BackgroundWork:
-    """The chores of one worker."""
+    """The background tasks of one worker, on one thread."""
 
     def __init__(self, settings: Settings, tasks: Sequence[Callable[[BackgroundContext], BackgroundTask]]) -> None:
         self._settings, self._tasks = settings, tasks
@@ -73,7 +73,7 @@ class BackgroundWork:
         self._idle = False
         self._hurried = False
         self.errors: dict[str, str] = {}
-        """By chore, for those that failed the last time."""
+        """By task, for those that failed the last time."""
         self._thread = threading.Thread(target=self._run, name="chores", daemon=True)
 
     def start(self) -> None:
@@ -81,7 +81,7 @@ class BackgroundWork:
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Ask the chore in hand to leave off at its next good moment."""
+        """Ask the task at work to leave off at its next good moment."""
         self._stopping.set()
         self._wake.set()
 
@@ -107,7 +107,8 @@ class BackgroundWork:
         while not self._stopping.is_set():
             try:
                 self._work()
-            except Exception as exc:  # the database is away, or a chore cannot be made: try again
+            except Exception as exc:
+                # The database is away, or a task cannot be made: try again.
                 _log.warning("worker.chores_wait", action="open", message=str(exc))
                 self._report(idle=True, errors={"chores": str(exc)})
                 self._stopping.wait(self._settings.worker.rest_s)
@@ -141,7 +142,8 @@ class BackgroundWork:
             return False
         try:
             busy = turn.task.run_once()
-        except Exception as exc:  # the one place where a chore may fail: the others go on
+        except Exception as exc:
+            # The one place where a task may fail: the others go on.
             turn.failures += 1
             turn.error = f"{type(exc).__name__}: {exc}"
             turn.not_before = now + min(_AGAIN_S * 2 ** (turn.failures - 1), _LONGEST_S)
@@ -159,14 +161,14 @@ class _Stopped(Exception):
 
 
 class Accounting:
-    """The chore of writing the reports of editions that are due."""
+    """The background task of writing the reports of editions that are due."""
 
     name = "edition reports"
 
     def __init__(self, context: BackgroundContext) -> None:
         self._context = context
+        # Editions that this worker could not account for; another, or a person, may.
         self._passed: set[int] = set()
-        """Editions that this worker could not account for; another, or a person, may."""
 
     def run_once(self) -> bool:
         """Write one report that is due; False if none is, if others are at all of them, or if the worker ends."""
@@ -178,7 +180,7 @@ class Accounting:
             return False
 
     def _account(self, edition_id: int) -> bool:
-        """Write a report; False if somebody else is at it."""
+        """Write a report; False if another worker is at it."""
         context, runtime = self._context, self._context.runtime
         try:
             written = write_report(context.database, runtime.settings.home, runtime.clock, edition_id, tell=self._look)
@@ -201,7 +203,7 @@ _LOOK_S = 60.0
 
 
 class LinkSignals:
-    """The chore of computing page signals anew when enough links have come."""
+    """The background task of computing page signals anew when enough links have come."""
 
     name = "link signals"
 

@@ -28,8 +28,8 @@ from holdfast.wiring.jobs import Jobs
 from holdfast.worker.native import NativeRunner, plan_of
 from holdfast.worker.runner import RunnerHolding
 
+# How often the feed jobs are compared with what sources want.
 _FOLLOW_S = 60.0
-"""How often the feed jobs are compared with what sources want."""
 
 
 class FeedRunner:
@@ -58,8 +58,8 @@ class FeedRunner:
             return ending
 
 
+# Reasons with which everything that a poll was to ask has been asked, or tried for long.
 _CAME_TO_ITS_END = (DONE, Shortfall.HOSTS_GIVEN_UP, Shortfall.TRUNCATED)
-"""Reasons with which everything that a poll was to ask has been asked, or tried for long."""
 
 
 class _Poll:

@@ -1,4 +1,4 @@
-"""The worker: queues what is due, leases it, has it run, settles it, and does chores in between; until told to stop.
+"""The worker: queues what is due, leases it, has it run, settles it, and works in the background; until told to stop.
 
 The first signal drains: nothing new is taken, crawls finish what is in flight and are handed back. The second does not
 wait. What is not settled is in the rows, and another worker goes on with it.
@@ -43,8 +43,8 @@ from holdfast.worker.zimit import ZimitRunner
 _log = log.get()
 _LISTEN_S = 1.0
 _LET_GO_S = 10.0
+# How often the worker's own row is renewed; a worker is gone after two minutes of silence.
 _OWNER_S = 15.0
-"""How often the worker's own row is renewed; a worker is gone after two minutes of silence."""
 
 
 @dataclass(slots=True)
@@ -100,7 +100,8 @@ class Heartbeat:
                 with open_pulse(self._settings) as pulse:
                     while not self._ended.wait(pause):
                         self._beat(pulse)
-            except Exception as exc:  # a heart that stops loses every run: whatever it was, it goes on
+            except Exception as exc:
+                # A heartbeat that stops loses every run: whatever it was, it goes on.
                 _log.error("worker.heart_stumbles", action="beat", error=repr(exc))
                 self._ended.wait(pause)
 
@@ -112,7 +113,8 @@ class Heartbeat:
             try:
                 self._renew(pulse, one, pulse.runtime.clock.monotonic())
                 one.holding.flush()
-            except Exception as exc:  # the one place where a lease may fail to beat: the others do not wait for it
+            except Exception as exc:
+                # The one place where a lease may fail to beat: the others do not wait for it.
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
         if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
             with suppress(Unavailable), pulse.runtime.raw_db.write() as tx:
@@ -197,7 +199,8 @@ class WorkerRun:
             self.ending = self._make_runner().run(self.lease, self.holding)
         except LeaseLost:
             self.holding.ask(StopReason.LOST)
-        except Exception as exc:  # what nobody foresaw ends this run, not the worker
+        except Exception as exc:
+            # What was not foreseen ends this run, not the worker.
             _log.exception("worker.run_failed", action="run", execution=self.lease.execution_id)
             self.ending = crashed(exc, self.lease.output_dir)
         finally:
@@ -274,14 +277,14 @@ def dead_holders(runtime: Runtime, database: Database) -> list[str]:
     return dead
 
 
+# How long runs may take to let go after the second signal.
 _LOOK_S = 0.1
-"""How long runs may take to let go after the second signal."""
 SCHEDULING, RUNNING = "worker", "runner"
 """What a worker is called among the owners: one that also queues what is due, and one that leaves it to others."""
 
 
 class RunnerTable(NamedTuple):
-    """Who runs the executions of which backend, and which chores there are; filled in `worker.roster`."""
+    """Which runner has which backend, and what is done in the background: `RUNNERS` and `BACKGROUND_TASKS` below."""
 
     runners: Mapping[str, Callable[[Settings], Runner]]
     tasks: Sequence[Callable[[BackgroundContext], BackgroundTask]] = ()
@@ -316,7 +319,7 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerContext:
-    """What a worker stands on; of its main thread, but for the heart and the chores."""
+    """What a worker works with; of its main thread, but for the heartbeat and the background work."""
 
     runtime: Runtime
     jobs: Jobs
@@ -329,7 +332,7 @@ class WorkerContext:
 
 @contextmanager
 def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
-    """Open connections, register the worker and start its heart and its chores; all of it ends with the block."""
+    """Open connections, register the worker, start its heartbeat and background work; all of it ends with the block."""
     with ExitStack() as stack:
         runtime = stack.enter_context(open_ground(settings))
         jobs = stack.enter_context(open_jobs(settings))
@@ -357,7 +360,8 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
 
 
 def _say_goodbye(owner: OwnerProcess) -> None:
-    with suppress(Unavailable):  # then the next start buries us
+    # Without a database the next start of a worker closes our row.
+    with suppress(Unavailable):
         owner.end()
 
 
@@ -372,8 +376,8 @@ class Worker:
         self._wake = threading.Event()
         self._poll_at = 0.0
         self._hurried_at: float | None = None
+        # Whether the last look found nothing that could be taken.
         self._is_empty = False
-        """Whether the last look found nothing that could be taken."""
         self._is_low = False
         self.report = WorkerReport()
 
@@ -394,9 +398,11 @@ class Worker:
     def _patiently(self, step: Callable[[], None]) -> None:
         try:
             step()
-        except Unavailable as exc:  # nothing is lost: the next look finds the same rows
+        except Unavailable as exc:
+            # Nothing is lost: the next look finds the same rows.
             _log.warning("worker.waits", action="look", message=str(exc))
-        except Exception:  # what nobody foresaw: the runs go on, and so does the worker, unless it is to end anyway
+        except Exception:
+            # Not foreseen: the runs go on, and so does the worker, unless it is to end anyway.
             _log.exception("worker.look_failed", action="look")
             if self._options.once and not self._runs:
                 raise
@@ -493,7 +499,8 @@ class Worker:
             word = self._write(run, run.ending)
         except Unavailable:
             raise
-        except Exception as exc:  # the rows do not take this ending: one that says so is written in its place
+        except Exception as exc:
+            # The rows do not take this ending: one that says so is written in its place.
             _log.exception("worker.settle_failed", action="settle", execution=run.lease.execution_id)
             word = self._give_up(run, exc)
         self._context.heartbeat.drop(run.lease)
@@ -511,7 +518,8 @@ class Worker:
         """Settle or hand back what is still ours; return the word for it."""
         leases = self._context.jobs.leases
         try:
-            if ending is None or run.is_lost:  # one that only lapsed is handed back, so that nobody waits for its end
+            # One that only lapsed is handed back, so that its job does not wait for the stale period.
+            if ending is None or run.is_lost:
                 leases.release(run.lease, rest_s=run.holding.rest_s)
                 return "released"
             leases.settle(run.lease, ending)
@@ -534,7 +542,7 @@ class Worker:
             return "unsettled"
 
     def _pass_on(self) -> None:
-        """Tell the runs and the chores what the signals said; runs that do not let go are left to the next worker."""
+        """Pass on what the signals said; runs that do not let go are left to the next worker."""
         if not self._stops.count:
             return
         self._context.background.ask_to_stop()

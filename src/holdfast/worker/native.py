@@ -41,8 +41,8 @@ from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason, tail
 _TOP: Final = 10
 _CAPTURED: Final = (Outcome.SUCCESS.value,)
 _RULED_OUT: Final = (Outcome.EXCLUDED.value, Outcome.BLOCKED_ROBOTS.value)
+# Why a source that keeps no bodies leaves an answer out.
 _UNSUPPORTED: Final = "unsupported_type"
-"""Why a source that keeps no bodies leaves an answer out."""
 
 
 class Timing(NamedTuple):
@@ -203,8 +203,8 @@ def _size(path: Path) -> int:
 
 _log = log.get()
 _LOOK_S = 0.25
+# Addresses that could not be captured and are named in the log; the report has them all.
 _LISTED = 100
-"""Addresses that could not be captured and are named in the log; the report has them all."""
 
 
 class LeaseStops(Stops):

@@ -1,4 +1,4 @@
-"""What a worker and whoever runs an execution for it say to each other: a lease in, an ending out, a stop word between.
+"""What a worker and the runner of an execution say to each other: a lease in, an ending out, a stop word between.
 
 A runner never writes a job or an execution itself: what it returns is settled under the lease, or not at all.
 """
@@ -26,8 +26,8 @@ from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import ExecutionLease
 
 _ITEMS = 10
+# Progress is told each ten items or five seconds, and only if something changed.
 _EVERY_S = 5.0
-"""Progress is told each ten items or five seconds, as document 003 has it, and only if something changed."""
 
 
 class StopReason(IntEnum):
@@ -36,19 +36,19 @@ class StopReason(IntEnum):
     DRAIN = 1
     """The worker ends: finish what is in flight, seal, and return None: another worker goes on with it."""
     FINISH = 2
-    """Somebody asked this run to stop: seal, and return a completed ending with what there is, reason `stopped`."""
+    """A person asked this run to stop: seal, and return a completed ending with what there is, reason `stopped`."""
     CANCEL = 3
     """Its job was cancelled: seal, keep what was captured, return a cancelled ending."""
     DISCARD = 4
-    """Somebody asked to throw this run away: remove its files, return a cancelled ending."""
+    """A person asked to throw this run away: remove its files, return a cancelled ending."""
     NOW = 5
     """The worker ends at once: let go of everything without waiting, return None."""
     LOST = 6
-    """Somebody else holds the execution: end at once and write nothing; what is returned is not heard."""
+    """Another worker holds the execution: end at once and write nothing; what is returned is not heard."""
 
 
 LEAVING = (StopReason.DRAIN, StopReason.NOW, StopReason.LOST)
-"""Words after which this worker has no more to do with a run, whoever goes on with it."""
+"""Words after which this worker has no more to do with a run; another may go on with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,8 @@ class RunnerHolding:
     def stop(self) -> StopReason | None:
         """The strongest word so far, None while the run may go on."""
         if self._stop is not StopReason.LOST and self._clock.monotonic() > self._good_until:
-            self.ask(StopReason.LOST)  # somebody else may have it by now, and nobody could tell us
+            # Another worker may have it by now, and without a database we would not hear of it.
+            self.ask(StopReason.LOST)
         return self._stop
 
     def good_until(self, moment: float) -> None:
@@ -115,7 +116,8 @@ class RunnerHolding:
 
     def note(self, level: str, category: str, message: str, **fields: Any) -> None:
         """Write a line of the execution's log; the word after `crawler.` names the category, such as `lifecycle`."""
-        with self._lock, suppress(Unavailable):  # then it waits for the next flush
+        # Then it waits for the next flush.
+        with self._lock, suppress(Unavailable):
             if self._stop is not StopReason.LOST:
                 self._book.write(level, f"crawler.{category}", message, **fields)
 
@@ -130,7 +132,8 @@ class RunnerHolding:
         now = self._clock.monotonic()
         with self._lock:
             same = progress.counts.items == self._told.counts.items and progress.metrics == self._told.metrics
-            if same or self._stop is StopReason.LOST:  # time and memory alone are no news
+            # Time and memory alone are no news.
+            if same or self._stop is StopReason.LOST:
                 return
             grown = _items(progress) - _items(self._told)
             if grown < _ITEMS and now - self._told_at < _EVERY_S:

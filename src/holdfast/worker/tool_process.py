@@ -100,7 +100,7 @@ class StartedTool:
 
 
 class AdoptedTool:
-    """A tool that somebody else started, known by its hold on the directory; its end stands there as well."""
+    """A tool that another worker started, known by its hold on the directory; its end stands there as well."""
 
     def __init__(self, output_dir: Path, holder: Holder) -> None:
         self._output_dir, self._holder = output_dir, holder
@@ -142,7 +142,7 @@ def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> b
 def hurry_tools(output_dir: Path) -> int:
     """Ask every tool that writes to this directory to end at once; return how many there were.
 
-    The directory itself is not touched: it may be on storage that holds whoever does.
+    The directory itself is not touched: it may be on storage that never lets go of a process that does.
     """
     asked = 0
     for entry in Path("/proc").iterdir():
@@ -184,7 +184,7 @@ class KeptFiles:
 
     @property
     def index_state(self) -> str:
-        """What the execution's index waits for: `index_failed` says that there is nothing to read (HA-044)."""
+        """What the execution's index waits for: `index_failed` says that there is nothing to read."""
         return "pending" if self.registered else "index_failed"
 
 
@@ -206,7 +206,8 @@ def keep_files(
             wish = ImportWish(source="", name=None, home=runtime.settings.home, config={})
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
             importer.begun, importer.only_register = ImportBegun(execution_id=execution_id, folder=folder), True
-            importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
+            # The folder is the tool's own, and what it sealed it never writes again.
+            importer.keeping = Keeping.LINK
 
             def on_step(_step: ImportStep) -> None:
                 indexer.stopping = holding.stop in LEAVING
@@ -217,8 +218,8 @@ def keep_files(
     return KeptFiles(registered=len(done) - len(errors), errors=errors)
 
 
+# Records in which a start page is looked for: a crawler captures its seeds first.
 _LOOKED_AT = 5_000
-"""Records in which a start page is looked for: a crawler captures its seeds first."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
 
@@ -256,7 +257,8 @@ def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, _Answer]
                     yield page, _answer(record, address)
                 record.drain()
         except (HoldfastError, OSError):
-            continue  # a file that cannot be read is told elsewhere
+            # A file that cannot be read is told elsewhere.
+            continue
 
 
 def _answer(record: Record, address: str) -> _Answer:
@@ -294,8 +296,8 @@ def _told(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
     return one
 
 
+# How often statistics become a line of the log; progress is told more often, and bounded where it is heard.
 _STATISTICS_S = 30.0
-"""How often statistics become a line of the log; progress is told more often, and bounded where it is heard."""
 _PLAIN = ("event", "level", "timestamp")
 _PIECE = 256 * 1024
 
@@ -364,7 +366,7 @@ class ToolFollower:
 
 
 def counts_of(found: Statistics | None) -> Counts:
-    """Return what an execution keeps of a crawl's statistics (HA-035)."""
+    """Return what an execution keeps of a crawl's statistics."""
     if found is None:
         return Counts()
     return Counts(items_crawled=found.crawled, items_failed=max(found.failed, 0), items_total=found.total)

@@ -70,8 +70,8 @@ from holdfast.worker.tool_process import (
 _TURN_S = 0.2
 _FOLLOW_S = 1.0
 _RENEW_S = 10.0
+# How long a tool that was killed may take to be gone.
 _LAST_S = 10.0
-"""How long a tool that was killed may take to be gone."""
 _STAMP = re.compile(r"(\d{8}T\d{6})Z__")
 _FAILURES = {CrawlerStatus.INFRA: FailureCause.INFRA, CrawlerStatus.CONFIG: FailureCause.CONFIG}
 
@@ -125,7 +125,8 @@ class _Run:
                 self._come_back(str(exc))
                 return None
             if isinstance(exc, DomainForbidden) and self._holding.hear() is None:
-                raise  # to come back would help nothing: a person has to decide
+                # To come back would help nothing: a person has to decide.
+                raise
         if ended is None:
             return None
         if self._lost_domains and self._holding.stop is None and self._meaning(*ended).status != "completed":
@@ -140,7 +141,8 @@ class _Run:
         not be asked. Interrupted if this run is to end while it waits.
         """
         assert self._config is not None
-        recover(self._runtime)  # a worker that died here a moment ago may still hold them
+        # A worker that died here a moment ago may still hold them.
+        recover(self._runtime)
 
         def sleep(seconds: float) -> None:
             if self._holding.wait(seconds) is not None:
@@ -238,7 +240,8 @@ class _Run:
                 look_at = now + _FOLLOW_S
             if leases is not None and now >= renew_at:
                 renew_at = now + _RENEW_S
-                with suppress(Unavailable):  # without a database no crawl takes them either
+                # Without a database no crawl takes them either.
+                with suppress(Unavailable):
                     self._lost_domains = not leases.renew()
             if (word is not None or self._lost_domains) and not asked:
                 tool.ask_to_end()
@@ -249,7 +252,8 @@ class _Run:
                 tool.hurry()
                 return None
             if now >= deadline and killed:
-                return None  # it is out of reach: on another machine, or stuck in the kernel
+                # It is out of reach: on another machine, or stuck in the kernel.
+                return None
             if now >= deadline:
                 self._holding.note("error", "error", "the tool did not end in time and is killed")
                 tool.kill()
@@ -263,7 +267,8 @@ class _Run:
     def _conclude(self, code: int, said: Path | None) -> RunEnding | None:
         """Say what an exit code and a stop word mean together. A crawl that came to its end has come to its end."""
         if self._place is not None:
-            self._place.check_identity()  # a mount that went away took its logs along: nothing there speaks of this run
+            # A mount that went away took its logs along: nothing there speaks of this run.
+            self._place.check_identity()
         result, word = self._meaning(code, said), self._holding.stop
         if word is StopReason.DISCARD:
             self._discard()
@@ -275,7 +280,8 @@ class _Run:
         if word is StopReason.CANCEL:
             return replace(self._completed(code, "stopped"), result=endings.RunResult.CANCELLED, reason="cancelled")
         if word in LEAVING or result.stage == "stopped":
-            return None  # it goes on in the same directory, with this worker or another
+            # It goes on in the same directory, with this worker or another.
+            return None
         return self._failed(code, result, words_of(self._dir, said))
 
     def _discard(self) -> None:
@@ -346,7 +352,7 @@ class _Run:
             self._holding.note("warning", "error", "files of the failed crawl were not registered", error=str(exc))
 
     def _rescued(self, ending: RunEnding) -> RunEnding:
-        """Let the policy's fallback take over where it says so (1.4 of the facts); the job keeps that."""
+        """Let the policy's fallback take over where it says so; the job keeps that."""
         assert self._config is not None
         policy = zimit_config(self._config, self._settings).execution_policy
         # A promotion is itself a retry: the fallback's own failures are counted from there.

@@ -1,4 +1,4 @@
-"""`/api/admin/jobs`: jobs and their newest runs in the words of document 000, ad-hoc crawls and imports included."""
+"""`/api/admin/jobs`: jobs and their newest runs in an older dialect, ad-hoc crawls and imports included."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def admin_jobs(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> AdminJobList:
-    """Return jobs, newest first (HA-081)."""
+    """Return jobs, newest first."""
     wanted = AdminFilter(source=source, status=status, limit=limit, offset=offset)
     rows, total = listing.list_admin_jobs(session, wanted)
     files = listing.files_of(session, [row.latest.id for row in rows if row.latest is not None])
@@ -60,13 +60,13 @@ def admin_jobs(
 
 @jobs_router.get("/status-counts", responses=answers(403, 503))
 def admin_status_counts(session: SessionDep) -> AdminCounts:
-    """Return how many jobs there are of each status (HA-083)."""
+    """Return how many jobs there are of each status."""
     return AdminCounts(counts=listing.admin_counts(session))
 
 
 @jobs_router.get("/{id}", responses=answers(403, 404, 422, 503))
 def admin_job(session: SessionDep, id: JobId) -> AdminJobDetail:
-    """Return one job with the configuration and the figures of its newest run (HA-082)."""
+    """Return one job with the configuration and the figures of its newest run."""
     row = _job(session, id)
     config = tool_config(row.job, row.source)
     if row.latest is None:
@@ -86,7 +86,7 @@ def _job(session: Session, job_id: int) -> ListedJob:
 
 @jobs_router.get("/{id}/snapshots", responses=answers(403, 404, 422, 503))
 def admin_job_snapshots(session: SessionDep, id: JobId, limit: Limit = 50, offset: Offset = 0) -> list[AdminSnapshot]:
-    """Return the captures of pages that a job made, its newest run first (HA-084)."""
+    """Return the captures of pages that a job made, its newest run first."""
     _job(session, id)
     return [
         AdminSnapshot(
@@ -135,7 +135,7 @@ _TEXT: dict[int | str, dict[str, Any]] = {
 
 @metrics_router.get("/metrics", response_class=Response, responses=_TEXT | answers(403, 500, 503))
 def metrics(session: SessionDep, totals: TotalsDep, work: WorkDep, server: MetricsDep) -> Response:
-    """Return the names of HA-085 under our prefix, and this process's own counts; what takes long is counted beside."""
+    """Return the archive's figures and this process's own counts; what takes long is counted beside."""
     found, done = totals.read(session), work.read(session)
     figures = ArchiveFigures(
         jobs={"status": done.jobs, "cleanup_status": done.cleanups},

@@ -1,4 +1,4 @@
-"""`/api/v1/jobs/{id}/logs`: the logs of a job's runs, read while they run or downloaded whole (NC-054)."""
+"""`/api/v1/jobs/{id}/logs`: the logs of a job's runs, read while they run or downloaded whole."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/gzip": {}}, "description": "JSON lines, compressed: job-<id>-exec-<n>.log.gz"}
 }
 _LINES = 5000
+# Lines that are compressed and sent at once.
 _PIECE = 500
-"""Lines that are compressed and sent at once."""
 _GZIP = 31
 Which = Annotated[str, Query(max_length=20, description="`latest`, or the number of an execution.")]
 Level = Annotated[Literal["debug", "info", "warning", "error"], Query(description="Least level of the lines.")]
@@ -73,7 +73,7 @@ def _available(run: Execution) -> LogOfExecution:
 
 
 def _run(session: Session, job_id: int, which: str) -> Execution:
-    """Return the run that somebody means; JobRefused if that is no number, NotFound if there is none."""
+    """Return the run that is asked for; JobRefused if that is no number, NotFound if there is none."""
     shown(session, job_id)
     if which != "latest" and not (which.isascii() and which.isdigit() and len(which) < 10):
         raise JobRefused("execution", "write `latest` or the number of an execution")

@@ -74,7 +74,7 @@ def list_jobs(
     ] = "created_at",
     sort_order: Annotated[str, Query(description="asc or desc.")] = "desc",
 ) -> JobList:
-    """Return jobs; an order that is none of ours counts as created_at, newest first (NC-004)."""
+    """Return jobs; an order that is none of ours counts as created_at, newest first."""
     wanted = JobFilter(
         states=_states(status),
         source_id=source_id,
@@ -105,9 +105,9 @@ def _states(text: str) -> tuple[str, ...]:
 
 @router.post("/api/v1/jobs", status_code=201, responses=_CHANGED)
 def upsert_job(hand: HandDep, form: JobForm, response: Response) -> JobMade:
-    """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running (NC-003).
+    """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running.
 
-    Documented as the older way by document 003; there is no date at which it ends.
+    It is marked as the older way to make a job; there is no date at which it ends.
     """
     spec = JobSpec(
         source_id=form.source_id,
@@ -136,7 +136,7 @@ def _made(session: Session, done: Upserted) -> JobMade:
 
 @router.get("/api/v1/jobs/status-counts", responses=_COUNTED | _READ)
 def job_status_counts(session: SessionDep) -> dict[str, int]:
-    """Return how many jobs are in each of the seven states (NC-010)."""
+    """Return how many jobs are in each of the seven states."""
     found = listing.state_counts(session)
     return {state.value: found.get(state.value, 0) for state in State}
 
@@ -148,7 +148,7 @@ def job_detail(session: SessionDep, id: JobId) -> JobShown:
 
 
 def shown(session: Session, job_id: int) -> ListedJob:
-    """Return a job that document 003 knows; JobNotFound if there is none, or if no scheduler runs it."""
+    """Return a job that these routes show; JobNotFound if there is none, or if no scheduler runs it."""
     found = listing.shown_job(session, job_id)
     if found is None:
         raise JobNotFound
@@ -157,14 +157,14 @@ def shown(session: Session, job_id: int) -> ListedJob:
 
 @router.put("/api/v1/jobs/{id}", responses=_CHANGED)
 def change_job(hand: HandDep, id: JobId, form: JobChanges) -> JobMade:
-    """Give a job a new plan; what is left out stays as it is (NC-005)."""
+    """Give a job a new plan; what is left out stays as it is."""
     with hand.write() as session:
         job, _ = hand.job_service.actions.hold(session, id)
         return _made(session, hand.job_service.actions.edit(session, id, _changed(job, form)))
 
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
-    """Return the plan of a job with what somebody wants to be otherwise."""
+    """Return the plan of a job with what the request wants to be otherwise."""
     wished = form.model_dump(include=form.model_fields_set - {"type", "source_name"})
     if wished.get("source_id", job.source_id) is None:
         del wished["source_id"]
@@ -175,7 +175,7 @@ def _changed(job: Job, form: JobChanges) -> JobSpec:
 
 @router.delete("/api/v1/jobs/{id}", responses=_CHANGED)
 def delete_job(hand: HandDep, id: JobId) -> Message:
-    """Remove a job; its runs and what they captured stay. One that runs must be cancelled first (NC-005)."""
+    """Remove a job; its runs and what they captured stay. One that runs must be cancelled first."""
     with hand.write() as session:
         hand.job_service.actions.delete(session, id)
     return Message(message="Job deleted")
@@ -183,7 +183,7 @@ def delete_job(hand: HandDep, id: JobId) -> Message:
 
 @router.post("/api/v1/jobs/{id}/pause", responses=_CHANGED)
 def pause_job(hand: HandDep, id: JobId) -> JobShown:
-    """Let a scheduled job wait until it is resumed (NC-006)."""
+    """Let a scheduled job wait until it is resumed."""
     return _acted(hand, id, JobAction.PAUSE)
 
 
@@ -217,7 +217,7 @@ def _acted(hand: AdminWrite, job_id: int, action: JobAction) -> JobShown:
 
 @router.post("/api/v2/jobs/{id}/force-run", status_code=202, responses=_CHANGED)
 def force_run(hand: HandDep, id: JobId) -> ForceRun:
-    """Let a scheduled job run now; its rhythm stays as it is (NC-007)."""
+    """Let a scheduled job run now; its rhythm stays as it is."""
     with hand.write() as session:
         hand.job_service.actions.act(session, id, JobAction.FORCE_RUN)
     return ForceRun(message="Job queued for immediate execution", job_id=id)
@@ -225,7 +225,7 @@ def force_run(hand: HandDep, id: JobId) -> ForceRun:
 
 @router.get("/api/v1/jobs/{id}/stats", responses=_READ)
 def job_stats(session: SessionDep, id: JobId) -> JobStatsShown:
-    """Return a job's history in a few figures (NC-009)."""
+    """Return a job's history in a few figures."""
     return JobStatsShown(**stats_view(shown(session, id)))
 
 
@@ -275,7 +275,7 @@ _ANSWERS = answers(400, 403, 413, 415, 503)
 
 @scheduler_router.get("/api/v1/scheduler/metrics", responses=_ANSWERS)
 def scheduler_metrics(session: SessionDep, job_service: DeskDep) -> MetricsShown:
-    """Return how many jobs are in which state, and how the runs of the last day went (NC-024)."""
+    """Return how many jobs are in which state, and how the runs of the last day went."""
     job_service.look(session)
     found = count_metrics(session, now=job_service.clock.now(), last_check_at=last_scheduled_at(session))
     return MetricsShown.model_validate(metrics_object(found))
@@ -283,7 +283,7 @@ def scheduler_metrics(session: SessionDep, job_service: DeskDep) -> MetricsShown
 
 @scheduler_router.get("/api/v1/scheduler/distribution", responses=_ANSWERS)
 def scheduler_distribution(session: SessionDep, job_service: DeskDep) -> DistributionShown:
-    """Return how the runs of the coming 24 hours lie over the hours of the day, UTC (NC-029)."""
+    """Return how the runs of the coming 24 hours lie over the hours of the day, UTC."""
     job_service.look(session)
     return DistributionShown.model_validate(
         distribution_object(show_distribution(session, now=job_service.clock.now()))
@@ -292,7 +292,7 @@ def scheduler_distribution(session: SessionDep, job_service: DeskDep) -> Distrib
 
 @scheduler_router.post("/api/v1/scheduler/rebalance/preview", responses=_ANSWERS)
 def preview_now(session: SessionDep, job_service: DeskDep) -> RebalanceShown:
-    """Return what a rebalance would do now; nothing is changed (NC-030)."""
+    """Return what a rebalance would do now; nothing is changed."""
     job_service.look(session)
     return RebalanceShown.model_validate(rebalance_object(preview_rebalance(session, now=job_service.clock.now())))
 
@@ -311,7 +311,7 @@ def rebalance_now(hand: HandDep) -> RebalanceShown:
 
 @scheduler_router.post("/api/v1/admin/sync-enabled-sources", responses=_ANSWERS, tags=["sources"])
 def sync_sources(turns: TurnsDep) -> SyncShown:
-    """Give every enabled source a crawl job that has none, and resume what its source's absence had paused (NC-051)."""
+    """Give every enabled source a crawl job that has none, and resume what its source's absence had paused."""
     job_service = turns.job_service
     done = sync_in_portions(
         turns.write,

@@ -1,4 +1,4 @@
-"""Jobs, executions, logs and events in document 003's fields (NC-001, NC-002, 3.6 of the facts)."""
+"""Jobs, executions, logs and events as the routes below `/api/v1` show them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.jobs.views.job_view import EXECUTION_ALIASES, JOB_ALIASES
 
 
 class JobAnswer(BaseModel):
-    """An object that a route of document 003 answers with; its names are snake_case outside too."""
+    """An object that a route below `/api/v1` answers with; its names are snake_case outside too."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -325,7 +325,7 @@ class ForceRun(JobAnswer):
 
 
 class JobStatsShown(JobAnswer):
-    """A job's history in a few figures (NC-009)."""
+    """A job's history in a few figures."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -116,7 +116,7 @@ class JobActions:
     def edit(self, session: Session, job_id: int, spec: JobSpec) -> Upserted:
         """Give a job a new plan; JobNotFound, or Conflict if it is cancelled.
 
-        Other than a wish for a job (`upsert`), this wakes nobody: what is paused stays so, and what is over is run
+        Other than a wish for a job (`upsert`), this wakes nothing: what is paused stays so, and what is over is run
         again only if its interval changes.
         """
         spec.check()
@@ -171,7 +171,7 @@ class JobActions:
         return True
 
     def delete(self, session: Session, job_id: int) -> None:
-        """Remove a job. One that has run stays as a row for its executions, and nobody sees it; JobBusy if it runs."""
+        """Remove a job. One that has run stays as a row for its executions; no list shows it. JobBusy if it runs."""
         job = self._locked(session, job_id)
         now = self._clock.now()
         if job.lock_token is not None or state_of(job) is State.RUNNING:
@@ -224,7 +224,8 @@ class JobActions:
         now = self._clock.now()
         target = State.SCHEDULED if spec.recurring else State.PENDING
         stays, forced = rests or state_of(job) is State.RUNNING, _is_forced(job, spec)
-        steps = () if stays or forced else route(state_of(job), target)  # refused before anything is written
+        # Refused before anything is written.
+        steps = () if stays or forced else route(state_of(job), target)
         changed = interval_of(job.interval_minutes, job.interval_type) != spec.interval
         before = job.url, job.config
         _write(job, spec, config)
@@ -233,7 +234,8 @@ class JobActions:
             _begin_anew(job)
         events = [move(job, step, now=now, replanned=True) for step in steps]
         if steps:
-            job.error_message = None  # a new plan is no second try of the old one
+            # A new plan is no second try of the old one.
+            job.error_message = None
         if stays or store.open_execution(session, job_id=job.id) is not None:
             job.next_run_at = None
         elif enabled and not forced and (steps or changed or job.next_run_at is None):
@@ -277,7 +279,7 @@ def _check_kind(job: Job, spec: JobSpec) -> None:
 
 
 def _is_forced(job: Job, spec: JobSpec) -> bool:
-    """Return whether a recurring job waits for a run that somebody asked for, which a new plan does not take back."""
+    """Return whether a recurring job waits for a run that a person asked for, which a new plan does not take back."""
     recurs = job.schedule_enabled and interval_of(job.interval_minutes, job.interval_type) is not None
     return recurs and spec.recurring and state_of(job) is State.PENDING
 
@@ -309,7 +311,7 @@ def _begin_anew(job: Job) -> None:
 
 
 def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:
-    """Take back an execution that nobody has begun; ask one that runs to drain: what it captured is kept."""
+    """Take back an execution that no worker has begun; ask one that runs to drain: what it captured is kept."""
     if execution is None:
         return
     if execution.state == "queued":
@@ -386,7 +388,7 @@ def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
 
 
 def word_for(session: Session, job_id: int) -> str:
-    """Return a job's state in document 000's words, whether the scheduler runs it or not; JobNotFound."""
+    """Return a job's state in the words of `/api/admin/jobs`, whether the scheduler runs it or not; JobNotFound."""
     shown = shown_job(session, job_id, scheduled=False)
     if shown is None:
         raise JobNotFound
@@ -401,12 +403,12 @@ class Reset:
     unchanged: tuple[int, ...]
     """They had burnt none."""
     locked: tuple[int, ...]
-    """Somebody works on them."""
+    """A worker holds them."""
     missing: tuple[int, ...]
 
 
 def reset_retries(session: Session, clock: Clock, ids: Iterable[int], *, reason: str | None, apply: bool) -> Reset:
-    """Set the burnt retries of these jobs to none; those that somebody holds are skipped and told."""
+    """Set the burnt retries of these jobs to none; those that a worker holds are skipped and told."""
     fates: dict[str, list[int]] = {"reset": [], "unchanged": [], "locked": [], "missing": []}
     for job_id in dict.fromkeys(ids):
         job = locked_job(session, job_id)
@@ -433,7 +435,7 @@ PATCHABLE = ("queued", "retryable", "failed")
 
 
 class NotPatchable(Conflict):
-    """A job's configuration is changed only while nobody works with it."""
+    """A job's configuration is changed only while no worker has it."""
 
     code = "not_patchable"
 

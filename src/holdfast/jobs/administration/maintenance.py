@@ -266,7 +266,7 @@ def note_storage(session: Session, clock: Clock, execution_id: int, weight: Mapp
 
 
 def note_cleanup(session: Session, clock: Clock, execution_id: int, status: str) -> None:
-    """Say that a directory was cleaned up, and how; its state file is gone (HA-100)."""
+    """Say that a directory was cleaned up, and how; its state file is gone."""
     execution = locked_execution(session, execution_id)
     execution.cleanup_status, execution.cleaned_at = status, clock.now()
     execution.artifacts = {kind: path for kind, path in execution.artifacts.items() if kind != "state_file"}
@@ -299,7 +299,7 @@ def run_again(session: Session, clock: Clock, job_id: int, *, reason: str) -> bo
 def make_due(session: Session, clock: Clock, job_id: int, *, force: bool = False) -> None:
     """Let a waiting job be queued at once; JobNotFound, or Conflict if it is not queued or retryable.
 
-    An annual job is not begun before its date unless somebody insists.
+    An annual job is not begun before its date unless an operator insists.
     """
     both = locked_both(session, job_id)
     if both is None or both[0].state is None:
@@ -339,12 +339,13 @@ def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[
 
 
 def register_directory(session: Session, clock: Clock, *, source: str, name: str | None, output_dir: str) -> Execution:
-    """Make a job and a completed execution for a directory that a tool filled elsewhere; its index waits (HA-045).
+    """Make a job and a completed execution for a directory that a tool filled elsewhere; its index waits.
 
     Conflict if an execution has this directory already; Invalid if the source's code is none.
     """
     now, found = clock.now(), named_source(session, clock, code=source, name=None)
-    locked_source(session, found.id)  # of two who register one directory, the second finds the first
+    # Of two operators who register one directory, the second finds the first.
+    locked_source(session, found.id)
     taken = run_in(session, output_dir)
     if taken is not None:
         raise Conflict(f"{output_dir} is the directory of execution {taken.id}; index it with: holdfast index-job")

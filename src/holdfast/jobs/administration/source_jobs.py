@@ -1,4 +1,4 @@
-"""Jobs follow their sources: disabled ones wait, enabled ones go on, and every enabled source has a job (NC-051)."""
+"""Jobs follow their sources: disabled ones wait, enabled ones go on, and every enabled source has a job."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from holdfast.sources.registry import config_of
 
 _log = log.get()
 _BY_SOURCE = "source"
+# Sources of one transaction: making a job for each of them takes about 0.1 s.
 _PORTION = 20
-"""Sources of one transaction: making a job for each of them takes about 0.1 s."""
 
 
 def disable_source(session: Session, clock: Clock, code: str) -> int:
@@ -51,7 +51,7 @@ def disable_source(session: Session, clock: Clock, code: str) -> int:
 def enable_source(session: Session, clock: Clock, actions: JobActions, code: str) -> int:
     """Enable a source: what it paused is resumed into the emptiest slot; return how many jobs go on.
 
-    A job that somebody paused by hand stays paused. SourceNotFound if there is none.
+    A job that a person paused stays paused. SourceNotFound if there is none.
     """
     registry.switch(session, clock, code, enabled=True)
     source, now = registry.find(session, code), clock.now()
@@ -188,8 +188,8 @@ def _follow(session: Session, clock: Clock, actions: JobActions, code: str, *, e
         disable_source(session, clock, code)
 
 
+# A run that fails is tried again for days: what feeds answer is no failure of the run, so only we are at fault.
 _RETRIES = 100
-"""A run that fails is tried again for days: what feeds answer is no failure of the run, so only we are at fault."""
 
 
 class Followed(StrEnum):
@@ -206,7 +206,8 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
 
     One that runs is left alone until it has ended. Invalid if the source cannot be crawled as it is.
     """
-    store.locked_source(session, source.id)  # before its jobs, as everywhere (decision 0012)
+    # Before its jobs, as everywhere (decision 0012).
+    store.locked_source(session, source.id)
     job = feed_job(session, source_id=source.id)
     if not (settings.poll and config_of(source).feeds):
         if job is None or state_of(job) is State.RUNNING:

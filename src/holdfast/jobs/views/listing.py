@@ -72,14 +72,14 @@ def _indexed(latest: Latest) -> str:
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 250
-"""Of document 003's lists."""
+"""Of the lists below `/api/v1`."""
 ADMIN_MAX_LIMIT: Final = 500
 MAX_OFFSET: Final = 10_000_000
 SORTS: Final = ("created_at", "updated_at", "status", "source_name", "next_run_at", "last_run_at", "type")
 
 
 class JobFilter(NamedTuple):
-    """Which jobs of document 003 are listed, and in which order."""
+    """Which jobs that the scheduler runs are listed, and in which order."""
 
     states: tuple[str, ...] = ()
     source_id: int | None = None
@@ -92,7 +92,7 @@ class JobFilter(NamedTuple):
 
 
 class AdminFilter(NamedTuple):
-    """Which jobs of document 000 are listed, newest first."""
+    """Which jobs are listed, ad-hoc crawls and imports included, newest first."""
 
     source: str | None = None
     """A source's code."""
@@ -131,7 +131,7 @@ class WarcTotals(NamedTuple):
 
 
 class JobStats(NamedTuple):
-    """A job's history in a few figures; as many as document 003 names, under its names."""
+    """A job's history in a few figures."""
 
     total_executions: int
     successful_runs: int
@@ -183,7 +183,7 @@ _FAILED = ("failed", "timeout", "blocked_4xx", "blocked_5xx")
 
 
 def list_jobs(session: Session, wanted: JobFilter) -> tuple[list[ListedJob], int]:
-    """Return one page of jobs in document 003's order, and how many there are in all."""
+    """Return one page of the jobs that the scheduler runs, and how many there are in all."""
     where = _where(wanted)
     total = _count(session, where, named=bool(wanted.search))
     limit, offset = bounded_limit(wanted.limit), max(wanted.offset, 0)
@@ -308,7 +308,7 @@ def numbered_execution(session: Session, *, job_id: int, number: int | None) -> 
 
 
 def _admin_status() -> ColumnElement[str]:
-    """Return document 000's word for a job as SQL; `projection.admin_state` is the same rule, and a test compares."""
+    """Return the admin status of a job as SQL; `admin_state` is the same rule, and a test compares them."""
     run, index = _newest(Execution.state), _newest(Execution.index_state)
     indexed = case((index.in_(_DONE), index), else_=literal("completed", String()))
     unscheduled = case(
@@ -333,7 +333,7 @@ def _admin_status() -> ColumnElement[str]:
 
 
 def states_behind(status: str) -> frozenset[str | None]:
-    """Return the job states that may show as this word of document 000."""
+    """Return the job states that may show as this admin status."""
     return frozenset(
         state
         for state, retries, run, index in product((None, *State), (0, 1), _EXECUTION_STATES, _INDEX_STATES)
@@ -345,7 +345,7 @@ def states_behind(status: str) -> frozenset[str | None]:
 def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJob], int]:
     """Return one page of all jobs, ad-hoc crawls and imports included, newest first, and how many there are.
 
-    A status that is no word of document 000 finds nothing.
+    A status that is none of `ADMIN_STATES` finds nothing.
     """
     where: list[ColumnElement[bool]] = [Job.deleted_at.is_(None)]
     if wanted.source is not None:
@@ -361,7 +361,7 @@ def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJ
 
 
 def admin_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs document 000 would call by each of its words; words without jobs are left out."""
+    """Return how many jobs have each admin status; one without jobs is left out."""
     return _counted(session, _admin_status())
 
 
@@ -415,8 +415,8 @@ def settled_pages(session: Session) -> list[tuple[str, int, int]]:
 WINDOW: Final = timedelta(hours=24)
 LOW_SUCCESS: Final = 0.8
 _STALE_OFTEN: Final = 3
+# A rate of fewer runs says nothing: the first run that fails would be "only 0% succeeded".
 _ENOUGH_RUNS: Final = 5
-"""A rate of fewer runs says nothing: the first run that fails would be "only 0% succeeded"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,10 +18,10 @@ from holdfast.jobs.endings import ReadingRule, rule_of, sentence_of
 from holdfast.jobs.execution_queries import from_json
 from holdfast.values import dataclass
 
+# Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now.
 _FRESH_S = 10.0
-"""Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now."""
+# A worker that was not heard of for so long counts as gone: what passes since then is no time at work.
 _SILENT = timedelta(minutes=2)
-"""A worker that was not heard of for so long counts as gone: what passes since then is no time at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +213,7 @@ def skipped_runs(tx: Transaction, *, since: int, looked_at: int) -> list[Skipped
 
 
 class QueuedRun(NamedTuple):
-    """An execution that nobody has begun."""
+    """An execution that no worker has begun."""
 
     execution_id: int
     job_id: int
@@ -267,13 +267,13 @@ def locked_by(tx: Transaction) -> dict[str, int]:
 
 
 LATELY: Final = timedelta(days=7)
+# Owners that run jobs: with a scheduler of their own, or without.
 _WORKERS: Final = ("worker", "runner")
-"""Owners that run jobs: with a scheduler of their own, or without."""
 _SHOWN: Final = 5
 _LOOKED_AT: Final = 500
 _MOST: Final = 10_000
+# Looks of a scheduler after which a job that is due and not queued says that none is at work.
 _OVERDUE_POLLS: Final = 6
-"""Looks of a scheduler after which a job that is due and not queued says that none is at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +298,7 @@ class JobsOverview:
     """How the jobs stand altogether."""
 
     failed: tuple[FailedRun, ...]
-    """Those that nobody has made good first."""
+    """Those first after which no run of the same job went well."""
     skipped: tuple[SkippedRun, ...]
     waiting: tuple[WaitingRun, ...]
     """The first few, in the order in which they will be taken."""
