@@ -74,6 +74,8 @@ class ExecutionLeases:
         """Return a lease on the execution that has waited longest, of any job or of one; None if nothing waits."""
         wanted = schedule_queries.WantedJobs(kinds, job_id)
         for _ in range(_TRIES):
+            # A look first, without a lock: on SQLite a write transaction would hold up every other writer at each
+            # poll.
             with self._database.read() as session:
                 now = moment_in(session, self._clock)
                 waits = schedule_queries.next_queued(session, wanted, now=now)
@@ -137,6 +139,8 @@ class ExecutionLeases:
         """Say that the holder lives, and hear what it is asked; LeaseLost if another worker holds the job."""
         with self._database.write() as session:
             state = schedule_queries.beat(session, lease.claim, now=moment_in(session, self._clock))
+            # In the same transaction as the renewal: a holder that is asked to stop hears it with its next heartbeat
+            # at the latest.
             stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
         if state is None:
             raise _lost(lease)
@@ -162,6 +166,7 @@ class ExecutionLeases:
             job.lock_heartbeat_at = now
             execution.items_crawled, execution.items_failed = counts.items_crawled, counts.items_failed
             execution.items_total = counts.items_total
+            # What earlier holders of this execution cost is kept: time adds up, of memory the most counts.
             whole = counts.after(lease.before)
             execution.cpu_ms, execution.peak_memory_bytes = whole.cpu_ms, whole.peak_memory_bytes
             execution.metrics = metrics or execution.metrics
@@ -177,6 +182,7 @@ class ExecutionLeases:
         """Hand back an execution that is to be continued, after a rest if need be; LeaseLost if it is not ours."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
+            # Before the job is freed: the history of holds must never show two at a time.
             schedule_queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="released", now=now)
             # Else it keeps its place in the queue.
             if rest_s > 0:

@@ -31,6 +31,7 @@ COOLDOWN: Final = timedelta(hours=1)
 ADVISED_BELOW: Final = 0.7
 """A distribution with a lower score is worth a rebalance."""
 
+# Whole microseconds: with floats two moments of one slot could land in two.
 _SLOT_MICROS: Final = 900_000_000
 _HOUR_SLOTS: Final = 4
 
@@ -58,6 +59,7 @@ def next_turn(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> dat
     """
     if rhythm_at > now:
         return rhythm_at
+    # Whole intervals after the last regular turn: a run that took long must not shift all later ones.
     return rhythm_at + ((now - rhythm_at) // interval + 1) * interval
 
 
@@ -90,6 +92,7 @@ class SlotTable:
         slot = self._slots.pop(job_id, None)
         if slot is not None:
             self._load[slot] -= 1
+            # A slot without jobs goes, or the table would grow with every quarter of an hour that passes.
             if not self._load[slot]:
                 del self._load[slot]
 
@@ -114,6 +117,7 @@ class SlotTable:
         """Return when a new or resumed job should run first, always within its interval; the table is not changed."""
         first = slot_of(now)
         slot = self.least_loaded(first, _reach(first, interval))
+        # The slot that now lies in has begun already: no run is set in the past.
         return max(start_of(slot), now)
 
 
@@ -212,6 +216,7 @@ def score_of(counts: Iterable[int]) -> float:
     if not ideal:
         return 1.0
     variance = sum((count - ideal) ** 2 for count in counts) / len(counts)
+    # The variance that whole jobs cannot avoid: with half a job a slot, half of the slots hold one.
     share = ideal % 1
     return min(1.0, max(0.0, 1.0 - (variance - share * (1 - share)) / max(ideal, 1.0) ** 2))
 
@@ -223,6 +228,7 @@ def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
     """
     hours, slots, first = [0] * 24, [0] * (WINDOW // SLOT + 1), slot_of(now)
     for moment in moments:
+        # What is overdue counts as now: it will run at the next look of a scheduler.
         if moment < now + WINDOW:
             hours[max(moment, now).hour] += 1
             slots[slot_of(max(moment, now)) - first] += 1
@@ -263,6 +269,7 @@ class _Evenness:
     def emptiest(self, last: int) -> int:
         """Return the emptiest slot up to this one, the earliest of equals."""
         self._last = last
+        # Entries are not removed when a load changes, they are passed over here: a heap finds no element quickly.
         while self._heap[0][2] > last or self._heap[0][:2] != self.of(self._heap[0][2]):
             heappop(self._heap)
         return self._heap[0][2]
@@ -290,6 +297,7 @@ def plan_rebalance(turns: Iterable[ScheduledTurn], *, now: datetime) -> Rebalanc
         else:
             skipped.append(outcome)
     score = distribution(times.values(), now=now).score
+    # Greedy moves may make it worse: then nothing is moved at all.
     if score < before:
         skipped += [Skipped(move.job_id, Reason.ALREADY_BALANCED) for move in moved]
         moved, score = [], before
@@ -298,6 +306,7 @@ def plan_rebalance(turns: Iterable[ScheduledTurn], *, now: datetime) -> Rebalanc
 
 def _reach(first: int, interval: timedelta) -> int:
     """Return the last slot that begins less than one interval after the first: a job waits no longer than its turn."""
+    # Never further than one interval: a job that runs hourly could otherwise wait for most of a day.
     return first + max(interval // SLOT, 1) - 1
 
 
@@ -309,6 +318,7 @@ def _consider(even: _Evenness, turn: ScheduledTurn, *, first: int, now: datetime
     if reason is not None or turn.next_run_at is None:
         return Skipped(turn.job_id, reason or Reason.JOB_RUNNING)
     here = slot_of(turn.next_run_at)
+    # Its own slot is judged without it, or every slot would look emptier than the one that it is in.
     even.add(here, -1)
     target = even.emptiest(_reach(first, turn.interval))
     if even.of(target) >= even.of(here):
@@ -370,6 +380,7 @@ def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: d
     """Move a job to another time if nothing happened to it since it was looked at; False if something did."""
     moved = session.scalars(
         update(Job)
+        # Compare and set: a job that was queued, paused or moved since the plan was made stays where it is.
         .where(Job.id == job_id, Job.state == "scheduled", Job.next_run_at == old)
         .values(next_run_at=new, rhythm_at=new, placed_at=now, updated_at=now)
         .returning(Job.id)
@@ -399,10 +410,13 @@ class Placement:
 
     def refresh(self, session: Session, *, now: datetime) -> None:
         """Bring the table up to date: from the rows that changed, or from all of them now and then."""
+        # Now and then from all rows: jobs that were deleted and transactions that were undone leave traces in the
+        # table.
         if self._seen_at is None or self._built_at is None or now - self._built_at > _REBUILT_EVERY:
             self.table, self._built_at = SlotTable(), now
             rows = due_jobs(session)
         else:
+            # With an overlap: a transaction that was open at the last look has an older moment than its commit.
             rows = due_jobs(session, since=self._seen_at - _OVERLAP)
         self._seen_at = now
         for row in rows:
@@ -416,6 +430,7 @@ class Placement:
         if not uses_slots(interval):
             return now
         transaction = session.get_transaction()
+        # Read once a transaction: a thousand jobs that are made in one would each read all that changed.
         if transaction is None or self._read_in is None or self._read_in() is not transaction:
             self.refresh(session, now=now)
             transaction = session.get_transaction()
@@ -453,6 +468,7 @@ def rebalance(database: Database, *, now: datetime) -> Rebalance:
     The plan is made before anything is locked, and written a few hundred moves at a time.
     """
     with database.read() as session:
+        # Planned without locks: locking all scheduled jobs would stop every worker meanwhile.
         plan = preview_rebalance(session, now=now)
     moved: list[MovedJob] = []
     skipped = list(plan.skipped)

@@ -104,8 +104,10 @@ class JobSpec:
             raise JobRefused("interval_minutes", "a schedule needs one; with schedule_enabled false the job runs once")
         for name, most in (("max_retries", 100), ("retry_backoff_seconds", 3600)):
             value = getattr(self, name)
+            # True is an int to Python, and would be one retry.
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
                 raise JobRefused(name, f"it must be a whole number from 0 to {most}")
+        # PostgreSQL stores no NUL, and no half of a surrogate pair can be written as UTF-8.
         if self.name is not None and clean(self.name, len(self.name)) != self.name:
             raise JobRefused("name", "it holds a character that cannot be stored: NUL, or half of one")
         if self.url is not None:
@@ -129,6 +131,7 @@ def backend_of(kind: str, *configs: Mapping[str, Any]) -> str:
     """
     if kind == FEED:
         return FEED
+    # The job's own configuration comes before its source's: a job may try another backend.
     return next((str(config["backend"]) for config in configs if config.get("backend")), "native")
 
 
@@ -208,8 +211,10 @@ def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> Cr
         max_pages=config.max_pages,
         max_bytes=config.quota_bytes,
         delay_s=config.delay_s,
+        # The shorter of the two holds: a trap site must not keep a worker for longer than the server allows.
         max_time_s=min((one for one in (config.max_time_s, house.max_time_s) if one), default=None),
         per_ip_rate=config.per_ip_rate,
+        # By the execution's number: a worker that takes it over keeps the same name towards the site.
         user_agent=config.user_agent(number) or house.user_agent,
         sitemaps=config.sitemaps,
         requisites=config.requisites,
@@ -231,5 +236,12 @@ def feed_plan(plan: CrawlPlan, lists: Sequence[Polled], *, search: bool) -> Craw
     A server that asks us to stay away for hours does not hold a worker for longer than one.
     """
     return replace(
-        plan, feeds="poll", lists=tuple(lists), search=search, max_depth=0, max_pages=None, max_time_s=POLL_S
+        # No depth: a poll captures what a feed names; links of those pages belong to the crawl job.
+        plan,
+        feeds="poll",
+        lists=tuple(lists),
+        search=search,
+        max_depth=0,
+        max_pages=None,
+        max_time_s=POLL_S,
     )

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Invalid, NotFound
 
+# A job may be called anything; a directory is not, for a path with a slash or dots would lead elsewhere.
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 80
 
@@ -60,6 +61,7 @@ def interval_of(number: int | None, unit: str = "minutes") -> timedelta | None:
         return None
     if number <= 0:
         raise IntervalRefused("interval_minutes", "it must be greater than 0; leave it out for a job that runs once")
+    # Checked before multiplying: a timedelta of more than 2.7 million years overflows.
     if number > LONGEST // UNITS[unit]:
         raise IntervalRefused("interval_minutes", "ten years at most")
     return number * UNITS[unit]
@@ -90,6 +92,7 @@ def source_of_job(session: Session, job_id: int) -> int | None:
 def locked_source(session: Session, source_id: int) -> Source | None:
     """Return a source, and let no other process make a job for it until the transaction ends."""
     # Not its key: PostgreSQL looks at that when a transaction writes a job's row twice, and would wait in a circle.
+    # The lock of one row is what makes two starts of the same source's job one job.
     query = select(Source).where(Source.id == source_id).with_for_update(key_share=True)
     return session.scalars(query).one_or_none()
 
@@ -100,6 +103,7 @@ def locked_both(session: Session, job_id: int) -> tuple[Job, Source] | None:
     The source first, as everywhere (decision 0012): two who change the same job never wait for each other.
     """
     source_id = source_of_job(session, job_id)
+    # The source before the job, everywhere: two transactions that change one job then never wait in a circle.
     source = None if source_id is None else locked_source(session, source_id)
     job = None if source is None else locked_job(session, job_id)
     return None if job is None or source is None else (job, source)
