@@ -99,6 +99,7 @@ def adopt_folder(database: Database, clock: Clock, *, folder: Path, facts: Folde
             return found.id
         named_source(session, clock, code=facts.source, name=facts.name, base_url=facts.base_url)
         config = {"restored": str(folder)} | ({"backend": facts.backend} if facts.backend else {})
+        # The folder itself is the identity: a rebuild that is repeated finds the execution that it made before.
         execution = _completed(session, clock, code=facts.source, name=None, config=config)
         execution.output_dir = str(folder)
         audit.record(

@@ -90,6 +90,7 @@ def set_state(
         select(Execution, Job.state)
         .join(Job, Job.id == Execution.job_id)
         .where(Execution.id == execution_id, Execution.state.in_(_OVER))
+        # Of two workers that conclude the same execution, the second finds it concluded.
         .with_for_update(of=Execution)
         .execution_options(populate_existing=True)
     ).one_or_none()
@@ -124,6 +125,7 @@ def note_findings(session: Session, *, execution_id: int, found: Quality, error:
     """
     execution = session.get_one(Execution, execution_id, populate_existing=True)
     # One with a stage has something to say of its own end (a ZIM that was not built), which a good index does not undo.
+    # A crawl that failed or was cancelled keeps its own error, which says more than that of its index.
     if execution.state == "completed" and (error is not None or execution.stage is None):
         execution.error = clean(error, MAX_ERROR_CHARS)
     execution.items_indexed = found.items_indexed
@@ -246,6 +248,7 @@ def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limi
     after = 0
     while len(found) < limit:
         with database.read() as session:
+            # There may be any number of executions without files in between.
             page = unindexed(session, after=after, limit=_PAGE)
         found += [one for one in page if one.files or has_files(one.output_dir)]
         if len(page) < _PAGE:
@@ -293,6 +296,7 @@ def close_account(
     """
     with database.read() as session:
         states = file_states(session, execution_id=execution_id)
+        # A file that is being sealed at this moment would be missing from the counts.
         if states.waiting or set(open_files(session, execution_id=execution_id)) - set(lost):
             return False
         pages = quality(session, execution_id=execution_id)
@@ -334,6 +338,7 @@ def conclude(session: Session, execution_id: int, found: Quality, *, error: str 
     Or why that did not work: for a crawl that was completed, that is its error from then on. NotIndexable if another
     worker has said so meanwhile.
     """
+    # Counted before anything is locked: the count reads all snapshots of the execution.
     note_findings(session, execution_id=execution_id, found=found, error=error)
     target = IndexState.INDEXED if error is None else IndexState.FAILED
     _step(session, execution_id, target, now=now, items=found.items_indexed, **({"error": error} if error else {}))
@@ -345,6 +350,7 @@ def _step(
     moved = set_state(session, execution_id=execution_id, state=target.value, allowed=_FROM[target])
     if moved is None:
         raise NotIndexable(execution_id, target)
+    # Ad-hoc crawls and imports have no events: their execution tells all there is to tell.
     if moved.before == target or moved.job_state is None:
         return moved.before
     told = [status(moved.job_id, moved.job_state, execution_id=execution_id, index_state=target.value, **details)]

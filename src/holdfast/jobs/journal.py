@@ -46,6 +46,8 @@ def order_events(session: Session) -> None:
     PostgreSQL hands out ids before the commit; so writers of events go one after the other, from here to their end.
     Called last in a transaction, when all its rows are locked. SQLite has one writer anyway.
     """
+    # PostgreSQL hands out ids before the commit: without this lock a reader that has seen event 8 could miss event 7,
+    # which commits later.
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(_EVENTS_LOCK)))
 
@@ -87,12 +89,14 @@ def select_last_event(session: Session) -> int:
 
 def drop_events(session: Session, *, before: datetime, limit: int) -> int:
     """Remove the oldest events from before a moment; return how many."""
+    # A bounded number at a time: SQLite's other writers wait for as long as this takes.
     oldest = select(JobEvent.id).where(JobEvent.at < before).order_by(JobEvent.at).limit(limit).scalar_subquery()
     return len(session.scalars(delete(JobEvent).where(JobEvent.id.in_(oldest)).returning(JobEvent.id)).all())
 
 
 def log_size(session: Session, *, execution_id: int) -> int | None:
     """Return how many lines an execution's log has, None if there is no such execution; its row is locked."""
+    # Locked: a worker and the one that took its run over may both write lines, and the limit is one for both.
     query = select(Execution.log_lines).where(Execution.id == execution_id).with_for_update()
     return session.scalar(query)
 
@@ -187,6 +191,8 @@ def emit(session: Session, happened: Iterable[NewJobEvent], *, now: datetime) ->
         for e in happened
     ]
     if rows:
+        # Last in the transaction: a writer that waits for this lock must hold no row that the lock's owner still
+        # needs.
         order_events(session)
         insert_events(session, rows)
 
@@ -239,6 +245,7 @@ class LogBook:
         number = level_number(level)
         if number < self._least:
             return
+        # A database that is away for hours must not fill the memory of a worker.
         if len(self._waiting) >= _WAITING:
             self._dropped += 1
             return
@@ -247,6 +254,7 @@ class LogBook:
                 "execution_id": self._execution_id,
                 "at": self._clock.now(),
                 "level": number,
+                # A word that readers do not know would be lost to those that filter by category.
                 "category": category if category in CATEGORIES else "crawler.lifecycle",
                 "message": clean(message, _MESSAGE_CHARS),
                 "fields": _bounded(fields),
@@ -262,6 +270,7 @@ class LogBook:
         with self._database.write() as session:
             there = log_size(session, execution_id=self._execution_id)
             kept: list[dict[str, Any]] = []
+            # The execution may have been removed with its history meanwhile: then the lines have no place.
             for line in self._waiting if there is not None else ():
                 quiet = line["level"] < logging.WARNING
                 room = self._limit - (int(self._limit * _RESERVED) if quiet else 0) - (there or 0)
@@ -287,6 +296,7 @@ def level_number(level: str) -> int:
 def _bounded(fields: dict[str, Any]) -> dict[str, Any]:
     plain = {name: "[redacted]" if _SECRET.search(name) else value for name, value in fields.items()}
     text = json.dumps(plain, default=str)
+    # A page decides how long an error is: one line must not be megabytes of a log.
     if len(text) > _FIELDS_CHARS:
         return {"truncated": True, "chars": len(text)}
     # As it will be read: a value that is no JSON is its text from here on.
@@ -311,6 +321,7 @@ def all_lines(database: Database, execution_id: int) -> Iterator[LogLine]:
     after = 0
     while True:
         with database.read() as session:
+            # A page at a time: a download that a slow client reads for an hour holds no transaction meanwhile.
             page = read_lines(session, execution_id, after=after)
         yield from page
         if len(page) < _PAGE:
@@ -379,6 +390,7 @@ def strip(session: Session, ids: Sequence[int], *, now: datetime) -> None:
 def forget(session: Session, ids: Sequence[int]) -> int:
     """Remove those of the executions that nothing refers to, never a job's latest; return how many."""
     later = aliased(Execution)
+    # Never the latest: numbers of executions count on from it, and lists show it.
     newest = select(func.max(later.id)).where(later.job_id == Execution.job_id).scalar_subquery()
     referring = [
         exists().where(table.execution_id == Execution.id)
@@ -431,6 +443,7 @@ def _prune(session: Session, ids: Sequence[int], now: datetime, *, lines: int = 
     """Prune as many of these as one short transaction can: those whose log is too long for it lose a part of it."""
     room, done = lines, []
     for execution_id in ids:
+        # A log of 100,000 lines is removed in several transactions: one would keep SQLite's writers waiting.
         room -= drop_lines(session, execution_id=execution_id, limit=room)
         if room <= 0:
             break

@@ -77,6 +77,7 @@ class Scheduler:
         queued = self._queue_due()
         cleared = pruned = 0
         elapsed = self._clock.monotonic()
+        # By the monotonic clock: a wall clock that jumps must not sweep all the time, or never again.
         if elapsed >= self._sweep_at:
             cleared, pruned = self.sweep(), self._prune()
             self._sweep_at = elapsed + self._settings.sweep_s
@@ -110,6 +111,7 @@ class Scheduler:
     def _queue_due(self) -> dict[int, int]:
         with self._database.read() as session:
             self._checked_at = now = moment_in(session, self._clock)
+            # Asked without writing: nearly every tick finds nothing, and SQLite has one writer.
             if not schedule_queries.anything_due(session, now=now):
                 return {}
         with self._database.write() as session:
@@ -117,11 +119,14 @@ class Scheduler:
             if not ids:
                 return {}
             queued = schedule_queries.enqueue(session, ids, now=now)
+            # The unique key (job, turn) refused it: this turn was run before. Without a new time the job would wait
+            # for ever.
             refused = [job_id for job_id in ids if job_id not in queued]
             if refused:
                 schedule_queries.unstick(session, refused, moment=now + timedelta(seconds=1))
             tell_queued(session, list(queued.values()), now=now)
         for job_id in ids:
+            # After the commit: a transaction that is undone leaves the table as it was.
             self._placement.note(job_id, None, None)
         return queued
 
@@ -135,6 +140,7 @@ class Scheduler:
             with self._database.read() as session:
                 stale = moment_in(session, self._clock) - timedelta(seconds=self._settings.stale_s)
                 silence = schedule_queries.Silence(before or stale, tuple(dead_owners), orphans)
+                # A look without a lock first: on SQLite each sweep would otherwise stop all writers.
                 if not schedule_queries.stale_ids(session, silence, limit=1):
                     return total
             with self._database.write() as session:
@@ -149,6 +155,7 @@ class Scheduler:
         now = moment_in(session, self._clock)
         events: list[NewJobEvent] = []
         for job in stale:
+            # Who lost it is logged before it is cleared: the row names no holder afterwards.
             _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)
             opened = open_execution(session, job_id=job.id)
             events += self._settler.lose(session, job, opened, now=now)
@@ -172,6 +179,7 @@ class Scheduler:
                 pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=told, limit=10 * _PRUNED)
             total += pruned.stripped
+            # Fewer than asked for: nothing is left for another transaction.
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:
                 break
         return total

@@ -75,6 +75,7 @@ def demand_idle(database: Database, run: DirectoryRun) -> Path:
         raise NotFound(f"the directory of execution {run.execution.id} is gone: {folder}")
     with database.read() as session:
         wanted = maintenance.is_wanted(session, job_id=run.job.id, output_dir=run.execution.output_dir)
+    # The rows know of runs, the lock of a tool that an operator started by hand.
     if wanted or holder_of(folder) is not None:
         raise JobInUse(f"job {run.job.id} runs in {folder}, or is queued to; wait for its end, or stop it")
     return folder
@@ -92,12 +93,14 @@ def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: Clean
         return folder
     with database.read() as session:
         files = maintenance.registered(session, execution_id=run.execution.id)
+    # A registered file in a temporary directory is the only copy that snapshots can show.
     inside = [file.path for file in files if _is_temporary(_located(home, file.path), folder)]
     if inside:
         raise CleanupRefused(
             f"{len(inside)} registered WARC files stand in temporary directories ({inside[0]}); "
             "keep them with --mode temp-nonwarc"
         )
+    # A server may be reading the very files that mode `temp` removes.
     if replays:
         raise CleanupRefused(
             "archived pages are served from this installation; --mode temp-nonwarc keeps every WARC file, or insist "
@@ -141,6 +144,7 @@ def _follow(runtime: Runtime, moved: dict[Path, Path]) -> None:
     home = runtime.settings.home
     with runtime.raw_db.write() as tx:
         for old, new in moved.items():
+            # Before the old name goes: a reader between the two finds the file under either.
             relocate_file(tx, old=relative(home, old), new=relative(home, new))
 
 
@@ -155,6 +159,7 @@ def check_quarantine(database: Database, run: DirectoryRun) -> Path:
     """Return the directory if damaged files may be moved away; Conflict if it runs or snapshots point into them."""
     folder = demand_idle(database, run)
     with database.read() as session:
+        # What snapshots show is never moved away.
         if maintenance.has_captures(session, execution_id=run.execution.id):
             raise CleanupRefused(
                 f"execution {run.execution.id} has snapshots that point into its files; nothing is moved"
@@ -170,6 +175,7 @@ def move_damaged(runtime: Runtime, database: Database, run: DirectoryRun, verdic
     if not moved:
         return Quarantined((), runs_again=False)
     _strike_out(runtime, database, run, damaged)
+    # The directory says that its crawl is complete: with files taken out of it, it is not.
     forget_end(folder)
     with database.write() as session:
         again = run_again(session, runtime.clock, run.job.id, reason="warcs_quarantined")
@@ -235,6 +241,7 @@ class Sweep:
         cases: dict[Path, SweepCase] = {}
         for run in self._old():
             folder = Path(run.execution.output_dir)
+            # Retries share a directory: it is looked at once, and not while it is one of the newest of its source.
             if folder in cases or folder in newest(run.source.id):
                 continue
             try:
@@ -255,6 +262,7 @@ class Sweep:
             yield from runs
             if not runs:
                 return
+            # By id and not by offset: what is cleaned up drops out of the list.
             after = runs[-1].execution.id
 
     def _newest(self, source_id: int) -> frozenset[Path]:
@@ -264,6 +272,7 @@ class Sweep:
 
     def _used_percent(self, folder: Path) -> float:
         room = self._room(folder)
+        # A dry run frees nothing: what it would have freed counts, or it would list every directory of a full disk.
         free = room.free + self._planned[folder.stat().st_dev]
         return 100.0 * (room.total - free) / room.total if room.total else 0.0
 

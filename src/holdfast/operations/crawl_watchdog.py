@@ -97,6 +97,7 @@ def probe(paths: Iterable[Path], clock: Clock, *, deadline_s: float) -> dict[Pat
     """Ask all paths at once, each by a process of its own, and return how they answered within the time."""
     asked = {
         path: subprocess.Popen(
+            # Isolated and without site packages: it has to start quickly, and our own paths are not looked at.
             [sys.executable, "-I", "-S", "-c", _ASK, os.fsencode(path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -105,6 +106,7 @@ def probe(paths: Iterable[Path], clock: Clock, *, deadline_s: float) -> dict[Pat
         )
         for path in dict.fromkeys(paths)
     }
+    # One deadline for all: ten dead mounts take as long as one.
     deadline = clock.monotonic() + deadline_s
     return {path: _answer(process, deadline - clock.monotonic()) for path, process in asked.items()}
 
@@ -113,6 +115,7 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> Probe:
     try:
         return judge(process.wait(timeout=max(0.0, seconds)))
     except subprocess.TimeoutExpired:
+        # A process that hangs in the kernel cannot be killed: it is left behind, and ends when the mount lets go.
         process.kill()
         # Stuck in the kernel: it ends when the mount lets go of it.
         with suppress(subprocess.TimeoutExpired):
@@ -134,6 +137,7 @@ def mount_point(path: Path, table: str) -> Path | None:
         for line in table.splitlines()
         if len(line.split()) > 4
     }
+    # The deepest one: mounts may lie in each other.
     above = [point for point in points if path.is_relative_to(point)]
     best = max(above, key=lambda point: len(point.parts), default=None)
     return None if best is None or best == Path(best.anchor) else best
@@ -180,6 +184,7 @@ def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
         runs = maintenance.running(session)
         rows = {
             run.job.id: (maintenance.last_progress(session, run), maintenance.next_due(session, run))
+            # Of our own crawler the rows are read, of a tool the directory.
             for run in runs
             if not is_tool_run(run)
         }
@@ -203,6 +208,7 @@ def watch_native(run: DirectoryRun, moved: datetime | None, due: datetime | None
     standstill.
     """
     taken = run.job.lock_acquired_at or run.execution.started_at or now
+    # Waiting, as a site or its own delay asks, is no standstill: its pace is what politeness makes it.
     since = max(filter(None, (taken, moved, due))) + timedelta(seconds=effective_config(run.job, run.source).delay_s)
     return WatchedRun(
         run=run,
@@ -249,6 +255,7 @@ def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: dat
     if moved is None and log is not None:
         moved = datetime.fromtimestamp(log.stat().st_mtime, UTC)
     # A log of an earlier holder says nothing about how long this one has been idle.
+    # Never longer than this holder has had it.
     idle_s = running_s if moved is None else min(running_s, max(0.0, (now - moved).total_seconds()))
     return WatchedRun(
         run=run,
@@ -356,6 +363,7 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
     cases = []
     for watched in watched_runs:
         decision = decide(watched.activity, history.get(watched.run.job.id, ()), limits, now=now)
+        # A crawl that waits for room does not stand still: a restart would only make it wait again.
         if low and not watched.is_tool:
             decision = RecoveryDecision(action=RecoveryAction.NOTHING, reason="no_space")
         raised = minima(watched) if watched.is_tool and decision.action in RESTARTS else {}
@@ -399,9 +407,11 @@ def _help(jobs: Jobs, watched: WatchedRun, decision: RecoveryDecision, raised: d
     if decision.action is RecoveryAction.NOTHING:
         return False
     run, now = watched.run, jobs.clock.now()
+    # Before the restart: the next run begins with the options that it lacked.
     if decision.action in RESTARTS and raised:
         with jobs.database.write() as session:
             raise_options(session, jobs.clock, run.job.id, raised, why=decision.reason)
+    # A tool of another machine cannot be reached: not noted as helped, so that its own machine does it.
     if decision.action in RESTARTS and not ask(watched):
         return False
     with jobs.database.write() as session:
@@ -439,6 +449,7 @@ def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -
     """Cut backoffs short, the earliest first, until enough crawls are queued or run."""
     with jobs.database.write() as session:
         missing = limits.keep_running - maintenance.busy_count(session)
+        # The earliest first, and only as many as are missing.
         waiting = maintenance.waiting(session, after=now, limit=missing) if missing > 0 else []
         for job in waiting if apply else ():
             job.next_run_at = job.updated_at = now

@@ -63,6 +63,8 @@ def run_step(
         words = [word.replace(MOUNT, mount) for word in shlex.split(command)]
     except ValueError as exc:
         return CommandStep(name, False, f"{command[:100]!r} is no command: {exc}")
+    # Commands come from the server's settings alone, as a list of arguments: no shell, and no request or row can name
+    # one.
     program = shutil.which(words[0]) if words else None
     if program is None:
         return CommandStep(name, False, f"there is no program {(words or [''])[0][:100]!r} on PATH")
@@ -72,7 +74,9 @@ def run_step(
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
+            # Without our secrets: it needs no database address.
             env=docker_environment(outer),
+            # Not in the directory that we were started in: it may lie on the mount that is to be unmounted.
             cwd="/",
             start_new_session=True,
         )
@@ -81,6 +85,7 @@ def run_step(
         except subprocess.TimeoutExpired:
             code = None
             with suppress(ProcessLookupError):
+                # The whole group: a mount helper that hangs is a child of the command.
                 os.killpg(process.pid, signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=_COMMAND_END_S)
@@ -143,6 +148,7 @@ class StorageWatchdog:
         if is_deploying(jobs.settings, now):
             return StorageReport(deploying=True)
         with jobs.database.read() as session:
+            # A path that no job needs is not looked at; one that is dead here may be well on another machine.
             runs = [run for run in (*running(session), *waiting_for_storage(session)) if _is_here(run)]
             notes = notes_since(session, now - _A_DAY)
         root = jobs.settings.zimit.store_root
@@ -150,6 +156,7 @@ class StorageWatchdog:
         health = self._ask([*paths, *([root / SENTINEL] if root else [])])
         dead = [run for run in runs if self._health(run, health).is_dead]
         cases = [self._case(path, group, health, notes) for path, group in self._grouped(dead).items()]
+        # Only --apply notes what it saw: a dry run confirms nothing.
         if apply:
             self._note_alive([run for run in runs if run not in dead], notes)
             cases = [self._act(case) for case in cases]
@@ -165,6 +172,7 @@ class StorageWatchdog:
         root, folder = self.jobs.settings.zimit.store_root, _folder(run)
         if root is not None and folder.is_relative_to(root):
             mark = health[root / SENTINEL]
+            # Without its mark the store is not mounted: the empty directory below it answers well.
             if mark.health is not PathHealth.ALIVE:
                 return Probe(PathHealth.DEAD if mark.health is PathHealth.MISSING else mark.health, mark.errno)
         return health[folder]
@@ -175,6 +183,7 @@ class StorageWatchdog:
         groups: dict[Path, list[DirectoryRun]] = {}
         for run in dead:
             folder = _folder(run)
+            # From the kernel's list: asking the path itself could hang.
             above = root if root is not None and folder.is_relative_to(root) else mount_point(folder, table)
             groups.setdefault(above or folder, []).append(run)
         return groups
@@ -201,6 +210,7 @@ class StorageWatchdog:
         """
         now = self.jobs.clock.now()
         with self.jobs.database.write() as session:
+            # Decided once more with the jobs locked: of two watchdogs at the same moment, one acts.
             ids = [run.job.id for run in case.runs if locked_job(session, run.job.id) is not None]
             case = replace(
                 case, decision=decide_storage(ids, notes_since(session, now - _A_DAY), self._limits, now=now)
@@ -209,7 +219,9 @@ class StorageWatchdog:
             if not wanted:
                 recovering.note(session, self.jobs.clock, case.runs, SEEN_DEAD, case.describe())
                 return case
+            # Noted before it is done: a watchdog that is killed in the middle does not begin anew at once.
             recovering.note(session, self.jobs.clock, wanted, FREED, case.describe())
+        # Runs are ended in the rows first: their holders' next write is refused, whenever they come to.
         steps = [*self._take(case, wanted), *self._remount(case)]
         healed = not self._ask([case.path])[case.path].is_dead and all(step.ok for step in steps)
         steps.append(CommandStep("probe", healed, "it answers" if healed else "it does not answer"))
@@ -258,4 +270,5 @@ def _folder(run: DirectoryRun) -> Path:
 def _is_here(run: DirectoryRun) -> bool:
     """Return whether the holder of a run is on this machine; a path may be dead here and well there."""
     host = (run.job.lock_owner or "").rpartition("/")[0]
+    # What waits for its storage has no holder: any machine may look after it.
     return run.execution.state != "running" or host in ("", socket.gethostname())

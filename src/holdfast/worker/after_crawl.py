@@ -56,6 +56,7 @@ class AfterCrawl:
     def run_once(self) -> bool:
         """Do the first of these that waits: read a file, let search take in what was read, compare captures."""
         try:
+            # In this order: search takes in what was indexed, and captures are compared by what was read of them.
             return self._index() or self._search() or self._compare()
         except Interrupted:
             return False
@@ -63,6 +64,7 @@ class AfterCrawl:
     @cached_property
     def _indexer(self) -> Indexer:
         runtime = self._context.runtime
+        # Opened with the first file and kept: it is an owner with a heartbeat, and each one is a row.
         opened = open_indexer(runtime.raw_db, runtime.clock, runtime.settings.home, on_progress=self._look)
         return self._context.on_end.enter_context(opened)
 
@@ -122,6 +124,7 @@ class AfterCrawl:
         now = runtime.clock.monotonic()
         if now - self._freed_at >= _FREE_S:
             self._freed_at = now
+            # Files that a killed indexer held would wait for the end of its lease.
             free_the_dead(runtime.raw_db, runtime.clock, runtime.run_folder)
         if now - self._beat_at >= _BEAT_S and "_indexer" in self.__dict__:
             self._beat_at = now
@@ -132,6 +135,8 @@ class AfterCrawl:
         now = self._context.runtime.clock.now()
         try:
             with self._context.database.write() as session:
+                # An execution that is `indexing` belongs to no worker: its files are leased one by one, and any
+                # number may go on with it.
                 is_new = indexing.take_up(session, found.execution_id, now=now)
         except indexing.NotIndexable:
             # Another worker has finished it.
@@ -162,11 +167,13 @@ class AfterCrawl:
     def _take_in(self, found: ToIndex) -> None:
         """Register and read what a tool left in the execution's folder; our own crawler registers its files itself."""
         folder = Path(found.output_dir)
+        # Our own crawler registers its files itself; a tool's folder is searched once, not at each file.
         if found.backend in OWN or found.execution_id in self._refused or not folder.is_dir():
             return
         runtime = self._context.runtime
         wish = ImportWish(source=found.source, name=None, home=runtime.settings.home, config={})
         importer = Importer(self._context.database, runtime.raw_db, runtime.clock, self._indexer, wish)
+        # A link costs no space, and the tool never writes again to what it has sealed.
         importer.keeping = Keeping.LINK
         importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._context.is_stopping())
         there = discover([folder], follow_state=True)
@@ -190,6 +197,7 @@ class AfterCrawl:
         left = [number for number in still_written if number in mended.left and self._is_there(number)]
         lost = {number: mended.left[number] for number in left}
         lost |= {number: mended.elsewhere[number] for number in still_written if number in mended.elsewhere}
+        # One may still be sealed: its process may be at it at this moment.
         if len(lost) < len(still_written):
             return None
         self._refused.setdefault(found.execution_id, []).extend(lost.values())
@@ -211,6 +219,7 @@ class AfterCrawl:
             return False
         runtime = self._context.runtime
         # Then another process takes it in.
+        # The search index has one writer; whichever process has it takes in everything that waits.
         with suppress(IndexBusy):
             done = drain(
                 self._context.database,

@@ -98,9 +98,11 @@ class BackgroundWork:
     def exhaust(self, is_wanted: Callable[[], bool]) -> None:
         """Wait until a whole round, begun after this call, has found nothing to do; or until it is not wanted."""
         with self._changed:
+            # Two rounds: the one at work may have passed the task for which there is something now.
             goal, self._hurried = self._count + 2, True
             self._wake.set()
             while not (self._count >= goal and self._idle) and is_wanted() and self._thread.is_alive():
+                # With a limit: `is_wanted` may turn false (a signal) without any round ending.
                 self._changed.wait(0.2)
 
     def _run(self) -> None:
@@ -123,11 +125,13 @@ class BackgroundWork:
             )
             turns = [_Turn(make(context)) for make in self._tasks]
             while not self._stopping.is_set():
+                # Before the round, not after it: a run that ends while a task works must not be missed.
                 self._wake.clear()
                 busy = False
                 for turn in turns:
                     busy |= self._take(turn, runtime.clock.monotonic())
                 self._report(idle=not busy, errors={t.task.name: t.error for t in turns if t.error is not None})
+                # Rounds follow each other without a rest while there is something to do.
                 if not busy:
                     self._wake.wait(0.05 if self._hurried else settings.worker.rest_s)
 
@@ -146,6 +150,7 @@ class BackgroundWork:
             # The one place where a task may fail: the others go on.
             turn.failures += 1
             turn.error = f"{type(exc).__name__}: {exc}"
+            # A task that cannot work now (the database is away, a file is locked) would otherwise fill the log.
             turn.not_before = now + min(_AGAIN_S * 2 ** (turn.failures - 1), _LONGEST_S)
             _log.warning("worker.chore_failed", action=turn.task.name, message=str(exc), times=turn.failures)
             return False

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from holdfast import log
 from holdfast.clock import SystemClock
-from holdfast.config import JobSettings, Settings
+from holdfast.config import Settings
 from holdfast.coordination.disk import low_volume, shortage
 from holdfast.coordination.owners import OwnerProcess, is_gone, is_registered
 from holdfast.coordination.runfile import RunFile
@@ -25,8 +25,7 @@ from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database, SessionClock
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
-from holdfast.jobs.journal import LogBook
-from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, HolderNews
+from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
@@ -37,7 +36,14 @@ from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import Accounting, BackgroundContext, BackgroundTask, BackgroundWork, LinkSignals
 from holdfast.worker.feeds import FeedJobs, FeedRunner
 from holdfast.worker.native import NativeRunner
-from holdfast.worker.runner import Runner, RunnerHolding, RunProgress, StopReason, crashed
+from holdfast.worker.runner import (
+    Runner,
+    RunnerHolding,
+    StopReason,
+    WorkerRun,
+    asked_for,
+    holding_for,
+)
 from holdfast.worker.zimit import ZimitRunner
 
 _log = log.get()
@@ -65,6 +71,8 @@ class Heartbeat:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._owner_at = 0.0
+        # A thread of its own with connections of its own: a main thread that waits for a slow statement must not lose
+        # its leases.
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
 
     def start(self) -> None:
@@ -78,6 +86,7 @@ class Heartbeat:
 
     def keep(self, lease: ExecutionLease, holding: RunnerHolding, *, taken_at: float) -> None:
         """Keep a lease alive that was taken no earlier than this moment."""
+        # From the moment before the lease was asked for: what the statement took is on the safe side.
         holding.good_until(taken_at + self._settings.jobs.stale_s)
         with self._lock:
             self._held[lease.execution_id] = _Held(lease, holding, taken_at)
@@ -86,6 +95,8 @@ class Heartbeat:
         """Say that a run's ending is about to be written; the lease is kept alive until it is dropped."""
         with self._lock:
             if (held := self._held.get(lease.execution_id)) is not None:
+                # The rows name no holder a moment before the lease is dropped: without this the heartbeat would take
+                # a run that was just settled for lost, and log so.
                 held.is_ending = True
 
     def drop(self, lease: ExecutionLease) -> None:
@@ -111,12 +122,14 @@ class Heartbeat:
             held = list(self._held.values())
         for one in held:
             try:
+                # The time is read for each lease: the one before it may have waited for the database.
                 self._renew(pulse, one, pulse.runtime.clock.monotonic())
                 one.holding.flush()
             except Exception as exc:
                 # The one place where a lease may fail to beat: the others do not wait for it.
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
         if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
+            # A database that is away is no reason to stop: the next beat writes the row.
             with suppress(Unavailable), pulse.runtime.raw_db.write() as tx:
                 self._owner.beat(tx)
                 self._owner_at = now
@@ -126,6 +139,8 @@ class Heartbeat:
         if one.holding.stop is StopReason.LOST:
             return
         try:
+            # Written at each heartbeat, only read every second: a stop is heard soon, and SQLite's one writer is not
+            # asked all the time.
             if now - one.renewed_at >= settings.heartbeat_s:
                 word = pulse.leases.renew(one.lease)
                 one.renewed_at = now
@@ -147,113 +162,6 @@ class Heartbeat:
                 one.holding.ask(asked)
 
 
-def asked_for(word: HolderNews) -> StopReason | None:
-    """Return what a holder is asked by the rows."""
-    if word.cancelled:
-        return StopReason.CANCEL
-    if word.stop is None:
-        return None
-    return StopReason.DISCARD if word.stop == "cancel" else StopReason.FINISH
-
-
-class WorkerRun:
-    """Started with its lease; `is_over` once the runner has come back."""
-
-    def __init__(
-        self,
-        lease: ExecutionLease,
-        make_runner: Callable[[], Runner],
-        holding: RunnerHolding,
-        *,
-        wake: Callable[[], object],
-    ) -> None:
-        self.lease, self.holding = lease, holding
-        self._make_runner, self._wake = make_runner, wake
-        self.ending: RunEnding | None = None
-        """None if it is to be continued, or is lost."""
-        self.is_lost = False
-        """Whether its lease was lost before the runner came back: then what it returned is not heard."""
-        self._thread = threading.Thread(target=self._work, name=f"execution {lease.execution_id}", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        lease = self.lease
-        self.holding.note(
-            "info",
-            "lifecycle",
-            "run continues" if lease.resumed else "run starts",
-            owner=lease.owner,
-            source=lease.source.code,
-            number=lease.number,
-            epoch=lease.claim.epoch,
-        )
-        self._thread.start()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the runner has come back."""
-        return not self._thread.is_alive()
-
-    def _work(self) -> None:
-        try:
-            self.ending = self._make_runner().run(self.lease, self.holding)
-        except LeaseLost:
-            self.holding.ask(StopReason.LOST)
-        except Exception as exc:
-            # What was not foreseen ends this run, not the worker.
-            _log.exception("worker.run_failed", action="run", execution=self.lease.execution_id)
-            self.ending = crashed(exc, self.lease.output_dir)
-        finally:
-            self.is_lost = self.holding.stop is StopReason.LOST
-            self._say_how()
-            self._wake()
-
-    def _say_how(self) -> None:
-        ending = self.ending
-        if ending is None:
-            self.holding.note("info", "lifecycle", "run is handed back, to be continued")
-        else:
-            counts = ending.counts
-            if ending.result is RunResult.FAILED:
-                failure = ending.failure or FailureCause.FAILED
-                self.holding.note("error", "error", ending.error or ending.reason or "it failed", failure=failure.value)
-            self.holding.note(
-                "info",
-                "lifecycle",
-                f"run {ending.result.value}",
-                reason=ending.reason,
-                items_crawled=counts.items_crawled,
-                items_failed=counts.items_failed,
-                cpu_ms=counts.cpu_ms,
-                peak_memory_bytes=counts.peak_memory_bytes,
-            )
-        self.holding.flush()
-
-
-def holding_for(
-    lease: ExecutionLease, database: Database, leases: ExecutionLeases, settings: JobSettings
-) -> RunnerHolding:
-    """Return what a runner holds beside this lease; `leases` is asked from its thread, and never with its clock."""
-
-    def report(progress: RunProgress) -> None:
-        try:
-            leases.report(lease, progress.counts, progress.metrics)
-        except LeaseLost:
-            holding.ask(StopReason.LOST)
-        except Unavailable as exc:
-            _log.warning("worker.database_unavailable", message=str(exc))
-
-    def listen() -> StopReason | None:
-        try:
-            return asked_for(leases.hear(lease))
-        except LeaseLost:
-            return StopReason.LOST
-
-    clock = SystemClock()
-    holding = RunnerHolding(LogBook(database, clock, lease.execution_id, settings), clock, report=report, listen=listen)
-    return holding
-
-
 def name_of(owner_id: int) -> str:
     """Return the name under which a worker holds jobs: its machine, and its number among the owners."""
     return f"{socket.gethostname()}/{owner_id}"
@@ -271,6 +179,7 @@ def dead_holders(runtime: Runtime, database: Database) -> list[str]:
         host, _, number = name.rpartition("/")
         if not number.isdecimal():
             continue
+        # A machine that was renamed, or a container that was replaced, is known by the rows of its owners.
         known = host == socket.gethostname() or is_registered(runtime.raw_db, int(number), host=host)
         if known and is_gone(runtime.raw_db, runtime.clock, int(number), folder=runtime.run_folder):
             dead.append(name)
@@ -336,6 +245,8 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
     with ExitStack() as stack:
         runtime = stack.enter_context(open_ground(settings))
         jobs = stack.enter_context(open_jobs(settings))
+        # What this machine's dead processes held is freed before anything is taken: their run files tell at once that
+        # they are gone, another machine would wait for the stale period.
         recover(runtime)
         kind = SCHEDULING if schedules else RUNNING
         owner = OwnerProcess(
@@ -344,9 +255,12 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         stack.callback(_say_goodbye, owner)
         heartbeat, background = Heartbeat(settings, owner), BackgroundWork(settings, runner_table.tasks)
         heartbeat.start()
+        # Registered after the owner's end, so called before it: a heartbeat must not renew a row that says that the
+        # worker has ended.
         stack.callback(heartbeat.stop)
         background.start()
         stack.callback(background.stop, _LET_GO_S)
+        # Runs report from threads of their own, and the database's clock of the main thread is for that thread alone.
         clock = SessionClock(SystemClock())
         run_leases = ExecutionLeases(jobs.database, clock, RunSettler(settings.jobs, Placement()), home=settings.home)
         yield WorkerContext(
@@ -426,6 +340,7 @@ class Worker:
         for run in ended:
             self._settle(run)
         now = self._clock.monotonic()
+        # A run that ended frees a place: the next one is taken at once, not at the next poll.
         if self._stops.count or not (ended or now >= self._poll_at):
             return
         self._poll_at = now + self._options.poll_s
@@ -436,6 +351,8 @@ class Worker:
     def _schedule(self) -> bool:
         """Free what the dead of this machine held, and queue what is due; return whether there was any of it."""
         jobs = self._context.jobs
+        # At each look: the jobs of a worker of this machine that was killed go on within seconds, not after the stale
+        # period.
         dead = dead_holders(self._context.runtime, jobs.database)
         freed = jobs.scheduler.sweep(dead_owners=dead) if dead else 0
         if self._options.schedules:
@@ -447,6 +364,7 @@ class Worker:
         """Begin as many executions as there is room for; return whether one was begun or may be at the next look."""
         taken = False
         while len(self._runs) < self._options.concurrency and not self._is_done() and self._has_space():
+            # Before the statement: the lease is good from a moment that is not later than the row's.
             asked_at = self._clock.monotonic()
             lease = self._context.jobs.leases.take(
                 self._context.name, kinds=self._options.kinds, job_id=self._options.job_id
@@ -459,8 +377,10 @@ class Worker:
 
     def _has_space(self) -> bool:
         """Return whether every volume has room for new work; the first time that one has not is told."""
+        # Looked at whenever something would be begun: nothing else could act on it.
         low = low_volume(self._settings)
         if low is not None and not self._is_low:
+            # Told once, with the first job that waits: each look would fill log and events.
             waits = self._context.jobs.leases.tell_waiting("disk_space", kinds=self._options.kinds)
             told = shortage(low, self._settings.disk)
             _log.error("worker.low_disk", action="take", folder=str(low), execution=waits, message=told)
@@ -490,10 +410,12 @@ class Worker:
     def _runner(self, lease: ExecutionLease) -> Runner:
         backend = backend_of(lease.job.kind, lease.job.config, lease.source.config)
         make = self._runners.get(backend)
+        # As a run that fails at once: a job of an unknown backend would otherwise be taken, dropped and taken again.
         return _NoRunner(backend) if make is None else make(self._settings)
 
     def _settle(self, run: WorkerRun) -> None:
         """Write how a run ended, under its lease; a database that is away leaves it for the next look."""
+        # Only this thread writes how a run ended, under the token and epoch of its lease.
         self._context.heartbeat.ends(run.lease)
         try:
             word = self._write(run, run.ending)
@@ -506,6 +428,7 @@ class Worker:
         self._context.heartbeat.drop(run.lease)
         self._runs.remove(run)
         self.report.endings[word] += 1
+        # There are new files to index.
         self._context.background.wake()
         _log.info(
             "worker.run_ends",
@@ -547,6 +470,8 @@ class Worker:
             return
         self._context.background.ask_to_stop()
         for run in self._runs:
+            # The first signal drains, the second does not wait: what is not settled is in the rows, and another
+            # worker goes on.
             run.holding.ask(StopReason.DRAIN if self._stops.count == 1 else StopReason.NOW)
         if self._stops.count > 1 and self._hurried_at is None:
             self._hurried_at = self._clock.monotonic()
@@ -580,6 +505,7 @@ def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table:
 RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
     "native": NativeRunner,
     "zimit": ZimitRunner,
+    # The keys are the words that `backend_of` gives; a source's configuration names the first two.
     "feed": FeedRunner,
 }
 BACKGROUND_TASKS: Final[tuple[Callable[[BackgroundContext], BackgroundTask], ...]] = (

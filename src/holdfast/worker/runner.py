@@ -17,19 +17,25 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from holdfast import log
 from holdfast.archive_tool.outcome import is_storage_errno
-from holdfast.clock import Clock
+from holdfast.clock import Clock, SystemClock
+from holdfast.config import JobSettings
+from holdfast.db.engine import Database
 from holdfast.db.sqlite_file import DatabaseDamaged
-from holdfast.errors import Invalid, Unavailable
+from holdfast.errors import Invalid, LeaseLost, Unavailable
 from holdfast.jobs.endings import Counts, FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
-from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, HolderNews
 
+_log = log.get()
 _ITEMS = 10
 # Progress is told each ten items or five seconds, and only if something changed.
 _EVERY_S = 5.0
 
 
+# The numbers are an order: a worker that ends at once outdoes a person who asks to finish, and a lost lease outdoes
+# all.
 class StopReason(IntEnum):
     """Why a run is to end; a later word in this list outdoes an earlier one."""
 
@@ -84,6 +90,8 @@ class RunnerHolding:
     @property
     def stop(self) -> StopReason | None:
         """The strongest word so far, None while the run may go on."""
+        # Judged by the reader itself: whatever holds up the heartbeat's thread, a run knows until when its lease is
+        # good.
         if self._stop is not StopReason.LOST and self._clock.monotonic() > self._good_until:
             # Another worker may have it by now, and without a database we would not hear of it.
             self.ask(StopReason.LOST)
@@ -96,6 +104,7 @@ class RunnerHolding:
     def ask(self, word: StopReason) -> None:
         """Ask the run to end; a weaker word than before changes nothing."""
         with self._changed:
+            # Never weaker: a second look at the rows must not turn "now" into "drain".
             if self._stop is None or word > self._stop:
                 self._stop = word
                 self._changed.notify_all()
@@ -110,6 +119,7 @@ class RunnerHolding:
     def wait(self, seconds: float) -> StopReason | None:
         """Wait so long, or until there is a stronger word than before; return the word."""
         with self._changed:
+            # Only a new word wakes it: one that was heard before must not make this wait a busy loop.
             before = self._stop
             self._changed.wait_for(lambda: self._stop is not before, timeout=seconds)
         return self.stop
@@ -118,6 +128,7 @@ class RunnerHolding:
         """Write a line of the execution's log; the word after `crawler.` names the category, such as `lifecycle`."""
         # Then it waits for the next flush.
         with self._lock, suppress(Unavailable):
+            # Another worker writes this log now: lines of a run that was lost would stand among its lines.
             if self._stop is not StopReason.LOST:
                 self._book.write(level, f"crawler.{category}", message, **fields)
 
@@ -139,6 +150,7 @@ class RunnerHolding:
             if grown < _ITEMS and now - self._told_at < _EVERY_S:
                 return
             self._told, self._told_at = progress, now
+        # Outside the lock: it writes to the database, and `flush` of the heartbeat must not wait for that.
         self._report(progress)
 
     def tell(self, progress: RunProgress) -> None:
@@ -187,10 +199,12 @@ def failure_of(exc: BaseException, output_dir: Path) -> FailureCause:
     while seen is not None:
         if isinstance(seen, OSError) and (is_storage_errno(seen.errno) or _is_about_storage(seen, output_dir)):
             return FailureCause.INFRA
+        # A database that is away or damaged spends no retry: the site was not at fault.
         if isinstance(seen, Unavailable | DatabaseDamaged):
             return FailureCause.INFRA
         if isinstance(seen, Invalid):
             return FailureCause.CONFIG
+        # The first error may be a plain one that was raised from what really happened, such as a full disk.
         seen = seen.__cause__
     return FailureCause.FAILED
 
@@ -199,6 +213,7 @@ def _is_about_storage(exc: OSError, output_dir: Path) -> bool:
     """Return whether we may not write where the run writes, or whether that place is gone altogether."""
     if exc.filename is None or not Path(os.fsdecode(exc.filename)).is_relative_to(output_dir):
         return False
+    # A file that is missing in a directory that is there is the crawl's fault; a missing directory is a lost mount.
     gone = exc.errno in (errno.ENOENT, errno.ENOTDIR) and not output_dir.is_dir()
     return gone or exc.errno in (errno.EACCES, errno.EPERM)
 
@@ -211,3 +226,113 @@ def tail(path: Path) -> str:
             return file.read().decode(errors="replace")
     except OSError:
         return ""
+
+
+def asked_for(word: HolderNews) -> StopReason | None:
+    """Return what a holder is asked by the rows."""
+    # Before the stop word: a cancelled job leaves one as well, and its run is to end as cancelled.
+    if word.cancelled:
+        return StopReason.CANCEL
+    if word.stop is None:
+        return None
+    return StopReason.DISCARD if word.stop == "cancel" else StopReason.FINISH
+
+
+class WorkerRun:
+    """Started with its lease; `is_over` once the runner has come back."""
+
+    def __init__(
+        self,
+        lease: ExecutionLease,
+        make_runner: Callable[[], Runner],
+        holding: RunnerHolding,
+        *,
+        wake: Callable[[], object],
+    ) -> None:
+        self.lease, self.holding = lease, holding
+        self._make_runner, self._wake = make_runner, wake
+        self.ending: RunEnding | None = None
+        """None if it is to be continued, or is lost."""
+        self.is_lost = False
+        """Whether its lease was lost before the runner came back: then what it returned is not heard."""
+        self._thread = threading.Thread(target=self._work, name=f"execution {lease.execution_id}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        lease = self.lease
+        self.holding.note(
+            "info",
+            "lifecycle",
+            "run continues" if lease.resumed else "run starts",
+            owner=lease.owner,
+            source=lease.source.code,
+            number=lease.number,
+            epoch=lease.claim.epoch,
+        )
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the runner has come back."""
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        try:
+            self.ending = self._make_runner().run(self.lease, self.holding)
+        # Asked by the heartbeat as well; whichever hears of it first ends the run.
+        except LeaseLost:
+            self.holding.ask(StopReason.LOST)
+        except Exception as exc:
+            # What was not foreseen ends this run, not the worker.
+            _log.exception("worker.run_failed", action="run", execution=self.lease.execution_id)
+            self.ending = crashed(exc, self.lease.output_dir)
+        finally:
+            # Noted when the runner comes back: a lease that lapses later was good while the run worked.
+            self.is_lost = self.holding.stop is StopReason.LOST
+            self._say_how()
+            self._wake()
+
+    def _say_how(self) -> None:
+        ending = self.ending
+        if ending is None:
+            self.holding.note("info", "lifecycle", "run is handed back, to be continued")
+        else:
+            counts = ending.counts
+            if ending.result is RunResult.FAILED:
+                failure = ending.failure or FailureCause.FAILED
+                self.holding.note("error", "error", ending.error or ending.reason or "it failed", failure=failure.value)
+            self.holding.note(
+                "info",
+                "lifecycle",
+                f"run {ending.result.value}",
+                reason=ending.reason,
+                items_crawled=counts.items_crawled,
+                items_failed=counts.items_failed,
+                cpu_ms=counts.cpu_ms,
+                peak_memory_bytes=counts.peak_memory_bytes,
+            )
+        self.holding.flush()
+
+
+def holding_for(
+    lease: ExecutionLease, database: Database, leases: ExecutionLeases, settings: JobSettings
+) -> RunnerHolding:
+    """Return what a runner holds beside this lease; `leases` is asked from its thread, and never with its clock."""
+
+    def report(progress: RunProgress) -> None:
+        try:
+            leases.report(lease, progress.counts, progress.metrics)
+        except LeaseLost:
+            holding.ask(StopReason.LOST)
+        except Unavailable as exc:
+            _log.warning("worker.database_unavailable", message=str(exc))
+
+    def listen() -> StopReason | None:
+        try:
+            return asked_for(leases.hear(lease))
+        except LeaseLost:
+            return StopReason.LOST
+
+    clock = SystemClock()
+    holding = RunnerHolding(LogBook(database, clock, lease.execution_id, settings), clock, report=report, listen=listen)
+    return holding

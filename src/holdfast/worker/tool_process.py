@@ -71,6 +71,8 @@ class StartedTool:
     def __init__(self, command: Sequence[str], output_dir: Path, environment: Mapping[str, str], now: datetime) -> None:
         """Start it; ToolMissing if the program cannot be started, OSError if the directory takes no log."""
         self.said: Path | None = output_dir / f"tool_{now:%Y%m%dT%H%M%S%fZ}.log"
+        # A file and never a pipe: a tool whose reader died would be killed by its next line, or stand still when the
+        # pipe is full.
         with self.said.open("xb") as log:
             try:
                 self._process = subprocess.Popen(
@@ -79,6 +81,8 @@ class StartedTool:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     env=dict(environment),
+                    # A session of its own: Ctrl-C at the worker's terminal, or the end of its service, does not end
+                    # it.
                     start_new_session=True,
                 )
             except (FileNotFoundError, PermissionError) as exc:
@@ -107,6 +111,7 @@ class AdoptedTool:
         self.said = newest_words(output_dir)
 
     def poll(self) -> int | None:
+        # The lock of the directory says whether it lives: it is not our child, so its exit code cannot be waited for.
         if holder_of(self._output_dir) is not None:
             return None
         end = last_end(self._output_dir)
@@ -131,6 +136,7 @@ def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> b
 
     A number alone is no identity: the process must have this directory as its output directory.
     """
+    # A number alone is no identity: it may belong to another program by now, or to one of another machine.
     if not holder.is_here or not _works_in(holder.pid, output_dir):
         return False
     with suppress(ProcessLookupError):
@@ -146,6 +152,7 @@ def hurry_tools(output_dir: Path) -> int:
     """
     asked = 0
     for entry in Path("/proc").iterdir():
+        # By the command line and not by the lock file: to touch a dead mount may never come back.
         if entry.name.isdigit() and int(entry.name) != os.getpid() and _works_in(int(entry.name), output_dir):
             with suppress(ProcessLookupError, PermissionError):
                 for number in HURRY:
@@ -196,6 +203,7 @@ def keep_files(
     OutputBusy if a tool works there; Interrupted if the worker ends; NoSpace, Unavailable if the disk refuses.
     """
     with hold_output(output_dir):
+        # Stable names first: a clean-up of temporary directories then never takes what is registered.
         consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), runtime.clock, allow_copy=True)
         paths = discover_warcs(output_dir).paths
         if not paths:
@@ -337,6 +345,7 @@ class ToolFollower:
             return []
         self._at += len(data)
         lines = (self._rest + data).split(b"\n")
+        # What a page wrote may have no line end at all: the rest is bounded.
         self._rest = lines.pop()[-MAX_LINE_BYTES:]
         return lines
 

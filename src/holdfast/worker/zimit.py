@@ -88,6 +88,7 @@ class ZimitRunner:
             run = _Run(runtime, database, lease, holding)
             try:
                 return run.run(self._outer)
+            # The worker ends while files are registered: the next one goes on with them.
             except Interrupted:
                 return None
             except (HoldfastError, OSError) as exc:
@@ -109,6 +110,7 @@ class _Run:
         self._config = job_config(self._lease.job, self._lease.source)
         job = zimit_config(self._config, self._settings)
         self._prepare(job)
+        # A crawl that came to its end while no worker was there is registered and indexed, not crawled again.
         end = last_end(self._dir) if holder_of(self._dir) is None else None
         if end is not None and self._meaning(end.exit_code, None).status == "completed":
             self._holding.note("info", "lifecycle", "the crawl had come to its end before; only its files are seen to")
@@ -117,10 +119,12 @@ class _Run:
         host = replace(host, command=shlex.join(find_program(host.command, outer)))
         command = tool_command(job, host, name=self._name(), output_dir=self._dir)
         try:
+            # As our own crawls do: two crawlers at one host would ask it twice as often as either was told to.
             with self._hold_domains(job) as leases:
                 ended = self._crawl(command, outer, leases)
         except (DomainBusy, DomainForbidden, Interrupted) as exc:
             ended = self._end_left_behind()
+            # Handed back to be tried later: nothing failed, and no retry is spent.
             if isinstance(exc, DomainBusy) and self._holding.hear() is None:
                 self._come_back(str(exc))
                 return None
@@ -129,6 +133,7 @@ class _Run:
                 raise
         if ended is None:
             return None
+        # Another crawl asks a host of this one now; a crawl that was complete by then is kept.
         if self._lost_domains and self._holding.stop is None and self._meaning(*ended).status != "completed":
             self._come_back("another crawl asks a host of this one; the tool was stopped")
             return None
@@ -179,6 +184,7 @@ class _Run:
         while True:
             holder = holder_of(self._dir)
             tool: Tool
+            # A tool outlives the worker that started it: none is started beside one that still runs.
             if holder is not None:
                 self._holding.note("warning", "lifecycle", "a tool that was left behind goes on", pid=holder.pid)
                 tool = AdoptedTool(self._dir, holder)
@@ -188,6 +194,7 @@ class _Run:
             code = self._watch(tool, leases)
             if code is None:
                 return None
+            # An adopted tool that left no word of its end was killed: it is started again in the same directory.
             if holder is None or code != KILLED or self._lost_domains or self._holding.stop is not None:
                 return code, tool.said
 
@@ -195,6 +202,7 @@ class _Run:
         """Make the directory and say with what it is filled; StoreMissing rather than one in a wrong place."""
         store_root = self._settings.zimit.store_root
         store = store_root.resolve() if store_root else open_store(self._settings.home, self._lease.source.code)
+        # Known by device and inode from here on: a mount that vanishes is never written through.
         self._place = open_place(self._dir, store)
         backend = job.execution_policy.capture_backend
         content = {
@@ -238,6 +246,7 @@ class _Run:
                 follower.look()
                 self._holding.flush()
                 look_at = now + _FOLLOW_S
+            # A run of hours says that it lives: a start on another machine would take it for gone after two minutes.
             if leases is not None and now >= renew_at:
                 renew_at = now + _RENEW_S
                 # Without a database no crawl takes them either.
@@ -248,6 +257,7 @@ class _Run:
                 asked, deadline = True, now + self._settings.zimit.stop_s
                 why = "domain_lost" if word is None else word.name.lower()
                 self._holding.note("info", "lifecycle", "the tool is asked to end", word=why)
+            # Not waited for: the tool keeps its WARC files, and the next worker adopts it or its directory.
             if word in (StopReason.NOW, StopReason.LOST):
                 tool.hurry()
                 return None
@@ -270,6 +280,7 @@ class _Run:
             # A mount that went away took its logs along: nothing there speaks of this run.
             self._place.check_identity()
         result, word = self._meaning(code, said), self._holding.stop
+        # Before all else: also a crawl that came to its end is thrown away if a person asked for that.
         if word is StopReason.DISCARD:
             self._discard()
             return RunEnding(result=endings.RunResult.CANCELLED, reason="discarded", exit_code=code)
@@ -287,6 +298,8 @@ class _Run:
     def _discard(self) -> None:
         """Remove the directory, but for what an earlier run in it gave to the archive."""
         for path in sorted(self._dir.iterdir()):
+            # Files that an earlier run in this directory gave to the archive are registered: snapshots may point into
+            # them.
             if path.name == KEPT:
                 continue
             if path.is_dir() and not path.is_symlink():
@@ -332,6 +345,7 @@ class _Run:
 
     def _failed(self, code: int, result: JobResult, said: str) -> RunEnding:
         failure = _FAILURES.get(result.crawler_status, FailureCause.FAILED)
+        # What a failed crawl captured is part of the archive, whatever becomes of the job.
         if failure is FailureCause.FAILED:
             self._keep_what_there_is()
         ending = replace(
@@ -406,6 +420,7 @@ def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, st
     made = tool_environment(outer)
     for name, value in (("CONTACT", settings.contact), ("USER_AGENT", settings.user_agent)):
         if value:
+            # Settings may stand in a file that the tool does not read: its own crawl needs them from its environment.
             made[f"HOLDFAST_{name}"] = value
     if settings.allow_networks:
         made["HOLDFAST_ALLOW_NETWORKS"] = ",".join(map(str, settings.allow_networks))

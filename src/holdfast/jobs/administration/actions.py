@@ -76,6 +76,7 @@ class JobActions:
         the wish is for one run, without saying that it replaces the schedule. Then nothing is changed.
         """
         spec.check()
+        # The lock makes two wishes for the same source one after the other: the second finds the first's job.
         source = store.locked_source(session, spec.source_id)
         if source is None:
             raise JobRefused("source_id", f"there is no source {spec.source_id}")
@@ -107,6 +108,7 @@ class JobActions:
             raise JobRefused("source_id", f"there is no source {spec.source_id}")
         config, now = self._config(source, spec), self._clock.now()
         made = self._insert(session, spec, source, config, kind=kind)
+        # `rhythm_at` keeps the date: whatever wakes the job later, it is not run before it.
         made.next_run_at = made.rhythm_at = max(at, now)
         self._tell(session, "created", made)
         session.flush()
@@ -141,6 +143,7 @@ class JobActions:
         target, now = after(action, state_of(job)), self._clock.now()
         opened = store.open_execution(session, job_id=job.id)
         event = move(job, target, now=now, execution_id=opened.id if opened else None, action=action.value)
+        # Who paused it decides who may wake it: enabling the source leaves this one alone.
         if action is JobAction.PAUSE:
             job.paused_by = "user"
             _withdraw(opened, "paused", now)
@@ -176,10 +179,12 @@ class JobActions:
         now = self._clock.now()
         if job.lock_token is not None or state_of(job) is State.RUNNING:
             raise JobBusy(job.id)
+        # A run that is queued would be begun by a worker although its job is shown nowhere.
         _withdraw(store.open_execution(session, job_id=job.id), "deleted", now)
         self._placement.note(job.id, None, None)
         self._tell(session, "deleted", job)
         if not store.has_executions(session, job_id=job.id):
+            # Its audit entry stays; a row without executions has nothing that refers to it.
             store.delete_job(session, job)
             return
         events = []
@@ -223,6 +228,7 @@ class JobActions:
         """Give a job a new plan, and bring its state and its next run in line with it, unless it rests or runs."""
         now = self._clock.now()
         target = State.SCHEDULED if spec.recurring else State.PENDING
+        # A run goes on with the plan that it began with; the new one counts from the next turn.
         stays, forced = rests or state_of(job) is State.RUNNING, _is_forced(job, spec)
         # Refused before anything is written.
         steps = () if stays or forced else route(state_of(job), target)
@@ -230,6 +236,7 @@ class JobActions:
         before = job.url, job.config
         _write(job, spec, config)
         job.updated_at = now
+        # A retry counter of the old plan would make the next run go on in the old run's directory.
         if steps or changed or before != (job.url, job.config):
             _begin_anew(job)
         events = [move(job, step, now=now, replanned=True) for step in steps]
@@ -266,6 +273,7 @@ class JobActions:
 def _rests(job: Job, spec: JobSpec) -> bool:
     """Return whether a job does nothing, and a new plan is no reason to begin."""
     when = interval_of(job.interval_minutes, job.interval_type), job.schedule_enabled
+    # An edit of a name must not run a finished job again; a new interval does (decision 0012).
     if state_of(job) in (State.COMPLETED, State.FAILED):
         return when == (spec.interval, spec.schedule_enabled)
     return state_of(job) is State.PAUSED
@@ -377,6 +385,7 @@ def retry(session: Session, clock: Clock, actions: JobActions, job_id: int) -> R
 
 def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
     """Have the newest run of a job read again if only its index failed; False if that is not how it stands."""
+    # The job before its execution, as everywhere: a worker that settles locks them in this order.
     if locked_job(session, job_id) is None:
         raise JobNotFound
     latest = locked_latest(session, job_id=job_id)
@@ -414,6 +423,7 @@ def reset_retries(session: Session, clock: Clock, ids: Iterable[int], *, reason:
         job = locked_job(session, job_id)
         if job is None or job.state is None:
             fates["missing"].append(job_id)
+        # Its worker writes the counters when the run ends: a reset in between would be undone.
         elif job.lock_token is not None or job.state == "running":
             fates["locked"].append(job_id)
         elif not job.current_retry_count and not job.infra_retry_count:
@@ -468,6 +478,7 @@ def patch_zimit(
         raise JobNotFound
     job, source = both
     word = word_for(session, job.id)
+    # A tool that runs has read its options already: what is shown would not be what runs.
     if word not in PATCHABLE or job.lock_token is not None:
         raise NotPatchable(job.id, word)
     before = asdict(effective_config(job, source).zimit)

@@ -69,6 +69,7 @@ def decide(
     activity: RunActivity, history: Sequence[RecoveryNote], limits: RecoverySettings, *, now: datetime
 ) -> RecoveryDecision:
     """Return what a job needs. `history` holds a day of what was done for it, oldest first."""
+    # A crawl that has just been taken has no counts yet: it would look as if it stood still.
     if activity.running_s < limits.guard_s:
         return RecoveryDecision(action=RecoveryAction.NOTHING, reason="just_started")
     if activity.idle_s >= limits.stalled_s:
@@ -91,11 +92,14 @@ def _restart(
 ) -> RecoveryDecision:
     """Return a restart unless it was tried a moment ago, too often today, or in vain each time."""
     restarts = [one for one in history if one.action in RESTARTS]
+    # A restart takes a while to show: a second one would only throw away what it has begun.
     if restarts and (now - restarts[-1].at).total_seconds() < limits.guard_s:
         return RecoveryDecision(action=RecoveryAction.NOTHING, reason="just_helped")
     if sum(now - one.at < DAY for one in restarts) >= limits.per_day:
         return RecoveryDecision(action=RecoveryAction.NOTHING, reason="helped_too_often")
     recent = restarts[-limits.breaker_times :]
+    # Restarts that led to no new pages do not help: the site or its configuration is at fault, and a person has to
+    # look.
     if len(recent) == limits.breaker_times and max(_yields(recent, activity.pages)) < limits.breaker_pages:
         return RecoveryDecision(action=RecoveryAction.NOTHING, reason="breaker_open")
     return RecoveryDecision(action=wanted, reason="stalled" if wanted is RecoveryAction.RESTART_STALLED else "slow")
@@ -103,6 +107,7 @@ def _restart(
 
 def _yields(restarts: Sequence[RecoveryNote], pages: int) -> list[int]:
     """Return the new pages that each restart led to; a crawl that counts from nothing again counts from there."""
+    # What each restart led to is what the next one found; the last is judged by what there is now.
     ends = [*(one.pages for one in restarts[1:]), pages]
     return [end - one.pages if end >= one.pages else end for one, end in zip(restarts, ends, strict=True)]
 
@@ -139,10 +144,12 @@ def decide_storage(
     `notes` hold a day of what was seen and done for all jobs, oldest first: what was done for one path counts for all.
     """
     streaks = [streak(notes, job_id) for job_id in affected]
+    # The look that is being taken counts, too.
     looks = 1 + max(map(len, streaks), default=0)
     if looks < limits.confirmations:
         return StorageDecision(reason=f"seen dead {looks} of {limits.confirmations} times")
     dead_s = (now - min((one[0].at for one in streaks if one), default=now)).total_seconds()
+    # Two looks within a second are one outage: a mount may be back a moment later.
     if dead_s < limits.dead_s:
         return StorageDecision(reason=f"dead for {dead_s:.0f} of {limits.dead_s:g} s")
     freed_at = sorted({note.at for note in notes if note.action == FREED})
@@ -150,6 +157,7 @@ def decide_storage(
         return StorageDecision(reason="something was done a short while ago")
     if _since(freed_at, now - HOUR) >= limits.per_hour or _since(freed_at, now - _A_DAY) >= limits.per_day:
         return StorageDecision(reason="something was done too often")
+    # Of jobs that share a path some may have been freed too often today: the others still are.
     free = tuple(job_id for job_id in affected if _helped(notes, job_id, now) < limits.per_job)
     return StorageDecision(jobs=free, reason="dead" if free else "its jobs were helped too often today")
 

@@ -40,6 +40,7 @@ def disable_source(session: Session, clock: Clock, code: str) -> int:
     jobs = store.jobs_of_source(session, source_id=source.id, states=("scheduled", "pending"))
     events = []
     for job in jobs:
+        # A pending job has no state to pause into (the table has no way): without a time it is not queued.
         job.next_run_at, job.updated_at = None, now
         if job.state == State.SCHEDULED and store.open_execution(session, job_id=job.id) is None:
             events.append(move(job, State.PAUSED, now=now, reason="source_disabled"))
@@ -57,6 +58,7 @@ def enable_source(session: Session, clock: Clock, actions: JobActions, code: str
     source, now = registry.find(session, code), clock.now()
     count = 0
     for job in store.jobs_of_source(session, source_id=source.id, states=("paused", "pending", "scheduled")):
+        # What a person paused stays paused.
         if job.state == State.PAUSED and job.paused_by == _BY_SOURCE:
             actions.act(session, job.id, JobAction.RESUME)
             count += 1
@@ -137,6 +139,8 @@ def sync_in_portions(
     done, after = Synced(), ""
     while True:
         with write() as session:
+            # Each portion in a transaction of its own: a thousand new jobs in one would hold SQLite's writers for
+            # seconds.
             rows = sources(session, after=after, limit=_PORTION)
             done += sync_enabled_sources(
                 session, clock, actions, interval_minutes=interval_minutes, after=after, limit=_PORTION
@@ -155,6 +159,7 @@ def _synced(session: Session, clock: Clock, actions: JobActions, source: Source,
         return Synced(sources_seen=1, woken=(code,)) if woken else Synced(sources_seen=1, with_job=(code,))
     try:
         actions.upsert(session, JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True))
+    # One source whose configuration cannot be used must not keep the others from having a job.
     except HoldfastError as exc:
         _log.warning("sync.refused", source=code, message=str(exc))
         return Synced(sources_seen=1, errors={code: str(exc)})
@@ -214,6 +219,7 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
             return Followed.AS_IT_WAS
         actions.delete(session, job.id)
         return Followed.REMOVED
+    # Most looks end here: the job is as the settings want it.
     if job is not None and job.interval_minutes == settings.interval_minutes and job.interval_type == "minutes":
         return Followed.AS_IT_WAS
     spec = JobSpec(
@@ -247,6 +253,7 @@ def follow_all(database: Database, actions: JobActions, settings: FeedSettings) 
                 source = source_by_id(session, source_id)
                 if source is not None:
                     count += follow_feeds(session, actions, source, settings) is not Followed.AS_IT_WAS
+        # Its source cannot be crawled as it is: the rest is followed all the same, and the next look tries again.
         except (Invalid, Conflict) as exc:
             _log.warning("feed.job_refused", source=source_id, message=str(exc))
     return count

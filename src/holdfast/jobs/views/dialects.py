@@ -32,6 +32,7 @@ def admin_summary(listed: ListedJob, files: WarcTotals) -> dict[str, Any]:
     view = job_view(listed)
     run: dict[str, Any] = view["latest_execution"] or {}
     queued_at, next_run_at = run.get("queued_at") or run.get("created_at"), view["next_run_at"]
+    # A job that waits shows when it will be queued; one that ran shows when that run was queued.
     waits = view["admin_status"] in _WAITING
     return {
         "id": view["id"],

@@ -187,6 +187,7 @@ def list_jobs(session: Session, wanted: JobFilter) -> tuple[list[ListedJob], int
     where = _where(wanted)
     total = _count(session, where, named=bool(wanted.search))
     limit, offset = bounded_limit(wanted.limit), max(wanted.offset, 0)
+    # Empty values last, in one statement, would keep PostgreSQL from its index: two statements each have one.
     if sort_word(wanted.sort_by) == "next_run_at":
         rows = _by_next_run(session, wanted, limit, offset)
     else:
@@ -204,6 +205,7 @@ def _ordered(query: Select[Job, Source], wanted: JobFilter) -> Select[Job, Sourc
     order = column.desc() if wanted.descending else column.asc()
     # Where there are no empty values, the clause for them would only keep PostgreSQL from its index.
     ordered = query.order_by(order.nulls_last() if word in _NULLABLE else order)
+    # A unique column last: without it two pages of equal values may show a job twice, or never.
     return ordered if word == "created_at" else ordered.order_by(Job.id.desc() if wanted.descending else Job.id)
 
 
@@ -215,6 +217,7 @@ def _by_next_run(session: Session, wanted: JobFilter, limit: int, offset: int) -
     rows = _rows(session, base.where(*waiting).order_by(*turn), limit, offset)
     if len(rows) == limit:
         return rows
+    # Only a page beyond all waiting jobs has to count them.
     passed = offset + len(rows) if rows else _count(session, waiting, named=bool(wanted.search))
     rest = base.where(*where, Job.next_run_at.is_(None)).order_by(turn[1])
     return rows + _rows(session, rest, limit - len(rows), max(0, offset - passed))
@@ -263,6 +266,8 @@ def latest_executions(session: Session, job_ids: Sequence[int]) -> dict[int, Exe
     ids = [row[0] for row in session.execute(select(_newest(Execution.id)).where(Job.id.in_(job_ids))) if row[0]]
     if not ids:
         return {}
+    # Stack and metrics may be 30 KB a run: a page of 250 jobs would read megabytes for nothing. `raiseload` makes a
+    # reader that needs them fail in a test.
     light = (defer(Execution.stack, raiseload=True), defer(Execution.metrics, raiseload=True))
     return {row.job_id: row for row in session.scalars(select(Execution).where(Execution.id.in_(ids)).options(*light))}
 
@@ -298,6 +303,7 @@ def execution(session: Session, execution_id: int) -> Execution | None:
 
 def _whole() -> Select[Execution]:
     """Return a question for executions with all their columns, even if the session has seen them without."""
+    # A session that has listed jobs holds the row without stack and metrics: it is read anew.
     return select(Execution).execution_options(populate_existing=True)
 
 
@@ -353,6 +359,7 @@ def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJ
     if wanted.status is not None:
         behind = states_behind(wanted.status)
         named = Job.state.in_(sorted(state for state in behind if state is not None))
+        # The states first: they go by an index and leave few rows for the rule, which looks at executions.
         where += [or_(named, Job.state.is_(None)) if None in behind else named, _admin_status() == wanted.status]
     total = _count(session, where, named=False)
     query = select(Job, Source).join(Source).where(*where).order_by(Job.id.desc())
@@ -380,6 +387,7 @@ def files_of(session: Session, execution_ids: Iterable[int]) -> dict[int, WarcTo
     """Return how many WARC files these executions have, and of what size; those without any are left out."""
     rows = session.execute(
         select(WarcFile.execution_id, func.count(), func.coalesce(func.sum(WarcFile.size), 0))
+        # Files that were thrown away have rows still.
         .where(WarcFile.execution_id.in_(sorted(set(execution_ids))), WarcFile.state != "discarded")
         .group_by(WarcFile.execution_id)
     )

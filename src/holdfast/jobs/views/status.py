@@ -87,6 +87,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         told = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
     counts = [one.counts for one in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
+    # A process that was killed leaves its last totals: they count as done, and not as pages a second.
     at_work = [one.counts for one in written if one.written_at >= fresh and not one.has_ended]
     live = at_work if execution.state == "running" else []
     outcomes: Counter[str] = Counter()
@@ -126,6 +127,7 @@ def _run_seconds(execution: execution_queries.ExecutionRow, now: datetime) -> fl
     """Return the time at work; what a worker does under its lease is added to the row only when it ends."""
     if execution.state != "running" or execution.held_since is None or execution.heard_at is None:
         return execution.run_seconds
+    # A night without power is no time at work: what counts ends with the last heartbeat.
     until = now if now - execution.heard_at < _SILENT else execution.heard_at
     return execution.run_seconds + max(0.0, (until - execution.held_since).total_seconds())
 
@@ -170,6 +172,7 @@ class FailedRun(NamedTuple):
 
 
 _MENDED = (
+    # By number and not by time: two machines' clocks may differ.
     "EXISTS (SELECT 1 FROM executions l WHERE l.job_id = e.job_id AND l.number > e.number AND l.state = 'completed'"
     " AND COALESCE(l.index_state, '') <> 'index_failed')"
 )
@@ -236,6 +239,7 @@ def queued_runs(tx: Transaction, *, limit: int) -> list[QueuedRun]:
 
 def queued_count(tx: Transaction, *, most: int) -> int:
     """Return how many executions wait for a worker, counted no further than this."""
+    # Counted up to a bound: `status` must not take longer the worse things stand.
     rows = tx.execute("SELECT count(*) FROM (SELECT 1 FROM executions WHERE state = 'queued' LIMIT ?) c", (most,))
     return int(rows[0][0])
 
@@ -325,6 +329,7 @@ def read_standing(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_
     since, due = to_micros(now - LATELY), now - timedelta(seconds=_OVERDUE_POLLS * settings.jobs.poll_s)
     with raw_db.read() as tx:
         failed = failed_runs(tx, since=since, limit=_SHOWN, mended=False)
+        # What was mended is shown only where there is room: the rest needs a person.
         failed += failed_runs(tx, since=since, limit=_SHOWN - len(failed), mended=True)
         skipped = skipped_runs(tx, since=since, looked_at=_LOOKED_AT)[:_SHOWN]
         first = queued_runs(tx, limit=_SHOWN)
