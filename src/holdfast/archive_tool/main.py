@@ -17,7 +17,7 @@ from holdfast.archive_tool.docker import Docker, Times, crawl_arguments, prepare
 from holdfast.archive_tool.options import Backend, Options, read_options
 from holdfast.archive_tool.output_directory import LastEnd, forget_end, hold_output, load_state, note_end, open_place
 from holdfast.archive_tool.run import RESUME_NAME, EndState, RunMode, Survey, ToolRun, survey
-from holdfast.archive_tool.stage import Bell, Strategies, Tools, Vpn
+from holdfast.archive_tool.stage import StopRequest, Strategies, Tools, Vpn
 from holdfast.archive_tool.zimit_flags import MANAGED_NAME
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
@@ -98,20 +98,20 @@ def run_tool(arguments: Sequence[str]) -> int:
 
 def _run(options: Options) -> EndState:
     clock = SystemClock()
-    bell = Bell(clock)
-    bell.catch_signals()
+    stop_request = StopRequest(clock)
+    stop_request.catch_signals()
     times = Times.scaled(options.time_scale)
     place = open_place(options.output_dir, options.store_root)
     with hold_output(options.output_dir):
         forget_end(options.output_dir)
         state = load_state(options.output_dir, options.workers)
         state.guard = place.check_identity
-        vpn = Vpn(options.watch.vpn_command, times, bell) if options.watch.vpn_command else None
+        vpn = Vpn(options.watch.vpn_command, times, stop_request) if options.watch.vpn_command else None
         tools = Tools(
             options=options,
             state=state,
             clock=clock,
-            bell=bell,
+            stop_request=stop_request,
             docker=Docker(times),
             times=times,
             strategies=Strategies(options.watch, state, clock, vpn),

@@ -354,12 +354,6 @@ def job_name(template: str, now: datetime) -> str:
     return _checked("name_template", name)
 
 
-def job_directory(root: Path, code: str, name: str, now: datetime) -> Path:
-    """Return where a job's output goes: `<root>/<code>/<moment>__<name>`; nothing is made yet."""
-    moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    return root / _checked("source", code) / f"{moment}__{_checked('name', name)}"
-
-
 def _checked(field: str, word: str) -> str:
     if not _WORD.fullmatch(word):
         raise ToolConfigRefused(field, f"{word!r:.100} is not made of letters, digits, dots and dashes")

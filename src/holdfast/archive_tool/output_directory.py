@@ -30,6 +30,7 @@ SENTINEL = ".holdfast-store"
 def write_whole(path: Path, data: bytes, *, mtime: float | None = None) -> None:
     """Put a file in place with its bytes on disk first; a reader sees the old one or the new one."""
     fresh = path.with_name(f"{path.name}.new")
+    # No link is followed: the container can write to this directory.
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
@@ -64,6 +65,7 @@ class OutputDirectory(NamedTuple):
             now = self.path.stat()
         except OSError as exc:
             raise StoreMissing(self.path, f"errno {exc.errno}: {exc.strerror}") from exc
+        # A mount that went away leaves an empty directory of the same name: not a byte may go there.
         if (now.st_dev, now.st_ino) != (self.device, self.inode):
             raise StoreMissing(self.path, "another directory stands in its place")
 
@@ -75,6 +77,7 @@ def open_place(output_dir: Path, store_root: Path | None) -> OutputDirectory:
     """
     try:
         if store_root is not None:
+            # Without its mark the store is not mounted; a directory that is made now would fill the disk below.
             if not (store_root / SENTINEL).is_file():
                 raise StoreMissing(store_root, f"there is no {SENTINEL} in it")
             if not output_dir.is_relative_to(store_root):
@@ -124,6 +127,7 @@ def hold_output(output_dir: Path) -> Iterator[None]:
     try:
         _lock(fd, output_dir)
         told = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
+        # After the lock, not before: the one who holds it is named in this file.
         os.ftruncate(fd, 0)
         os.pwrite(fd, told, 0)
         yield
@@ -149,6 +153,7 @@ def holder_of(output_dir: Path) -> Holder | None:
     except OSError:
         return None
     try:
+        # Shared, so that two who look do not take each other for a tool.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return _holder(os.pread(fd, 4096, 0))
@@ -160,6 +165,7 @@ def holder_of(output_dir: Path) -> Holder | None:
 def _holder(told: bytes) -> Holder:
     content = _object(told)
     pid, host = content.get("pid"), content.get("host")
+    # Never 0 or less: `kill` would take that for a whole group.
     return Holder(pid if isinstance(pid, int) and pid > 0 else 0, host if isinstance(host, str) else "")
 
 
@@ -234,6 +240,7 @@ _MAX_COUNT = 1_000_000
 
 def is_temp_dir(path: Path, output_dir: Path) -> bool:
     """Return whether this is a temporary directory of a crawl: directly in the output directory, no link."""
+    # Directly in the directory and no link: whatever is called so is removed with all that is in it.
     return path.name.startswith(TEMP_PREFIX) and path.parent == output_dir and path.is_dir() and not path.is_symlink()
 
 

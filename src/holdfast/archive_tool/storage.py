@@ -127,6 +127,7 @@ def verify_warc(path: Path, level: int = 1) -> WarcVerdict:
             return WarcVerdict(path, False, ErrorKind.NOT_A_FILE, "it is no regular file")
         if seen.st_size == 0:
             return WarcVerdict(path, False, ErrorKind.EMPTY, "there is nothing in it")
+        # Cheapest first: a broken stream needs no look at its records.
         if level >= 1 and (why := _broken_stream(path)):
             return WarcVerdict(path, False, ErrorKind.CORRUPT, why)
         return _verify_records(path) if level == 2 else WarcVerdict(path, True)
@@ -152,6 +153,7 @@ def _verify_records(path: Path) -> WarcVerdict:
 
 
 def _is_infra(exc: OSError) -> bool:
+    # A file that we may not read is not damaged: it must not be moved aside.
     return is_storage_errno(exc.errno) or exc.errno in (errno.EACCES, errno.EPERM)
 
 
@@ -164,6 +166,7 @@ def _broken_stream(path: Path) -> str | None:
         while piece := file.read(_PIECE):
             while piece:
                 try:
+                    # In bounded steps: a bomb of a gigabyte is inflated without being held.
                     inflater.decompress(piece, _PIECE)
                 except zlib.error as exc:
                     return f"the gzip stream is broken: {exc}"
@@ -359,6 +362,7 @@ def quarantine(output_dir: Path, verdicts: Iterable[WarcVerdict], clock: Clock) 
     The caller refuses a job that runs or whose snapshots point into these files.
     """
     output_dir = output_dir.resolve()
+    # Only what is damaged moves: a file that the disk would not give us may be whole.
     damaged = [one.path for one in verdicts if one.error_kind in (ErrorKind.CORRUPT, ErrorKind.EMPTY)]
     outside = [path for path in damaged if not path.is_relative_to(output_dir)]
     if outside:
@@ -369,6 +373,7 @@ def quarantine(output_dir: Path, verdicts: Iterable[WarcVerdict], clock: Clock) 
         target = folder / path.relative_to(output_dir)
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
+        # A rename that is lost in a power cut would leave a row that names no file.
         sync_directory(target.parent)
         moved.append(target)
     return moved
@@ -424,6 +429,7 @@ def clean_temp_nonwarc(
     files = warcs_in(folders)
     kept = consolidate(output_dir, files, clock)
     moved = {file.path: path for file, path in zip(files, kept.paths, strict=True)}
+    # Rows follow before the old names go.
     on_kept(moved)
     had_state = (output_dir / STATE_NAME).exists()
     folder = output_dir / PROVENANCE
@@ -491,6 +497,7 @@ def _compact_one(file: ToolWarcFile, folder: Path, kinds: tuple[str, ...]) -> Co
     dropped = sum(drop for _, _, drop in spans)
     if not dropped:
         return None
+    # Several records in one gzip member cannot be copied one by one without being compressed anew.
     if len({offset for offset, _, _ in spans}) != len(spans) or any(length <= 0 for _, length, _ in spans):
         raise Invalid(f"{file.path} holds several records in one member; they cannot be copied one by one")
     target = folder / file.path.name
@@ -506,6 +513,7 @@ def _compact_one(file: ToolWarcFile, folder: Path, kinds: tuple[str, ...]) -> Co
             os.fsync(out.fileno())
     except OSError as exc:
         raise disk_error(exc, f"cannot write {target}: {exc.strerror}") from exc
+    # The copy is read back before anything is said of it.
     report = verify_file(target)
     if not report.ok or report.records != len(spans) - dropped:
         raise Invalid(f"the copy {target} does not verify: {report.problems[:1]}; the original is as it was")

@@ -440,6 +440,7 @@ def _act(action: JobAction, number: int, *, json: bool, home: Home) -> None:
         except IllegalTransition as exc:
             there = find_job(jobs.database, number)
             what = _NEXT[there.job.state or ""].format(id=number, source=there.source.code)
+            # The state that refuses says what can be done instead.
             raise Conflict(f"job {number}: {exc}; {what}") from exc
         found = find_job(jobs.database, number)
     if json:

@@ -28,6 +28,7 @@ JOB_KINDS = (CRAWL, *UNCAPPED, FEED, "canary")
 
 def job_number(argument: int | None, option: int | None) -> int:
     """Return the job that is meant, however it was named; exit code 2 if it was not, or twice."""
+    # A set: `job show 3 --id 3` names one job twice and means it.
     given = {one for one in (argument, option) if one is not None}
     if len(given) != 1:
         raise typer.BadParameter("name one job by its number; see them with: holdfast job list", param_hint="JOB")

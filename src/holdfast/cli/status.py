@@ -176,6 +176,7 @@ def status(
         with raw_db.read() as tx:
             ids = execution_queries.latest_executions(tx, limit=10)
         found = [read_status(raw_db, clock, execution_id) for execution_id in ids]
+        # Raw statements only: `status` is typed again and again, and SQLAlchemy would take most of its time to load.
         overall = read_standing(raw_db, clock, runtime.settings, run_folder=runtime.run_folder)
         objects = [_as_seen(runtime, one) for one in found] if json else []
         lines = [] if json else [describe(one) + _abandoned(runtime, one) for one in found]

@@ -124,6 +124,7 @@ def schedule(
     if poll_interval is not None:
         settings = settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"poll_s": poll_interval})})
     with obeying_signals() as stops, open_ground(settings) as runtime, open_jobs(settings) as jobs:
+        # Before the first tick: it asks who is dead, and never takes "running" for "orphaned".
         jobs.scheduler.start(dead_owners=dead_holders(runtime, jobs.database))
         owner = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="scheduler", execution_id=None

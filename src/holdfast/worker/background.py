@@ -74,7 +74,7 @@ class BackgroundWork:
         self._hurried = False
         self.errors: dict[str, str] = {}
         """By task, for those that failed the last time."""
-        self._thread = threading.Thread(target=self._run, name="chores", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="background", daemon=True)
 
     def start(self) -> None:
         """Begin."""
@@ -111,8 +111,8 @@ class BackgroundWork:
                 self._work()
             except Exception as exc:
                 # The database is away, or a task cannot be made: try again.
-                _log.warning("worker.chores_wait", action="open", message=str(exc))
-                self._report(idle=True, errors={"chores": str(exc)})
+                _log.warning("worker.background_waits", action="open", message=str(exc))
+                self._report(idle=True, errors={"background": str(exc)})
                 self._stopping.wait(self._settings.worker.rest_s)
 
     def _work(self) -> None:
@@ -152,7 +152,7 @@ class BackgroundWork:
             turn.error = f"{type(exc).__name__}: {exc}"
             # A task that cannot work now (the database is away, a file is locked) would otherwise fill the log.
             turn.not_before = now + min(_AGAIN_S * 2 ** (turn.failures - 1), _LONGEST_S)
-            _log.warning("worker.chore_failed", action=turn.task.name, message=str(exc), times=turn.failures)
+            _log.warning("worker.background_failed", action=turn.task.name, message=str(exc), times=turn.failures)
             return False
         turn.failures, turn.error = 0, None
         return busy

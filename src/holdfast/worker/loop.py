@@ -73,7 +73,7 @@ class Heartbeat:
         self._owner_at = 0.0
         # A thread of its own with connections of its own: a main thread that waits for a slow statement must not lose
         # its leases.
-        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
         """Begin to beat."""
@@ -113,7 +113,7 @@ class Heartbeat:
                         self._beat(pulse)
             except Exception as exc:
                 # A heartbeat that stops loses every run: whatever it was, it goes on.
-                _log.error("worker.heart_stumbles", action="beat", error=repr(exc))
+                _log.error("worker.heartbeat_failed", action="beat", error=repr(exc))
                 self._ended.wait(pause)
 
     def _beat(self, pulse: Pulse) -> None:

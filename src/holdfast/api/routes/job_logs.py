@@ -75,6 +75,7 @@ def _available(run: Execution) -> LogOfExecution:
 def _run(session: Session, job_id: int, which: str) -> Execution:
     """Return the run that is asked for; JobRefused if that is no number, NotFound if there is none."""
     shown(session, job_id)
+    # A number that no column holds would be an error of the database, not of the request.
     if which != "latest" and not (which.isascii() and which.isdigit() and len(which) < 10):
         raise JobRefused("execution", "write `latest` or the number of an execution")
     found = listing.numbered_execution(session, job_id=job_id, number=None if which == "latest" else int(which))

@@ -82,6 +82,7 @@ def list_jobs(
         sort_by=sort_word(sort_by),
         descending=sort_order.lower() != "asc",
         limit=bounded_limit(limit),
+        # A database counts off every row that is left out: an absurd offset would cost as much as reading them all.
         offset=min(max(offset, 0), MAX_OFFSET),
     )
     rows, total = listing.list_jobs(session, wanted)
@@ -261,6 +262,7 @@ def events(
     limit: Annotated[int, Query(ge=1, le=_EVENTS, description="Events of an answer.")] = 100,
 ) -> EventList:
     """Return what happened to jobs after an event, oldest first: ask again with `next_after` to follow."""
+    # Before the events are read: one that comes between the two is asked for again, never missed.
     newest = last_event(session)
     rows = read_events(session, after=after, job_id=job_id, limit=limit)
     told = [EventShown(id=row.id, event=row.name, data=payload(row)) for row in rows]

@@ -261,6 +261,7 @@ class JobShown(JobAnswer):
     paused_at: datetime | None
     paused_by: str | None = Field(description="user, or source if its source was disabled.")
     cancelled_at: datetime | None
+    # Shown to administrators only, as all of these routes are.
     lock_token: str | None = Field(description="Of the worker that runs it.")
     lock_owner: str | None
     lock_acquired_at: datetime | None
