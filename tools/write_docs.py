@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 from contextlib import redirect_stdout, suppress
@@ -12,6 +11,7 @@ from api_page import api_page
 
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS, HelpGroup, noun_of
+from holdfast.cli.main import load
 from holdfast.cli.settings import walk
 from holdfast.config import Settings
 
@@ -55,7 +55,7 @@ def cli_page() -> str:
         if command.subcommand is not None:
             continue
         parts += [f"## holdfast {name}", "", command.summary, "", "```", _help(name), "```", ""]
-        inner = importlib.import_module(f"holdfast.cli.{command.module}").app_command
+        inner = load(command.module)
         for registered in getattr(inner, "registered_commands", None) or []:
             below = registered.name or registered.callback.__name__.replace("_", "-")
             parts += [f"### holdfast {name} {below}", "", "```", _help(name, below), "```", ""]
@@ -75,9 +75,8 @@ def _aliases() -> list[str]:
 def _help(name: str, *below: str) -> str:
     """Return what a command prints with `--help`, asked in this process: there are many."""
     said = io.StringIO()
-    module = importlib.import_module(f"holdfast.cli.{COMMANDS[name].module}")
     with redirect_stdout(said), suppress(SystemExit):
-        runner.run(module.app_command, f"holdfast {name}", [*below, "--help"])
+        runner.run(load(COMMANDS[name].module), f"holdfast {name}", [*below, "--help"])
     return "\n".join(line.rstrip() for line in said.getvalue().strip().splitlines())
 
 

@@ -19,7 +19,7 @@ from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import ListedJob, shown_job
 
 JobArgument = Annotated[int | None, typer.Argument(help="The job's number.", metavar="JOB")]
-JobOption = Annotated[int | None, typer.Option("--id", help="The job's number, named instead.")]
+JobOption = Annotated[int | None, typer.Option("--id", help="The job's number, written as an option.")]
 
 
 JOB_KINDS = (CRAWL, *UNCAPPED, FEED, "canary")
