@@ -133,18 +133,18 @@ class _HttpCapture:
 
     def _watch(self, process: subprocess.Popen[bytes]) -> bool:
         """Report until the crawl ends; return whether it was asked to end."""
-        stop_request, told = self._tools.stop_request, 0
+        stop_request, passed_on = self._tools.stop_request, 0
         while not self._output.is_over:
             # A second request goes on to the crawl as well: it then hands back at once.
-            if stop_request.requests > told:
-                told = stop_request.requests
+            if stop_request.requests > passed_on:
+                passed_on = stop_request.requests
                 process.terminate()
-            elif not stop_request.wait_until(partial(self._is_woken, told), self._tools.times.status_every):
+            elif not stop_request.wait_until(partial(self._is_woken, passed_on), self._tools.times.status_every):
                 self._report()
-        return told > 0
+        return passed_on > 0
 
-    def _is_woken(self, told: int) -> bool:
-        return self._output.is_over or self._tools.stop_request.requests > told
+    def _is_woken(self, passed_on: int) -> bool:
+        return self._output.is_over or self._tools.stop_request.requests > passed_on
 
     def _report(self) -> None:
         command = _holdfast("status", "--json", "--home", str(self._folder / "home"))

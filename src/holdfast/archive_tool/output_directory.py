@@ -126,10 +126,10 @@ def hold_output(output_dir: Path) -> Iterator[None]:
     fd = os.open(output_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         _lock(fd, output_dir)
-        told = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
+        data = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
         # After the lock, not before: the one who holds it is named in this file.
         os.ftruncate(fd, 0)
-        os.pwrite(fd, told, 0)
+        os.pwrite(fd, data, 0)
         yield
     finally:
         os.close(fd)
@@ -162,8 +162,8 @@ def holder_of(output_dir: Path) -> Holder | None:
     return None
 
 
-def _holder(told: bytes) -> Holder:
-    content = _object(told)
+def _holder(data: bytes) -> Holder:
+    content = _object(data)
     pid, host = content.get("pid"), content.get("host")
     # Never 0 or less: `kill` would take that for a whole group.
     return Holder(pid if isinstance(pid, int) and pid > 0 else 0, host if isinstance(host, str) else "")

@@ -363,7 +363,7 @@ _ROBOTS = "useRobots"
 _MANAGED = "browsertrix_config"
 
 
-def manner_flags(config: SourceConfig, allowed: Sequence[str] = ()) -> list[str]:
+def politeness_flags(config: SourceConfig, allowed: Sequence[str] = ()) -> list[str]:
     """Return the flags for delay and quota that the source's own flags for zimit leave open.
 
     zimit waits after each page, and each of its workers by itself: the wait grows with their number, so that pages of a

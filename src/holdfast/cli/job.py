@@ -147,22 +147,22 @@ def edit(
     """
     number, interval = job_number(job, job_id), _interval(every, once=once)
     wish = Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
-    told = _given(
+    values = _given(
         name=name, url=url, max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive
     )
     if interval is not None or once:
-        told |= {
+        values |= {
             "interval_minutes": interval and interval[0],
             "interval_type": interval[1] if interval else "minutes",
             "schedule_enabled": interval is not None,
         }
-    if not told and not any(one is not None for one in wish):
+    if not values and not any(one is not None for one in wish):
         raise typer.BadParameter("say what to change, for example --every 6h or --set delay_s=5")
     with open_jobs(config.load(home=home)) as jobs:
         with naming(jobs.database, number), jobs.database.write() as session:
             found, source = jobs.actions.hold(session, number)
             overrides = wish.fields(dict(found.config), source)
-            done = jobs.actions.edit(session, number, replace(JobSpec.of(found), **told, config=overrides))
+            done = jobs.actions.edit(session, number, replace(JobSpec.of(found), **values, config=overrides))
         _print(jobs, done, json=json)
 
 
@@ -323,13 +323,13 @@ def _print_reset(done: Reset, *, apply: bool, json: bool) -> None:
             )
         )
     else:
-        told = [
+        values = [
             ("reset" if apply else "would be reset", done.reset),
             ("nothing to reset", done.unchanged),
             ("skipped, somebody works on it", done.locked),
             ("not found", done.missing),
         ]
-        print("\n".join(f"{word}: {', '.join(map(str, found))}" for word, found in told if found) or "no such jobs")
+        print("\n".join(f"{word}: {', '.join(map(str, found))}" for word, found in values if found) or "no such jobs")
         if done.reset and not apply:
             print("nothing was written; add --apply to do so")
     if done.missing:

@@ -48,7 +48,7 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
     size = files.get(found.latest.id) if found.latest else None
     whole, wrong = _whole(found)
     if json:
-        told = {
+        output = {
             **command_job(found),
             "effective_config": whole,
             "invalid": wrong,
@@ -56,7 +56,7 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
             "warc_files": size.number if size else 0,
             "warc_bytes": size.size if size else 0,
         }
-        print(dumps(told))
+        print(dumps(output))
         return
     row, latest = found.job, found.latest
     print(
@@ -265,7 +265,9 @@ def _print_event(row: JobEvent, *, json: bool) -> None:
     if json:
         print(jsonlib.dumps({"id": row.id, "event": row.name, **payload(row)}, ensure_ascii=False), flush=True)
         return
-    told = {**row.data, **(row.data.get("details") or {})}
-    words = " ".join(f"{name}={text(value)}" for name, value in told.items() if name != "details" and value is not None)
+    output = {**row.data, **(row.data.get("details") or {})}
+    words = " ".join(
+        f"{name}={text(value)}" for name, value in output.items() if name != "details" and value is not None
+    )
     run = f" execution {row.execution_id}" if row.execution_id is not None else ""
     print(f"{text(row.at)} {row.id:>6} job {row.job_id}{run} {row.name} {words}", flush=True)

@@ -28,7 +28,7 @@ from holdfast.archive_tool.docker import Docker, DockerMissing, Times
 from holdfast.archive_tool.options import read_name
 from holdfast.archive_tool.output_directory import holder_of, last_end
 from holdfast.archive_tool.warc_files import discover_warcs
-from holdfast.archive_tool.zimit_flags import manner_flags, with_robots
+from holdfast.archive_tool.zimit_flags import politeness_flags, with_robots
 from holdfast.cli.formatting import table
 from holdfast.cli.parameters import Apply, AsJson, Home, configure_log, read_assignments, read_network
 from holdfast.cli.seeds import check_seed, find_contact
@@ -174,7 +174,7 @@ def run(
         {
             "seeds": list(polite.seeds),
             "tool_options": with_robots(polite, options),
-            "zimit_passthrough_args": [*manner_flags(polite, host.extra_flags), *given],
+            "zimit_passthrough_args": [*politeness_flags(polite, host.extra_flags), *given],
         },
         host,
     )

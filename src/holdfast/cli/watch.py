@@ -231,12 +231,12 @@ def metrics(
         figures = read_figures(jobs)
         data = textfile(figures) if out is None else write_textfile(out, figures)
     if json:
-        told = [
+        report = [
             {"name": sample.name, "labels": sample.labels, "value": sample.value}
             for family in figures.collect()
             for sample in family.samples
         ]
-        print(dumps({"path": out, "bytes": len(data), "figures": told}))
+        print(dumps({"path": out, "bytes": len(data), "figures": report}))
     elif out is None:
         print(data.decode(), end="")
 
@@ -282,7 +282,7 @@ def reconcile(
         print(jsonlib.dumps({"year": year, "applied": apply, "jobs": rows}))
     else:
         for row in rows:
-            told = ", ".join(f"{name}={value}" for name, value in row["raised"].items()) or "as it should be"
-            print(f"job {row['job']} ({row['source']}): {row.get('skipped') or told}")
+            report = ", ".join(f"{name}={value}" for name, value in row["raised"].items()) or "as it should be"
+            print(f"job {row['job']} ({row['source']}): {row.get('skipped') or report}")
         print(f"{len(rows)} annual jobs of {year}")
         dry_run(apply, json=json)

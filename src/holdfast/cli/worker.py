@@ -195,14 +195,14 @@ def reconcile_indexing(
         rows = [
             {"execution": one.execution_id, "source": one.source, "kind": one.kind, "files": one.files} for one in found
         ]
-        told = {
+        output = {
             "unindexed": rows,
             "asked": len(asked),
             "indexed": len(asked) - len(errors) if now else 0,
             "errors": errors,
             "applied": apply,
         }
-        print(jsonlib.dumps(told))
+        print(jsonlib.dumps(output))
     else:
         for one in found:
             typer.echo(

@@ -248,8 +248,8 @@ def shortfall_text(word: str, count: int) -> str:
 def sentence_of(state: str, reason: str | None, shortfalls: Mapping[str, int]) -> str:
     """Return in words how a run ended and what it fell short of."""
     rule = rule_of(state, reason)
-    told = "; ".join(shortfall_text(word, count) for word, count in shortfalls.items())
-    return f"{rule.what} ({told})" if told else rule.what
+    details = "; ".join(shortfall_text(word, count) for word, count in shortfalls.items())
+    return f"{rule.what} ({details})" if details else rule.what
 
 
 CAP_S = 3600

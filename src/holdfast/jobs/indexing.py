@@ -300,14 +300,14 @@ def close_account(
         if states.waiting or set(open_files(session, execution_id=execution_id)) - set(lost):
             return False
         pages = quality(session, execution_id=execution_id)
-    told = list(errors)
+    notes = list(errors)
     if names := list(states.failed.values()):
-        told.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
-    if not states.total and not told:
-        told.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
+        notes.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
+    if not states.total and not notes:
+        notes.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
     # Unless another process has said so meanwhile.
     with suppress(NotIndexable), database.write() as session:
-        conclude(session, execution_id, pages, error="; ".join(told) or None, now=clock.now())
+        conclude(session, execution_id, pages, error="; ".join(notes) or None, now=clock.now())
     return True
 
 
@@ -353,8 +353,8 @@ def _step(
     # Ad-hoc crawls and imports have no events: their execution tells all there is to tell.
     if moved.before == target or moved.job_state is None:
         return moved.before
-    told = [status(moved.job_id, moved.job_state, execution_id=execution_id, index_state=target.value, **details)]
+    notes = [status(moved.job_id, moved.job_state, execution_id=execution_id, index_state=target.value, **details)]
     if items is not None:
-        told.append(progress(moved.job_id, execution_id, items_found=moved.items_crawled, items_indexed=items))
-    emit(session, told, now=now)
+        notes.append(progress(moved.job_id, execution_id, items_found=moved.items_crawled, items_indexed=items))
+    emit(session, notes, now=now)
     return moved.before

@@ -61,9 +61,11 @@ def insert_status(
     session: Session, executions: Sequence[int], *, now: datetime, name: str, data: Mapping[str, dict[str, Any]]
 ) -> None:
     """Append one event for each execution, with what is to be told for the state of its job: one statement for all."""
-    told = case(*((Job.state == state, literal(what, Json)) for state, what in data.items()), else_=literal({}, Json))
+    content = case(
+        *((Job.state == state, literal(what, Json)) for state, what in data.items()), else_=literal({}, Json)
+    )
     rows = (
-        select(literal(now, Moment()), literal(name), Execution.job_id, Execution.id, told)
+        select(literal(now, Moment()), literal(name), Execution.job_id, Execution.id, content)
         .join(Job, Job.id == Execution.job_id)
         .where(Execution.id.in_(executions))
         .order_by(Execution.id)

@@ -97,8 +97,8 @@ class ExecutionLeases:
             if candidate is None:
                 return None
             job, _ = schedule_queries.job_and_source(session, candidate.job_id)
-            told = status(job.id, state_of(job), execution_id=candidate.execution_id, waits_for=reason)
-            emit(session, [told], now=now)
+            event = status(job.id, state_of(job), execution_id=candidate.execution_id, waits_for=reason)
+            emit(session, [event], now=now)
             return candidate.execution_id
 
     def _take(self, session: Session, candidate: schedule_queries.QueuedCandidate, owner: str) -> ExecutionLease:
@@ -170,13 +170,13 @@ class ExecutionLeases:
             whole = counts.after(lease.before)
             execution.cpu_ms, execution.peak_memory_bytes = whole.cpu_ms, whole.peak_memory_bytes
             execution.metrics = metrics or execution.metrics
-            told = progress(
+            event = progress(
                 lease.claim.job_id,
                 lease.execution_id,
                 items_found=counts.items_crawled,
                 items_indexed=execution.items_indexed,
             )
-            emit(session, [told], now=now)
+            emit(session, [event], now=now)
 
     def release(self, lease: ExecutionLease, *, rest_s: float = 0.0) -> None:
         """Hand back an execution that is to be continued, after a rest if need be; LeaseLost if it is not ours."""

@@ -170,14 +170,14 @@ class Scheduler:
         with self._database.read() as session:
             now = moment_in(session, self._clock)
             before = now - timedelta(days=self._settings.history_days)
-            told = now - timedelta(days=self._settings.events_days)
-            if not anything_aged(session, before=before) and not has_events(session, before=told):
+            events_before = now - timedelta(days=self._settings.events_days)
+            if not anything_aged(session, before=before) and not has_events(session, before=events_before):
                 return 0
         total = 0
         for _ in range(_PORTIONS):
             with self._database.write() as session:
                 pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
-                dropped = drop_events(session, before=told, limit=10 * _PRUNED)
+                dropped = drop_events(session, before=events_before, limit=10 * _PRUNED)
             total += pruned.stripped
             # Fewer than asked for: nothing is left for another transaction.
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:

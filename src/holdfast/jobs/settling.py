@@ -262,11 +262,11 @@ def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
     if ending.result is RunResult.FAILED and not any(
         counts.items
     ):  # whatever broke it, it has done what it told before
-        told, metrics = reported(execution), metrics or execution.metrics
+        known, metrics = reported(execution), metrics or execution.metrics
         counts = replace(
-            told,
-            cpu_ms=_most(counts.cpu_ms, told.cpu_ms),
-            peak_memory_bytes=_most(counts.peak_memory_bytes, told.peak_memory_bytes),
+            known,
+            cpu_ms=_most(counts.cpu_ms, known.cpu_ms),
+            peak_memory_bytes=_most(counts.peak_memory_bytes, known.peak_memory_bytes),
         )
     execution.state, execution.failure = ending.result.value, ending.failure
     # What a tool said is outside text: PostgreSQL refuses a NUL, and then no ending could be written at all.

@@ -240,8 +240,8 @@ async def _look(plan: CrawlPlan, settings: Settings) -> DryRun:
                 continue
             answer = await solo.get(url, deadline_s=settings.fetch.deadline_s)
             if not isinstance(answer, FetchedDocument):
-                told = answer.message if isinstance(answer, FetchFailed) else "it redirects too often"
-                rows[url.hash64] = (3, url, UrlKind.PAGE, 0, f"seed; cannot be read: {told}")
+                problem = answer.message if isinstance(answer, FetchFailed) else "it redirects too often"
+                rows[url.hash64] = (3, url, UrlKind.PAGE, 0, f"seed; cannot be read: {problem}")
                 continue
             for kind, hrefs in _mentioned(answer, requisites=plan.requisites):
                 for link in resolve(Base(*hrefs[0], policy=plan.normalisation()), hrefs[1]):

@@ -226,8 +226,8 @@ class StorageWatchdog:
         healed = not self._ask([case.path])[case.path].is_dead and all(step.ok for step in steps)
         steps.append(CommandStep("probe", healed, "it answers" if healed else "it does not answer"))
         with self.jobs.database.write() as session:
-            told = [{"step": step.name, "ok": step.ok, "said": step.said} for step in steps]
-            detail = {"was": case.probe.describe(), "jobs": list(case.decision.jobs), "steps": told}
+            outcome = [{"step": step.name, "ok": step.ok, "said": step.said} for step in steps]
+            detail = {"was": case.probe.describe(), "jobs": list(case.decision.jobs), "steps": outcome}
             recovering.record_steps(session, self.jobs.clock, str(case.path), detail)
         return replace(case, steps=tuple(steps), healed=healed)
 
@@ -240,8 +240,8 @@ class StorageWatchdog:
             # Also one that a run left behind which has failed already.
             asked = hurry_tools(_folder(run))
             if taken or asked:
-                told = f"{'infra_error' if taken else 'it had ended'}; {asked} tools were asked to end"
-                steps.append(CommandStep(f"end job {run.job.id}", True, told))
+                outcome = f"{'infra_error' if taken else 'it had ended'}; {asked} tools were asked to end"
+                steps.append(CommandStep(f"end job {run.job.id}", True, outcome))
         return steps
 
     def _remount(self, case: PathCase) -> list[CommandStep]:

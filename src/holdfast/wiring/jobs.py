@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.archive_tool.contract import Host, JobConfig, annual_caps, read_job_config
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.archive_tool.zimit_flags import manner_flags, scope_flags, with_robots, within_time
+from holdfast.archive_tool.zimit_flags import politeness_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db.audit_events import acting
@@ -62,7 +62,7 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
         options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
         flags = [
             *scope_flags(config, settings.contact, host.extra_flags),
-            *manner_flags(config, host.extra_flags),
+            *politeness_flags(config, host.extra_flags),
             *within_time(content["zimit_passthrough_args"], most_s, host.extra_flags),
         ]
         return read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)

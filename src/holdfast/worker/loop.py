@@ -382,8 +382,8 @@ class Worker:
         if low is not None and not self._is_low:
             # Told once, with the first job that waits: each look would fill log and events.
             waits = self._context.jobs.leases.tell_waiting("disk_space", kinds=self._options.kinds)
-            told = shortage(low, self._settings.disk)
-            _log.error("worker.low_disk", action="take", folder=str(low), execution=waits, message=told)
+            message = shortage(low, self._settings.disk)
+            _log.error("worker.low_disk", action="take", folder=str(low), execution=waits, message=message)
             self.report.low_disk = waits is not None
         elif self._is_low and low is None:
             _log.info("worker.disk_has_room", folder=str(self._settings.home))

@@ -82,8 +82,8 @@ class RunnerHolding:
         self._changed = threading.Condition()
         self._stop: StopReason | None = None
         self._good_until = math.inf
-        self._told = RunProgress()
-        self._told_at = clock.monotonic()
+        self._reported = RunProgress()
+        self._reported_at = clock.monotonic()
         self.rest_s = 0.0
         """How long an execution that is handed back rests before it is taken again; the runner says so."""
 
@@ -142,14 +142,14 @@ class RunnerHolding:
         """Tell how far the run is, as often as one likes: it is passed on each ten items or five seconds."""
         now = self._clock.monotonic()
         with self._lock:
-            same = progress.counts.items == self._told.counts.items and progress.metrics == self._told.metrics
+            same = progress.counts.items == self._reported.counts.items and progress.metrics == self._reported.metrics
             # Time and memory alone are no news.
             if same or self._stop is StopReason.LOST:
                 return
-            grown = _items(progress) - _items(self._told)
-            if grown < _ITEMS and now - self._told_at < _EVERY_S:
+            grown = _items(progress) - _items(self._reported)
+            if grown < _ITEMS and now - self._reported_at < _EVERY_S:
                 return
-            self._told, self._told_at = progress, now
+            self._reported, self._reported_at = progress, now
         # Outside the lock: it writes to the database, and `flush` of the heartbeat must not wait for that.
         self._report(progress)
 

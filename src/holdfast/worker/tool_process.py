@@ -221,7 +221,7 @@ def keep_files(
                 indexer.stopping = holding.stop in LEAVING
 
             importer.on_step = on_step
-            done = [_told(one, holding) for one in importer.run(paths)]
+            done = [_noted(one, holding) for one in importer.run(paths)]
     errors = tuple(one.error for one in done if one.error is not None)
     return KeptFiles(registered=len(done) - len(errors), errors=errors)
 
@@ -286,7 +286,7 @@ def _page(url: str) -> int | None:
         return None
 
 
-def _told(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
+def _noted(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
     name = Path(one.origin).name
     if one.error is not None:
         holding.note("warning", "error", "a WARC file cannot be used", file=name, error=one.error)
@@ -319,7 +319,7 @@ class ToolFollower:
         self._rest = b""
         self._log: Path | None = None
         self._last: Statistics | None = None
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
 
     def look(self) -> None:
         """Tell on what is new."""
@@ -329,9 +329,9 @@ class ToolFollower:
         if newest is None:
             return
         if newest != self._log:
-            self._log, self._told_at = newest, None
+            self._log, self._reported_at = newest, None
             self._holding.note("info", "lifecycle", "a stage writes its log", log=newest.name)
-        self._tell_statistics(newest)
+        self._report_statistics(newest)
 
     def _new_lines(self) -> list[bytes]:
         """Return the whole lines that were written since the last look; one that is over long is dropped."""
@@ -362,15 +362,15 @@ class ToolFollower:
         category = "error" if level in ("error", "critical") else "lifecycle"
         self._holding.note(level, category, str(entry["event"]), **{f"tool_{name}": v for name, v in fields.items()})
 
-    def _tell_statistics(self, log: Path) -> None:
+    def _report_statistics(self, log: Path) -> None:
         found = last_statistics(log)
         if found is None or found == self._last:
             return
         self._last = found
         self._holding.progress(RunProgress(counts=counts_of(found), metrics=found.as_json()))
         now = self._clock.monotonic()
-        if self._told_at is None or now - self._told_at >= _STATISTICS_S:
-            self._told_at = now
+        if self._reported_at is None or now - self._reported_at >= _STATISTICS_S:
+            self._reported_at = now
             self._holding.note("info", "metrics", "crawl statistics", **found.as_json())
 
 

@@ -159,6 +159,6 @@ def _packed(database: Database, run: Execution) -> Iterator[bytes]:
     gzip = zlib.compressobj(wbits=_GZIP)
     lines = all_lines(database, run.id)
     while piece := list(islice(lines, _PIECE)):
-        told = (json.dumps(entry(line, job_id=run.job_id), ensure_ascii=False) for line in piece)
-        yield gzip.compress("".join(f"{line}\n" for line in told).encode("utf-8", "replace"))
+        entries = (json.dumps(entry(line, job_id=run.job_id), ensure_ascii=False) for line in piece)
+        yield gzip.compress("".join(f"{line}\n" for line in entries).encode("utf-8", "replace"))
     yield gzip.flush()

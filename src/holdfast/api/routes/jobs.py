@@ -265,10 +265,10 @@ def events(
     # Before the events are read: one that comes between the two is asked for again, never missed.
     newest = last_event(session)
     rows = read_events(session, after=after, job_id=job_id, limit=limit)
-    told = [EventShown(id=row.id, event=row.name, data=payload(row)) for row in rows]
+    found = [EventShown(id=row.id, event=row.name, data=payload(row)) for row in rows]
     # With fewer than asked for, everything up to the newest was looked at: other jobs' events are not asked for again.
     seen = max(after, newest) if len(rows) < limit else rows[-1].id
-    return EventList(events=told, next_after=max(seen, rows[-1].id) if rows else seen, last_id=newest)
+    return EventList(events=found, next_after=max(seen, rows[-1].id) if rows else seen, last_id=newest)
 
 
 scheduler_router = APIRouter(tags=["scheduler"], dependencies=[ADMIN])

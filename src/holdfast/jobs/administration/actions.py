@@ -265,9 +265,9 @@ class JobActions:
     def _note(self, job: Job) -> None:
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
 
-    def _tell(self, session: Session, deed: str, job: Job) -> None:
+    def _tell(self, session: Session, action: str, job: Job) -> None:
         detail = {"state": job.state, "source_id": job.source_id, "kind": job.kind}
-        audit.record(session, self._clock, action=f"job.{deed}", subject=f"job {job.id}", detail=detail)
+        audit.record(session, self._clock, action=f"job.{action}", subject=f"job {job.id}", detail=detail)
 
 
 def _rests(job: Job, spec: JobSpec) -> bool:

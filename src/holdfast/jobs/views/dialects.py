@@ -140,5 +140,5 @@ def sync_object(done: Synced) -> dict[str, Any]:
         "resumed": list(done.woken),
         "skipped_disabled": list(done.disabled),
         "skipped_rate_limit_parse_failure": [],
-        "errors": [f"{code}: {told}" for code, told in done.errors.items()],
+        "errors": [f"{code}: {message}" for code, message in done.errors.items()],
     }

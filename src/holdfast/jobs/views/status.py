@@ -84,7 +84,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         is_live = execution.state == "running" and queue > 0
         now = to_micros(clock.now())
         away = execution_queries.away(tx, execution_id=execution.frontier_id, now=now) if is_live else []
-        told = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
+        reported = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
     counts = [one.counts for one in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
     # A process that was killed leaves its last totals: they count as done, and not as pages a second.
@@ -106,7 +106,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         finished_at=execution.finished_at,
         run_seconds=_run_seconds(execution, clock.now()),
         queue=queue,
-        pages=_sum(counts, "pages") or told,
+        pages=_sum(counts, "pages") or reported,
         requests=_sum(counts, "requests"),
         bytes=_sum(counts, "bytes"),
         pages_s=sum(float(count.get("pages_s", 0.0)) for count in live),
@@ -323,7 +323,7 @@ class JobsOverview:
         return tuple(worker for worker in self.workers if worker.seen.is_gone)
 
 
-def read_standing(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_folder: Path) -> JobsOverview:
+def read_overview(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_folder: Path) -> JobsOverview:
     """Return how the jobs stand now; what it costs does not grow with the history."""
     now = clock.now()
     since, due = to_micros(now - LATELY), now - timedelta(seconds=_OVERDUE_POLLS * settings.jobs.poll_s)
