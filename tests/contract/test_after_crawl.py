@@ -27,7 +27,7 @@ from tests.unit.crawl.test_warc_output import exchange
 
 
 class Yard:
-    """A directory that a tool has filled, and the chore that sees to it."""
+    """A directory that a tool has filled, and the background task that sees to it."""
 
     def __init__(self, url: str, home: Path, stack: ExitStack) -> None:
         settings = config.load(home=home, database_url=None if url.startswith("sqlite") else url)

@@ -59,6 +59,7 @@ def _command(options: Options, found: Survey, workers: int) -> list[str]:
     if options.backend is not Backend.BROWSERTRIX:
         return crawl_command(options)
     config: Path | None = None
+    # A dry run writes nothing: it names the file that the run would make first.
     if found.mode is RunMode.RESUME and found.reset is None:
         config = options.output_dir / RESUME_NAME
     elif options.managed_config is not None:
@@ -88,10 +89,12 @@ def run_tool(arguments: Sequence[str]) -> int:
     except OSError as exc:
         print(f"archive-tool: {exc.filename or 'the disk'} failed, errno {exc.errno}: {exc.strerror}", file=sys.stderr)
         ended = EndState.FAILED
+    # Exit code 2, as for wrong usage: an error of ours is no crawl that failed.
     except Exception:
         traceback.print_exc()
         return 2
     log.get().info("run.ended", state=ended.value, exit_code=ended.exit_code)
+    # The last line, whatever happened: callers read it and the exit code.
     print(f"archive-tool: {ended.value}")
     return ended.exit_code
 
@@ -99,12 +102,15 @@ def run_tool(arguments: Sequence[str]) -> int:
 def _run(options: Options) -> EndState:
     clock = SystemClock()
     stop_request = StopRequest(clock)
+    # Before anything is held: a signal must not end the tool between the lock and the first look at it.
     stop_request.catch_signals()
     times = Times.scaled(options.time_scale)
     place = open_place(options.output_dir, options.store_root)
     with hold_output(options.output_dir):
+        # Under the lock: from here on the directory says of no run that it is over.
         forget_end(options.output_dir)
         state = load_state(options.output_dir, options.workers)
+        # Asked before each write of the state: a mount that vanished is never written through.
         state.guard = place.check_identity
         vpn = Vpn(options.watch.vpn_command, times, stop_request) if options.watch.vpn_command else None
         tools = Tools(
@@ -118,5 +124,6 @@ def _run(options: Options) -> EndState:
         )
         ended = ToolRun(tools, place, survey(options)).execute()
         place.check_identity()
+        # Still under the lock: a worker that finds the directory free finds this word, too.
         note_end(options.output_dir, LastEnd(ended.value, ended.exit_code), clock.now())
         return ended

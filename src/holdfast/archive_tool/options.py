@@ -299,14 +299,17 @@ def read_seeds(seeds: Sequence[str]) -> tuple[str, ...]:
     """Return the seeds as they will be asked for; ToolConfigRefused names the one that is no address."""
     if not seeds:
         raise ToolConfigRefused("seeds", "at least one is needed")
+    # Seeds go to the container as one argument, and the kernel bounds its length.
     if len(seeds) > MAX_SEEDS:
         raise ToolConfigRefused("seeds", f"at most {MAX_SEEDS} fit on a command line")
     found = []
     for seed in seeds:
+        # A seed that begins with a dash would be read as a flag.
         if not isinstance(seed, str) or not seed.startswith(("http://", "https://")):
             raise ToolConfigRefused("seeds", f"{seed!r:.200} does not begin with http:// or https://")
         if not seed.isprintable() or " " in seed:
             raise ToolConfigRefused("seeds", f"{seed!r:.200} has blanks or control characters in it")
+        # zimit takes all seeds in one argument, separated by commas.
         if "," in seed:
             raise ToolConfigRefused("seeds", f"{seed!r:.200} has a comma, which separates seeds; write it as %2C")
         try:
@@ -335,6 +338,7 @@ def _matching(flag: str, text: str, pattern: re.Pattern[str], reason: str) -> st
 
 def _directory(path: Path) -> Path:
     text = str(path)
+    # `-v DIR:/output` and lists of WARC files are divided by these.
     if ":" in text or "," in text or not text.isprintable():
         raise ToolConfigRefused("--output-dir", "colons, commas and control characters have a meaning for docker")
     return path.resolve()

@@ -67,6 +67,7 @@ class Overrides(NamedTuple):
         made = merge_fields(present, read_assignments(self.sets or ()))
         there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
         # Anything else is refused when it is checked.
+        # Beside the seeds that there are: `--seed` adds one, `--set seeds=` writes them anew.
         if self.seeds and isinstance(there, list | tuple):
             made["seeds"] = [*there, *self.seeds]
         limits = {
@@ -113,6 +114,7 @@ def create(
                 url=url,
                 interval_minutes=number,
                 interval_type=unit,
+                # By the source's template: directories of runs and exports show it.
                 name=name or read_config(content_of(row), needs_seeds=False).job_name(row.code, jobs.clock.now()),
                 schedule_enabled=number is not None,
                 config=wish.fields({}, row),

@@ -192,6 +192,7 @@ def status(
 
 def _latest(raw_db: RawDatabase) -> int:
     with raw_db.read() as tx:
+        # What runs is meant first; the newest otherwise.
         ids = execution_queries.latest_executions(tx, limit=1, running=True) or execution_queries.latest_executions(
             tx, limit=1
         )
@@ -208,6 +209,7 @@ def _follow(raw_db: RawDatabase, clock: Clock, execution_id: int) -> ExecutionSt
 
 
 def _is_abandoned(runtime: Runtime, shown: ExecutionStatus) -> bool:
+    # Only of those that are said to run: who works is asked of the run files, one by one.
     return shown.state == "running" and is_abandoned(
         runtime.raw_db, runtime.clock, shown.execution_id, folder=runtime.run_folder
     )

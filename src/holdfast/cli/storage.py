@@ -68,6 +68,7 @@ def the_run(database: Database, job_id: int | None, execution_id: int | None) ->
             found = find_run(session, job_id=job_id, execution_id=execution_id)
     except JobNotFound as exc:
         raise NotFound(f"there is no job {job_id}; see them with: holdfast job list") from exc
+    # Both were named and do not belong together: one of the two is a mistake.
     if job_id is not None and found.job.id != job_id:
         raise NotFound(f"execution {execution_id} is one of job {found.job.id}, not of job {job_id}")
     return found
@@ -96,6 +97,7 @@ def warcs_of(database: Database, home: Path, run: DirectoryRun) -> list[ToolWarc
     for path in paths:
         seen = path.stat() if path.is_file() else None
         file = ToolWarcFile(path, seen.st_size, seen.st_dev, seen.st_ino) if seen else ToolWarcFile(path, 0, 0, 0)
+        # A registered file that is missing is listed, too: to be told of that is what verifying is for.
         if seen is None or file.identity not in known:
             found.append(file)
     return found
@@ -141,6 +143,7 @@ def _idle_run(
     """Open the archive, the run that is meant and its directory; JobInUse if a run is there, or is about to be."""
     with open_archive(config.load(home=home)) as archive:
         run = the_run(archive.database, job_id, execution)
+        # A crawl that runs would change these files under the command.
         yield archive, run, demand_idle(archive.database, run).resolve()
 
 
@@ -173,6 +176,7 @@ def report(
         for run in runs:
             weight, trouble = _weigh(Path(run.execution.output_dir))
             rows.append({**run_facts(run), **weight, "missing": trouble == "missing", "error": trouble})
+            # A disk that does not answer weighs nothing: such a figure is not kept.
             if apply and trouble is None:
                 with archive.database.write() as session:
                     note_storage(session, archive.clock, run.execution.id, weight)
@@ -231,6 +235,7 @@ def verify_files(
     with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
         run = the_run(database, job_id, execution)
         if quarantine:
+            # Before hours of reading: what is refused is refused at once.
             check_quarantine(database, run)
         files = warcs_of(database, settings.home, run)
         line = ProgressLine(runtime.clock, quiet=json)

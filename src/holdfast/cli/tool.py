@@ -73,10 +73,12 @@ def probe_browser_fetch(
     configure_log(settings, unless_set="ERROR")
     browser = find_browser(program)
     networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
+    # The same guard as a crawl's: a probe must not reach into a private network either.
     check_seed(address, AddressGuard(tuple(map(ip_network, networks))))
     url, who = parse_seed(address), find_contact(settings, contact)
     answer = asyncio.run(ask_plainly(settings, url, contact=who, networks=networks))
     plain = plain_look(answer)
+    # The browser is pinned to the address that our own client reached: without one it is not started.
     if isinstance(answer, FetchFailed):
         seen = Look(ok=False, seconds=0.0, error="not asked: our own client reached no address")
     else:
@@ -224,6 +226,7 @@ def run_one(
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
     # zimit needs no contact; our own crawler says so itself.
+    # Checked again when the run begins, by the backend that needs it.
     with suppress(Invalid):
         settings = config.load(home=home, contact=find_contact(settings, None))
     with open_jobs(settings) as jobs:
@@ -232,11 +235,13 @@ def run_one(
                 make_due(session, jobs.clock, job_id, force=force)
         except JobNotFound as exc:
             raise NotFound(f"there is no job {job_id} that can be run; see them with: holdfast job list") from exc
+    # A whole worker for one job: leases, heartbeat and settling are the same as for any other.
     options = WorkerOptions(once=True, poll_s=0.5, job_id=job_id)
     with obeying_signals() as stops:
         report = work(settings, options, stops, RunnerTable(RUNNERS, () if no_index else (AfterCrawl,)))
     if not report.executions:
         waits = "there is too little room on the disk" if report.low_disk else "another worker took it"
+        # Between `make_due` and the lease another worker may have taken it.
         raise Conflict(f"job {job_id} was not run: {waits}")
     with open_jobs(settings) as jobs, jobs.database.read() as session:
         done = one_execution(session, report.executions[0])
@@ -274,6 +279,7 @@ def register(
     folder = output_dir.resolve()
     if not folder.is_dir():
         raise NotFound(f"there is no directory {folder}")
+    # Files that are still written would be registered with half of their records.
     if holder_of(folder) is not None:
         raise Conflict(f"an archive-tool works in {folder}; wait for its end")
     found = discover_warcs(folder)
@@ -318,6 +324,7 @@ def canary(
         name = f"{source}-canary-{now:%Y%m%dT%H%M%SZ}"
         job_id = None
         if apply:
+            # No retry: what a canary has to show is the first run.
             spec = JobSpec(source_id=row.id, name=name, config=overrides, max_retries=0)
             job_id = jobs.actions.add(session, spec, kind="canary", at=now).job.id
     facts = {

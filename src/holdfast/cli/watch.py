@@ -57,6 +57,7 @@ def status(json: AsJson = False, home: Home = None) -> None:
         print(jsonlib.dumps({"deploying": deploying, "crawls": found}))
     else:
         _print_status(found, deploying=deploying)
+    # For timers: the exit code alone says whether a person has to look.
     if any(one["stalled"] for one in found):
         raise typer.Exit(1)
 
@@ -275,6 +276,7 @@ def reconcile(
                             check=check_backend(settings),
                             apply=apply,
                         )
+            # A job that runs is told and left alone; the others are raised all the same.
             except HoldfastError as exc:
                 row["skipped"] = str(exc)
             rows.append(row)

@@ -67,6 +67,7 @@ def start(
     Example: holdfast start-worker --concurrency 2
     """
     wanted, settings = _kinds(kinds or []), config.load(home=home)
+    # JSON lines unless a person looks on: the log of a service is read by programs.
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     settings = config.load(home=home, contact=find_contact(settings, None))
     options = WorkerOptions(
@@ -79,6 +80,7 @@ def start(
     with obeying_signals() as stops:
         report = work(settings, options, stops, RunnerTable(RUNNERS, BACKGROUND_TASKS))
     print(jsonlib.dumps(_facts(report))) if json else _describe(report)
+    # A timer that runs `--once` has to see that something was left undone.
     if once and (report.low_disk or report.background_errors):
         raise typer.Exit(1)
 
@@ -95,6 +97,7 @@ def _facts(report: WorkerReport) -> dict[str, Any]:
         "executions": report.executions,
         "endings": dict(report.endings),
         "low_disk": report.low_disk,
+        # The key is the one that scripts know.
         "chore_errors": report.background_errors,
     }
 

@@ -178,6 +178,7 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, 
     # In this transaction: if the storage is away, nothing has begun.
     if wish.output is None:
         wish.open_store(code)
+    # Moment and number: two crawls of one source may begin in the same second.
     folder = wish.output or wish.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
     execution_queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))
     return Begun(

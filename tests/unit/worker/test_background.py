@@ -15,12 +15,12 @@ from holdfast.worker.background import BackgroundContext, BackgroundWork
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings of an installation on SQLite whose chores hardly rest."""
+    """Settings of an installation on SQLite whose background work hardly rests."""
     return config.load(home=tmp_path, worker={"rest_s": 0.05})
 
 
 class Pile:
-    """A chore with so many pieces left."""
+    """A task with so many pieces left."""
 
     name = "pile"
 
@@ -36,7 +36,7 @@ class Pile:
 
 
 class Broken:
-    """A chore that never works."""
+    """A task that never works."""
 
     name = "broken"
 
@@ -64,7 +64,7 @@ def test_everything_is_done_and_what_fails_is_told_and_left_for_later(settings: 
     assert threading.get_ident() not in pile.threads
 
 
-def test_a_chore_in_hand_hears_that_the_worker_ends_and_what_it_opened_is_closed(settings: Settings) -> None:
+def test_a_task_at_work_hears_that_the_worker_ends_and_what_it_opened_is_closed(settings: Settings) -> None:
     began, closed = threading.Event(), threading.Event()
 
     class Long:

@@ -71,6 +71,7 @@ def admin_job(session: SessionDep, id: JobId) -> AdminJobDetail:
     config = tool_config(row.job, row.source)
     if row.latest is None:
         return AdminJobDetail(**admin_detail(row, WarcTotals(), Counts(), config=config, stats={}))
+    # Read whole: lists leave out stack and metrics.
     run = listing.execution(session, row.latest.id) or row.latest
     files = listing.files_of(session, [run.id]).get(run.id, WarcTotals())
     counts = listing.counts_of(session, run)

@@ -139,6 +139,7 @@ def download_log(request: Request, archive: ArchiveDep, id: JobId, execution: Wh
 
     While the job runs it ends with what was written by then. It is packed as it is sent: parts cannot be asked for.
     """
+    # Only to find the run: lines are read while they are sent, and no transaction is open meanwhile.
     with archive.database.read() as session:
         run = _run(session, id, execution)
     if log_key(run) is None:

@@ -167,6 +167,7 @@ def change_job(hand: HandDep, id: JobId, form: JobChanges) -> JobMade:
 def _changed(job: Job, form: JobChanges) -> JobSpec:
     """Return the plan of a job with what the request wants to be otherwise."""
     wished = form.model_dump(include=form.model_fields_set - {"type", "source_name"})
+    # null counts as left out: every job has a source.
     if wished.get("source_id", job.source_id) is None:
         del wished["source_id"]
     if "metadata" in wished:
@@ -303,6 +304,7 @@ def preview_now(session: SessionDep, job_service: DeskDep) -> RebalanceShown:
 def rebalance_now(hand: HandDep) -> RebalanceShown:
     """Move jobs into emptier slots, as the preview says; one to which something happened meanwhile stays."""
     job_service = hand.job_service
+    # Only to take the database's clock: the moves open their own transactions, some hundred at a time.
     with job_service.database.read() as session:
         job_service.look(session)
     done = rebalance(job_service.database, now=job_service.clock.now())

@@ -15,6 +15,7 @@ from holdfast.jobs.journal import LOG_NAME
 from holdfast.jobs.views.listing import ListedJob, stats_of
 
 _MB: Final = 1024 * 1024
+# Programs may read either name; a field that is gone or renamed would break them.
 JOB_ALIASES: Final[Mapping[str, str]] = {
     "source": "source_code",
     "kind": "type",
@@ -93,6 +94,7 @@ def execution_summary(execution: Execution, counts: Counts | None = None) -> dic
         "reason": execution.reason,
         "shortfalls": execution.shortfalls,
         "sentence": sentence_of(execution.state, execution.reason, execution.shortfalls) if is_over else None,
+        # While it runs nothing is known, for it or against it.
         "research_ready": rule_of(execution.state, execution.reason).is_ready if is_over else None,
         "created_at": execution.created_at,
         "queued_at": execution.queued_at,
