@@ -29,7 +29,7 @@ ALLOWED = {
     ("scheduled", "pause"), ("paused", "resume"), ("pending", "cancel"), ("scheduled", "cancel"),
     ("running", "cancel"), ("paused", "cancel"), ("failed", "retry"), ("scheduled", "force-run"),
 }  # fmt: skip
-"""Document 003's table (NC-006, NC-007), written out: nothing of ours is asked what is right."""
+"""The table of allowed actions, written out: nothing of ours is asked what is right."""
 
 
 def test_each_of_the_49_pairs_is_taken_or_refused_over_http_as_the_document_says(server: Server) -> None:

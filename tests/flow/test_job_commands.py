@@ -180,7 +180,7 @@ def test_tool_options_are_patched_only_with_apply_and_only_while_nobody_runs_the
     typed("create-job --source hc --set backend=zimit")
     before = typed("job show 1 --json").object["config"]
     assert before == {"backend": "zimit"}
-    assert "--relax-perms" in typed("validate-job-config --id 1").out, "no strict installation (HA-111)"
+    assert "--relax-perms" in typed("validate-job-config --id 1").out, "no strict installation"
     line = "patch-job-config --id 1 --set-tool-option initial_workers=4 --set-execution-policy resume_policy=fresh_only"
     assert "add --apply" in typed(line).out
     assert typed("job show 1 --json").object["config"] == before

@@ -1,4 +1,4 @@
-"""What the end of a run means: every errno, every phrase, every exit (HA-033, HA-034, HA-035, HA-038)."""
+"""What the end of a run means: every errno, every phrase, every exit."""
 
 from __future__ import annotations
 
