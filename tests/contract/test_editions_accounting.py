@@ -1,4 +1,4 @@
-"""The background task that accounts for editions, on both databases: when there is something to do, and when it leaves off."""
+"""The background task that accounts for editions, on both databases: when it works, and when it leaves off."""
 
 from __future__ import annotations
 
