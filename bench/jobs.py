@@ -27,9 +27,9 @@ from holdfast.db.migrate import upgrade
 from holdfast.db.models import Execution, Job, Source
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.leases import ExecutionLeases
-from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import JobSpec
 
 NOW = datetime(2026, 9, 1, tzinfo=UTC)
@@ -97,7 +97,7 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
         placement, settings = Placement(), JobSettings()
         scheduler = Scheduler(database, clock, settings, placement)
         leases = ExecutionLeases(database, clock, RunSettler(settings, placement), home=Path(folder))
-        board = JobActions(clock, placement)
+        actions = JobActions(clock, placement)
         scheduler.start()
         scheduler.tick()
 
@@ -111,7 +111,7 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
 
         def change() -> None:
             with database.write() as session:
-                board.upsert(session, JobSpec(source_id=jobs, interval_minutes=1440, schedule_enabled=True))
+                actions.upsert(session, JobSpec(source_id=jobs, interval_minutes=1440, schedule_enabled=True))
 
         def later() -> None:
             clock.seconds += 1000

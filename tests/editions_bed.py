@@ -35,7 +35,7 @@ class EditionBed:
 
     def __init__(self, jobs: Bed, clock: FakeClock, home: Path) -> None:
         self.jobs, self.clock, self.home, self.database = jobs, clock, home, jobs.database
-        self.campaigns = Campaigns(jobs.database, jobs.party.board, clock, Host())
+        self.campaigns = Campaigns(jobs.database, jobs.party.actions, clock, Host())
 
     def schedule(self, *sources: str, year: int | None = 2026, apply: bool = True, **wish: Any) -> Plan:
         """Schedule a campaign."""

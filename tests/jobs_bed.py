@@ -17,9 +17,9 @@ from holdfast.db.models import Execution, Hold, Job, JobEvent
 from holdfast.jobs.administration.actions import JobActions, Upserted
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult, StartPage
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
-from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction
 from holdfast.sources import registry
@@ -45,12 +45,12 @@ class Party:
         self.placement = placement
         self.scheduler = Scheduler(self.database, clock, settings, placement)
         self.leases = ExecutionLeases(self.database, clock, RunSettler(settings, placement), home=home)
-        self.board = JobActions(clock, placement)
+        self.actions = JobActions(clock, placement)
 
     def act(self, job_id: int, action: JobAction) -> Job:
         """Do something to a job, in a transaction of its own."""
         with self.database.write() as session:
-            return self.board.act(session, job_id, action)
+            return self.actions.act(session, job_id, action)
 
     def taken(self, owner: str = "w1") -> ExecutionLease:
         """Return a lease; the test fails if nothing waits."""
@@ -88,7 +88,7 @@ class Bed:
     def upsert(self, source_id: int, **spec: Any) -> Upserted:
         """Make or change the job of a source."""
         with self.database.write() as session:
-            return self.party.board.upsert(session, JobSpec(source_id=source_id, **spec))
+            return self.party.actions.upsert(session, JobSpec(source_id=source_id, **spec))
 
     def recurring(self, code: str = "ex", minutes: int = 60, **spec: Any) -> int:
         """Make a source with an hourly job and return the job's id."""

@@ -27,16 +27,16 @@ from tests.unit.crawl.test_warc_output import exchange
 
 
 class Yard:
-    """A directory that a tool has filled, and the chore that sees to it."""
+    """A directory that a tool has filled, and the background task that sees to it."""
 
     def __init__(self, url: str, home: Path, stack: ExitStack) -> None:
         settings = config.load(home=home, database_url=None if url.startswith("sqlite") else url)
         self.runtime = stack.enter_context(open_runtime(settings))
         self.database = stack.enter_context(closing(Database(settings.database)))
-        self.bench = BackgroundContext(
+        self.context = BackgroundContext(
             runtime=self.runtime, database=self.database, is_stopping=lambda: False, on_end=stack
         )
-        self.chore = AfterCrawl(self.bench)
+        self.task = AfterCrawl(self.context)
         self.folder = home / "elsewhere"
         self.folder.mkdir()
 
@@ -53,7 +53,7 @@ class Yard:
         return writer.seal().path
 
     def work(self) -> None:
-        while self.chore.run_once():
+        while self.task.run_once():
             pass
 
     def run(self, execution_id: int) -> Execution:

@@ -11,9 +11,11 @@ from sqlalchemy import inspect
 
 from holdfast.db.models import Execution
 from holdfast.jobs.endings import RunEnding, RunResult
+from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction, State
 from tests.api_bed import CONFIG_FAULT, Server
 from tests.jobs_bed import DONE
+from tests.typed import Typist
 
 JSON = {"content-type": "application/json"}
 ASKED = {
@@ -27,7 +29,7 @@ ALLOWED = {
     ("scheduled", "pause"), ("paused", "resume"), ("pending", "cancel"), ("scheduled", "cancel"),
     ("running", "cancel"), ("paused", "cancel"), ("failed", "retry"), ("scheduled", "force-run"),
 }  # fmt: skip
-"""Document 003's table (NC-006, NC-007), written out: nothing of ours is asked what is right."""
+"""The table of allowed actions, written out: nothing of ours is asked what is right."""
 
 
 def test_each_of_the_49_pairs_is_taken_or_refused_over_http_as_the_document_says(server: Server) -> None:
@@ -150,6 +152,70 @@ def test_a_retry_over_http_computes_the_index_again_where_only_that_failed(serve
 
     assert (answer.status_code, answer.json()["status"]) == (200, "completed")
     assert [run.index_state for run in server.bed.executions(job_id)] == ["pending"]
+
+
+def test_a_route_and_json_of_a_command_print_the_same_job_and_the_same_executions(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_id = server.recurring(minutes=60)
+    for ending in (RunEnding(result=RunResult.COMPLETED, index_state="pending"), CONFIG_FAULT):
+        server.bed.set_next_run(job_id, server.clock.now())
+        server.bed.run_once(job_id, ending)
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", server.archive.settings.database)
+    typed = Typist(server.archive.settings.home, capsys)
+
+    job = server.get(f"/api/v1/jobs/{job_id}").json()
+    [listed] = server.get("/api/v1/jobs").json()["jobs"]
+    runs = server.get(f"/api/v1/jobs/{job_id}/executions").json()["executions"]
+    [typed_job] = typed("list-jobs --json").object["jobs"]
+    shown = typed(f"show-job --id {job_id} --json").object
+    typed_runs = typed(f"job executions {job_id} --json").object["executions"]
+
+    # The one word that the two had before with two meanings: both are printed by both.
+    assert (job.pop("status"), shown.pop("status")) == (job["state"], job["admin_status"]) == ("failed", "failed")
+    assert (listed.pop("status"), typed_job.pop("status")) == ("failed", "failed")
+    assert job == listed == typed_job == {name: shown[name] for name in job}
+    assert set(shown) - set(job) == {"effective_config", "invalid", "stats", "warc_files", "warc_bytes"}
+    assert len(runs) == 2
+    assert runs == typed_runs
+    assert runs[0] == server.get(f"/api/v1/executions/{runs[0]['id']}").json()
+    assert runs[0] == {**job["latest_execution"], "stack_trace": "Traceback", "metadata": {}}
+
+
+def test_an_annual_job_takes_no_cap_over_http_nor_by_a_command(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = JobSpec(source_id=server.source("ex", backend="zimit"), config={"max_depth": -1})
+    with server.bed.database.write() as session:
+        job_id = server.bed.party.actions.add(session, spec, kind="annual", at=server.clock.now()).job.id
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", server.archive.settings.database)
+    typed = Typist(server.archive.settings.home, capsys)
+    flags = {"max_depth": -1, "zimit": {"passthrough_args": ["--pageLimit", "5"]}}
+
+    by_flag = server.ask("PUT", f"/api/v1/jobs/{job_id}", config=flags)
+    by_field = server.ask("PUT", f"/api/v1/jobs/{job_id}", config={"max_depth": -1, "max_pages": 5})
+    typed_flag = typed(f"job edit {job_id} --set", 'zimit.passthrough_args=["--pageLimit", "5"]')
+    typed_field = typed(f"job edit {job_id} --page-limit 5")
+
+    assert [answer.status_code for answer in (by_flag, by_field)] == [400, 400]
+    assert [ended.code for ended in (typed_flag, typed_field)] == [1, 1]
+    assert all("no caps: take away --pageLimit" in text for text in (by_flag.text, typed_flag.err))
+    assert all("config.max_pages: an annual job has no cap" in text for text in (by_field.text, typed_field.err))
+    assert server.row(job_id)["config"] == {"max_depth": -1}
+
+
+def test_a_job_that_no_scheduler_runs_is_not_changed_or_deleted_over_http(server: Server) -> None:
+    job_id = server.job()
+    server.bed.change(job_id, lambda job: setattr(job, "state", None))
+
+    answers = [
+        server.ask("PUT", f"/api/v1/jobs/{job_id}", name="another"),
+        server.ask("DELETE", f"/api/v1/jobs/{job_id}"),
+        server.ask("POST", f"/api/v1/jobs/{job_id}/cancel"),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 404, 404]
+    assert server.row(job_id)["name"] is None
 
 
 @pytest.mark.parametrize("path", ["", "/stats", "/executions", "/logs", "/logs/view", "/logs/tail", "/logs/download"])

@@ -14,7 +14,7 @@ from holdfast.db.models import Domain, Queue, Recovery
 from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.leases import ExecutionLease
-from holdfast.operations.recovering import Case, recover
+from holdfast.operations.crawl_watchdog import RecoveryCase, recover
 from holdfast.wiring.jobs import Jobs
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
@@ -32,7 +32,7 @@ def _jobs(bed: Bed, disk: DiskSettings = ROOMY) -> Jobs:
     party = bed.party
     settings = Settings(home=bed.home, disk=disk, recovery=RecoverySettings(keep_running=0))
     return Jobs(settings=settings, database=bed.database, clock=bed.clock, placement=party.placement,
-                board=party.board, scheduler=party.scheduler, leases=party.leases)  # fmt: skip
+                actions=party.actions, scheduler=party.scheduler, leases=party.leases)  # fmt: skip
 
 
 def _running(bed: Bed) -> ExecutionLease:
@@ -40,7 +40,7 @@ def _running(bed: Bed) -> ExecutionLease:
     return bed.party.taken("far/1")
 
 
-def _look(bed: Bed, *, apply: bool = True) -> Case:
+def _look(bed: Bed, *, apply: bool = True) -> RecoveryCase:
     [case] = recover(_jobs(bed), apply=apply).cases
     return case
 
@@ -58,7 +58,7 @@ def test_a_crawl_without_progress_for_an_hour_goes_on_with_another_holder_and_bu
 
     dry, case = _look(bed, apply=False), _look(bed)
 
-    assert (dry.decision.help, dry.done, case.done, case.raised) == ("restart_stalled", False, True, {})
+    assert (dry.decision.action, dry.done, case.done, case.raised) == ("restart_stalled", False, True, {})
     assert (bed.job(job_id).state, bed.job(job_id).current_retry_count) == ("scheduled", 0)
     assert bed.holds(job_id) == [("far/1", "lease_lost")]
     with pytest.raises(LeaseLost):
@@ -80,7 +80,7 @@ def test_what_waits_as_a_site_asks_is_not_stalled(bed: Bed, clock: FakeClock) ->
 
     assert _look(bed).decision.reason == "healthy"
     clock.advance(3601)
-    assert _look(bed).decision.help == "restart_stalled"
+    assert _look(bed).decision.action == "restart_stalled"
 
 
 def test_a_patient_source_is_not_taken_for_a_stalled_one(bed: Bed, clock: FakeClock) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.files import hold_output
+from holdfast.archive_tool.output_directory import hold_output
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.models import Execution

@@ -128,7 +128,7 @@ def test_a_source_that_is_disabled_and_enabled_does_not_bring_its_annual_crawl_f
     with bed.database.write() as session:
         source_jobs.disable_source(session, bed.clock, "hc")
     with bed.database.write() as session:
-        source_jobs.enable_source(session, bed.clock, bed.jobs.party.board, "hc")
+        source_jobs.enable_source(session, bed.clock, bed.jobs.party.actions, "hc")
 
     assert bed.job("hc-20270101").next_run_at == DATE
     assert bed.jobs.party.scheduler.tick().queued == {}
@@ -215,7 +215,8 @@ def test_two_who_apply_at_once_make_one_job(bed: EditionBed) -> None:
     for code in ("hc", "phac"):
         bed.jobs.source(code)
     others = [
-        Campaigns(party.database, party.board, bed.clock, Host()) for party in (bed.jobs.another(), bed.jobs.another())
+        Campaigns(party.database, party.actions, bed.clock, Host())
+        for party in (bed.jobs.another(), bed.jobs.another())
     ]
     ready = threading.Barrier(2)
 

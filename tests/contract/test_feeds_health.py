@@ -29,7 +29,7 @@ _TURN = timedelta(minutes=15)
 def jobs(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
     with open_bed(migrated_url, clock, tmp_path) as bed:
         bed.source("ex", feeds=True)
-        follow_all(bed.database, bed.party.board, FeedSettings())
+        follow_all(bed.database, bed.party.actions, FeedSettings())
         yield bed
 
 

@@ -35,7 +35,7 @@ def jobs(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
 
 def follow(jobs: Bed, **settings: Any) -> int:
     """Let all feed jobs follow."""
-    return follow_all(jobs.database, jobs.party.board, FeedSettings(**settings))
+    return follow_all(jobs.database, jobs.party.actions, FeedSettings(**settings))
 
 
 def states(jobs: Bed) -> list[tuple[str | None, int | None]]:
@@ -83,7 +83,7 @@ def test_the_feed_job_stands_beside_the_crawl_job_and_waits_with_its_source(jobs
         assert disable_source(session, jobs.clock, "ex") == 2
     assert states(jobs) == [("paused", 15)]
     with jobs.database.write() as session:
-        assert enable_source(session, jobs.clock, jobs.party.board, "ex") == 2
+        assert enable_source(session, jobs.clock, jobs.party.actions, "ex") == 2
     assert states(jobs) == [("scheduled", 15)]
 
 
@@ -91,7 +91,7 @@ def test_a_feed_job_that_runs_is_removed_when_it_has_ended(jobs: Bed) -> None:
     source_id = jobs.source("ex", feeds=True)
     follow(jobs)
     with jobs.database.write() as session:
-        assert run_soon(session, jobs.clock, jobs.party.board, source_id) in ("pending", "scheduled")
+        assert run_soon(session, jobs.clock, jobs.party.actions, source_id) in ("pending", "scheduled")
     jobs.party.scheduler.tick()
     lease = jobs.party.taken()
     edit(jobs, feeds=False)
@@ -109,7 +109,7 @@ def test_a_poll_by_hand_runs_at_once_and_keeps_the_rhythm(jobs: Bed, clock: Fake
         before = feed_job(session, source_id=source_id)
         assert before is not None
         job_id, rhythm = before.id, before.rhythm_at
-        run_soon(session, jobs.clock, jobs.party.board, source_id)
+        run_soon(session, jobs.clock, jobs.party.actions, source_id)
     jobs.run_once(job_id)
 
     job = jobs.job(job_id)
@@ -262,7 +262,7 @@ def test_items_that_an_earlier_poll_took_and_never_asked_for_wait_again(jobs: Be
     with jobs.database.write() as session:
         job = feed_job(session, source_id=source_id)
         assert job is not None
-        run_soon(session, jobs.clock, jobs.party.board, source_id)
+        run_soon(session, jobs.clock, jobs.party.actions, source_id)
     jobs.run_once(job.id, failed())
     now, execution = clock.now(), jobs.executions(job.id)[0].id
     endings = (("success", "ok"), ("failed", "http_404"), ("excluded", "over_limit:max_time"), (None, None))

@@ -30,10 +30,10 @@ def jobs(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
 def _lease(jobs: Bed) -> ExecutionLease:
     """Return the lease of a poll of a source that has no feeds and was searched a moment ago."""
     source_id = jobs.source("ex", feeds=True)
-    follow_all(jobs.database, jobs.party.board, jobs_settings(jobs).feeds)
+    follow_all(jobs.database, jobs.party.actions, jobs_settings(jobs).feeds)
     with jobs.database.write() as session:
         note_search(session, source_id=source_id, at=jobs.clock.now())
-        run_soon(session, jobs.clock, jobs.party.board, source_id)
+        run_soon(session, jobs.clock, jobs.party.actions, source_id)
     jobs.party.scheduler.tick()
     return jobs.party.taken()
 

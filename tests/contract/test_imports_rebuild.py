@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, select
 
-from holdfast.archive_tool.state import STATE_NAME
+from holdfast.archive_tool.output_directory import STATE_NAME
 from holdfast.clock import SystemClock
 from holdfast.db import connect
 from holdfast.db.engine import Database

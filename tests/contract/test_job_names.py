@@ -25,7 +25,7 @@ def test_a_run_s_directory_is_called_after_its_job(
         with jobs.database.write() as session:
             spec = registry.read_spec({"code": "ex", "config": {"seeds": ["https://example.org/"]}})
             source = registry.create(session, jobs.clock, spec)
-            jobs.board.upsert(session, JobSpec(source_id=source.id, name=name))
+            jobs.actions.upsert(session, JobSpec(source_id=source.id, name=name))
         jobs.scheduler.tick()
         lease = jobs.leases.take("w1")
 

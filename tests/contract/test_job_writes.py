@@ -102,7 +102,7 @@ def test_a_desk_places_jobs_beside_those_of_other_processes(database: Database, 
         job_service = desks[number % 3]
         with job_service.write("a") as session:
             spec = JobSpec(source_id=_made(session, job_service, number), interval_minutes=1440, schedule_enabled=True)
-            job_service.board.upsert(session, spec)
+            job_service.actions.upsert(session, spec)
 
     with database.read() as session:
         moments = list(session.scalars(select(Job.next_run_at)))
@@ -124,7 +124,7 @@ def test_sources_are_synchronised_in_portions_without_missing_any(database: Data
     for _ in range(4):
         with job_service.write("a") as session:
             some = sync_enabled_sources(
-                session, job_service.clock, job_service.board, interval_minutes=60, after=after, limit=10
+                session, job_service.clock, job_service.actions, interval_minutes=60, after=after, limit=10
             )
         done += some
         after = max([*some.created, after])
@@ -147,7 +147,7 @@ def test_what_changed_is_read_once_for_all_the_jobs_that_a_transaction_makes(
             looks.append(statement)
 
     event.listen(database.engine, "before_cursor_execute", note)
-    done = sync_in_portions(lambda: job_service.write("a"), job_service.clock, job_service.board, interval_minutes=60)
+    done = sync_in_portions(lambda: job_service.write("a"), job_service.clock, job_service.actions, interval_minutes=60)
     event.remove(database.engine, "before_cursor_execute", note)
 
     assert (len(done.created), len(looks)) == (50, 3), "one for each portion of twenty"

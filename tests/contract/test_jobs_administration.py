@@ -11,10 +11,11 @@ from sqlalchemy import select
 
 from holdfast.db.models import AuditEvent, Source
 from holdfast.errors import Conflict, Invalid
-from holdfast.jobs.administration import repair
-from holdfast.jobs.administration.repair import NotPatchable, NotRetryable, Retried, patch_zimit, reset_retries, retry
+from holdfast.jobs.administration import actions
+from holdfast.jobs.administration.actions import NotPatchable, NotRetryable, Retried, patch_zimit, reset_retries, retry
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
-from holdfast.jobs.specs import JobNotFound, job_config
+from holdfast.jobs.specs import job_config
+from holdfast.jobs.store import JobNotFound
 from holdfast.sources.config import SourceConfig
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, failed, open_bed
@@ -28,7 +29,7 @@ def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
 
 def _retry(bed: Bed, job_id: int) -> Retried:
     with bed.database.write() as session:
-        return retry(session, bed.clock, bed.party.board, job_id)
+        return retry(session, bed.clock, bed.party.actions, job_id)
 
 
 def _audited(bed: Bed) -> list[str]:
@@ -81,9 +82,9 @@ def test_burnt_retries_are_given_back_but_not_to_what_somebody_holds(bed: Bed) -
         bed.change(job_id, lambda job: setattr(job, "infra_retry_count", 3))
     bed.change(held, lambda job: setattr(job, "lock_token", "x"))
     with bed.database.read() as session:
-        assert repair.retried_ids(session, source_id=None, states=(), limit=10) == [burnt, held]
-        assert repair.retried_ids(session, source_id=None, states=("failed",), limit=10) == []
-        assert repair.retried_ids(session, source_id=bed.job(held).source_id, states=("pending",), limit=1) == [held]
+        assert actions.retried_ids(session, source_id=None, states=(), limit=10) == [burnt, held]
+        assert actions.retried_ids(session, source_id=None, states=("failed",), limit=10) == []
+        assert actions.retried_ids(session, source_id=bed.job(held).source_id, states=("pending",), limit=1) == [held]
 
     with bed.database.write() as session:
         dry = reset_retries(session, bed.clock, [burnt, held, fresh, 99, burnt], reason=None, apply=False)

@@ -64,7 +64,7 @@ def _queue(party: Party, *codes: str) -> None:
         for code in codes:
             spec = registry.read_spec({"code": code, "config": {"seeds": [f"https://{code}.example/"]}})
             source = registry.create(session, SystemClock(), spec)
-            job = party.board.upsert(session, JobSpec(source_id=source.id)).job
+            job = party.actions.upsert(session, JobSpec(source_id=source.id)).job
             job.next_run_at = datetime(2020, 1, 1, tzinfo=UTC)
     assert len(party.scheduler.tick().queued) == len(codes)
 

@@ -15,9 +15,18 @@ from sqlalchemy.orm import Session
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, LogLine, WarcFile
 from holdfast.errors import Unavailable
-from holdfast.jobs.administration.history import prune_aged
 from holdfast.jobs.endings import Counts, RunEnding, RunResult
-from holdfast.jobs.journal import LogBook, all_lines, entry, last_event, last_lines, payload, read_events, read_lines
+from holdfast.jobs.journal import (
+    LogBook,
+    all_lines,
+    entry,
+    last_event,
+    last_lines,
+    payload,
+    prune_aged,
+    read_events,
+    read_lines,
+)
 from holdfast.jobs.states import JobAction, State
 from tests.clock import FakeClock
 from tests.jobs_bed import DONE, Bed, failed, open_bed

@@ -16,16 +16,17 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, JobEvent, LogLine, Source
+from holdfast.jobs.endings import Counts
 from holdfast.jobs.journal import last_lines, read_events, read_lines
+from holdfast.jobs.specs import tool_config
 from holdfast.jobs.states import JobAction, State
-from holdfast.jobs.views import listing, shapes
+from holdfast.jobs.views import dialects, job_view, listing
 from holdfast.jobs.views.listing import (
     ADMIN_STATES,
     AdminFilter,
-    Files,
     JobFilter,
     Latest,
-    Pages,
+    WarcTotals,
     admin_state,
     bounded_limit,
     sort_word,
@@ -148,7 +149,7 @@ def test_filters_narrow_and_deleted_or_unscheduled_jobs_are_not_shown(bed: Bed) 
     source_id = _source(bed.database, "other")
     unscheduled = _jobs(bed.database, [{"source_id": source_id, "state": None, "kind": "adhoc"}])[0]
     with bed.database.write() as session:
-        bed.party.board.delete(session, ran)
+        bed.party.actions.delete(session, ran)
 
     with bed.database.read() as session:
         rows, total = listing.list_jobs(session, JobFilter())
@@ -183,11 +184,17 @@ def test_a_job_shows_its_history_and_stats(bed: Bed, clock: FakeClock) -> None:
         first = listing.numbered_execution(session, job_id=job_id, number=1)
         latest = listing.numbered_execution(session, job_id=job_id, number=None)
         missing = listing.numbered_execution(session, job_id=job_id, number=9)
-        stats, shape = shapes.stats_shape(listed), shapes.job_shape(listed)
+        stats, shape = job_view.stats_view(listed), job_view.job_view(listed)
         run = listing.execution(session, newest[0].id)
         assert run is not None
-        shown = shapes.execution_shape(run)
-        detail = shapes.admin_detail(listed, Files(2, 10), Pages(1, 2, 3), {"x": 1})
+        shown = job_view.execution_view(run)
+        detail = dialects.admin_detail(
+            listed,
+            WarcTotals(2, 10),
+            Counts(items_failed=3),
+            config=tool_config(listed.job, listed.source),
+            stats={"x": 1},
+        )
 
     assert (total, [row.number for row in newest], missing) == (2, [2], None)
     assert (first and first.number, latest and latest.number) == (1, 2)
@@ -213,7 +220,7 @@ def test_a_configuration_that_cannot_be_read_any_more_is_shown_as_it_is(bed: Bed
         listed = listing.shown_job(session, job_id)
         assert listed is not None
 
-    assert shapes.admin_config(listed) == {"scope": "nonsense"}
+    assert tool_config(listed.job, listed.source) == {"scope": "nonsense"}
 
 
 def test_a_paused_job_says_so_and_a_job_that_never_ran_has_empty_figures(bed: Bed) -> None:
@@ -225,9 +232,9 @@ def test_a_paused_job_says_so_and_a_job_that_never_ran_has_empty_figures(bed: Be
         assert listed is not None
         counts, cleaned = listing.state_counts(session), listing.cleanup_counts(session)
 
-    assert (shapes.job_shape(listed)["is_paused"], counts, cleaned) == (True, {"paused": 1}, {"none": 1})
-    assert shapes.stats_shape(listed)["success_rate"] == 0.0
-    assert shapes.admin_summary(listed, Files())["name"] == "ex"
+    assert (job_view.job_view(listed)["is_paused"], counts, cleaned) == (True, {"paused": 1}, {"none": 1})
+    assert job_view.stats_view(listed)["success_rate"] == 0.0
+    assert dialects.admin_summary(listed, WarcTotals())["name"] == "ex"
 
 
 def test_limits_are_kept_and_unknown_orders_fall_back() -> None:
@@ -296,14 +303,14 @@ def test_running_counts_come_from_the_processes_until_they_are_settled(bed: Bed)
     with bed.database.read() as session:
         run = listing.execution(session, lease.execution_id)
         assert run is not None
-        assert listing.pages_of(session, run) == Pages()
+        assert listing.counts_of(session, run) == Counts()
     with bed.database.write() as session:
         session.get_one(Execution, lease.execution_id).items_crawled = 7
     with bed.database.read() as session:
         run = listing.execution(session, lease.execution_id)
         assert run is not None
-        assert listing.pages_of(session, run).crawled == 7
-        assert shapes.execution_shape(run, Pages(9, 9, 0))["items_crawled"] == 9
+        assert listing.counts_of(session, run).items_crawled == 7
+        assert job_view.execution_view(run, Counts(items_crawled=9, items_total=9))["items_crawled"] == 9
 
 
 def test_pages_of_runs_without_totals_of_their_own_count_for_their_source(bed: Bed) -> None:

@@ -11,8 +11,8 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from holdfast.config import FeedSettings
+from holdfast.jobs.administration.actions import patch_zimit
 from holdfast.jobs.administration.maintenance import make_due, raise_options
-from holdfast.jobs.administration.repair import patch_zimit
 from holdfast.jobs.administration.source_jobs import follow_feeds
 from holdfast.jobs.store import locked_job, locked_source
 from holdfast.sources.queries import source_by_id
@@ -34,7 +34,7 @@ def bed(migrated_postgres: str, clock: FakeClock, tmp_path: Path) -> Iterator[Be
 def _feeds(session: Session, bed: Bed, minutes: int = 7) -> object:
     source = source_by_id(session, 1)
     assert source is not None
-    return follow_feeds(session, bed.party.board, source, FeedSettings(interval_minutes=minutes))
+    return follow_feeds(session, bed.party.actions, source, FeedSettings(interval_minutes=minutes))
 
 
 _DEEDS: dict[str, Deed] = {

@@ -1,4 +1,4 @@
-"""What a run saw at its start page decides the adaptive interval: a hash, a 304, or the ETag of last time (NC-027)."""
+"""What a run saw at its start page decides the adaptive interval: a hash, a 304, or the ETag of last time."""
 
 from __future__ import annotations
 

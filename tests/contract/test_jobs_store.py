@@ -14,10 +14,10 @@ import pytest
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs.administration import source_jobs
-from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
-from holdfast.jobs.slots import slot_of
-from holdfast.jobs.specs import JobBusy, JobNotFound, JobRefused, JobSpec, ScheduleKept, job_config
+from holdfast.jobs.slots import preview_rebalance, rebalance, show_distribution, slot_of
+from holdfast.jobs.specs import JobBusy, JobRefused, JobSpec, ScheduleKept, job_config
 from holdfast.jobs.states import TRANSITIONS, IllegalTransition, JobAction, State, move
+from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views.listing import JobFilter, list_jobs, state_counts
 from holdfast.sources import registry
 from holdfast.sources.queries import SourceNotFound, find_source, named_source
@@ -82,7 +82,7 @@ def test_a_wish_revives_a_job_that_is_not_cancelled(bed: Bed, state: str) -> Non
     assert bed.job(job_id).schedule_enabled
     spec = JobSpec(source_id=source_id)
     with bed.database.write() as session:
-        assert bed.party.board.upsert(session, spec, replaces_schedule=True).job.state == "pending"
+        assert bed.party.actions.upsert(session, spec, replaces_schedule=True).job.state == "pending"
 
 
 def test_a_start_page_is_the_first_seed_and_goes_with_the_source_only_where_the_job_names_none(bed: Bed) -> None:
@@ -102,7 +102,7 @@ def test_a_start_page_is_the_first_seed_and_goes_with_the_source_only_where_the_
 
     with bed.database.write() as session:
         spec = replace(JobSpec.of(session.get_one(Job, own)), url=None)
-        bed.party.board.edit(session, own, spec)
+        bed.party.actions.edit(session, own, spec)
     assert (seeds(own), bed.job(own).url) == (("https://ex.example/moved",), "https://ex.example/moved")
 
 
@@ -131,14 +131,14 @@ def test_a_source_without_seeds_is_crawled_from_the_start_page_of_its_job(bed: B
 def test_an_annual_job_is_never_capped_and_never_recurs(bed: Bed, changes: dict[str, Any], field: str) -> None:
     spec = JobSpec(source_id=bed.source(), config={"max_depth": -1})
     with bed.database.write() as session:
-        job_id = bed.party.board.add(session, spec, kind="annual", at=bed.clock.now()).job.id
+        job_id = bed.party.actions.add(session, spec, kind="annual", at=bed.clock.now()).job.id
 
     with pytest.raises(JobRefused) as refused, bed.database.write() as session:
-        bed.party.board.edit(session, job_id, replace(spec, **changes))
+        bed.party.actions.edit(session, job_id, replace(spec, **changes))
 
     assert refused.value.field == field
     with bed.database.write() as session:
-        bed.party.board.edit(session, job_id, replace(spec, name="named"))
+        bed.party.actions.edit(session, job_id, replace(spec, name="named"))
     assert (bed.job(job_id).name, bed.job(job_id).config) == ("named", {"max_depth": -1})
 
 
@@ -153,7 +153,7 @@ def test_a_change_of_its_plan_wakes_no_job_that_rests(bed: Bed, state: str, minu
     bed.set_next_run(job_id, None)
     with bed.database.write() as session:
         spec = JobSpec(source_id=bed.job(job_id).source_id, interval_minutes=minutes, schedule_enabled=True, name="new")
-        bed.party.board.edit(session, job_id, spec)
+        bed.party.actions.edit(session, job_id, spec)
 
     job = bed.job(job_id)
     assert (job.state, job.name, job.interval_minutes) == (after, "new", minutes)
@@ -167,7 +167,7 @@ def test_a_run_that_was_forced_outlives_a_new_plan(bed: Bed, clock: FakeClock) -
     bed.party.act(job_id, JobAction.FORCE_RUN)
     with bed.database.write() as session:
         spec = replace(JobSpec.of(session.get_one(Job, job_id)), interval_minutes=120)
-        bed.party.board.edit(session, job_id, spec)
+        bed.party.actions.edit(session, job_id, spec)
 
     assert (bed.job(job_id).state, bed.job(job_id).next_run_at) == ("pending", clock.now())
     bed.run_once(job_id)
@@ -183,7 +183,7 @@ def test_a_cancelled_job_stays_and_a_new_wish_makes_another(bed: Bed) -> None:
     assert made.created
     assert made.job.id != old
     with pytest.raises(IllegalTransition), bed.database.write() as session:
-        bed.party.board.edit(session, old, JobSpec(source_id=source_id))
+        bed.party.actions.edit(session, old, JobSpec(source_id=source_id))
 
 
 @pytest.mark.parametrize(
@@ -307,15 +307,15 @@ def test_a_job_that_ran_is_hidden_and_one_that_never_did_is_gone(bed: Bed) -> No
     ran, never = bed.once("a"), bed.recurring("b")
     bed.run_once(ran)
     with bed.database.write() as session:
-        bed.party.board.delete(session, ran)
-        bed.party.board.delete(session, never)
+        bed.party.actions.delete(session, ran)
+        bed.party.actions.delete(session, never)
 
     with bed.database.read() as session:
         assert list_jobs(session, JobFilter())[1] == 0
     assert bed.job(ran).deleted_at is not None
     for job_id in (ran, never):
         with pytest.raises(JobNotFound), bed.database.write() as session:
-            bed.party.board.delete(session, job_id)
+            bed.party.actions.delete(session, job_id)
 
 
 def test_a_running_job_is_not_deleted(bed: Bed) -> None:
@@ -324,7 +324,7 @@ def test_a_running_job_is_not_deleted(bed: Bed) -> None:
     bed.party.taken()
 
     with pytest.raises(JobBusy), bed.database.write() as session:
-        bed.party.board.delete(session, job_id)
+        bed.party.actions.delete(session, job_id)
 
 
 def test_new_jobs_land_in_the_emptiest_slots_whoever_makes_them(bed: Bed) -> None:
@@ -334,7 +334,7 @@ def test_new_jobs_land_in_the_emptiest_slots_whoever_makes_them(bed: Bed) -> Non
     mine = [bed.recurring(f"a{n}") for n in range(3)]
     source_id = bed.source("b")
     with other.database.write() as session:
-        theirs = other.board.upsert(session, JobSpec(source_id=source_id, interval_minutes=60, schedule_enabled=True))
+        theirs = other.actions.upsert(session, JobSpec(source_id=source_id, interval_minutes=60, schedule_enabled=True))
 
     times = [bed.job(job_id).next_run_at for job_id in (*mine, theirs.job.id)]
     assert len({slot_of(moment) for moment in times if moment}) == 4
@@ -382,7 +382,7 @@ def test_jobs_follow_their_source(bed: Bed, clock: FakeClock) -> None:
 
     for code in "abc":
         with bed.database.write() as session:
-            source_jobs.enable_source(session, clock, bed.party.board, code)
+            source_jobs.enable_source(session, clock, bed.party.actions, code)
     assert [bed.job(j).state for j in (scheduled, pending, by_hand)] == ["scheduled", "pending", "paused"]
     assert set(bed.party.scheduler.tick().queued) >= {pending}
     with pytest.raises(SourceNotFound), bed.database.write() as session:
@@ -398,13 +398,13 @@ def test_every_enabled_source_gets_a_job(bed: Bed, clock: FakeClock) -> None:
         source_jobs.disable_source(session, clock, "off")
         find_source(session, "bad").config = {"scope": "nonsense"}
     with bed.database.write() as session:
-        report = source_jobs.sync_enabled_sources(session, clock, bed.party.board, interval_minutes=1440)
+        report = source_jobs.sync_enabled_sources(session, clock, bed.party.actions, interval_minutes=1440)
 
     assert (report.sources_seen, report.sources_enabled, report.skipped_disabled) == (4, 3, 1)
     assert (report.created, report.already_has_job) == (("new",), 1)
     assert list(report.errors) == ["bad"]
     with bed.database.write() as session:
-        assert source_jobs.sync_enabled_sources(session, clock, bed.party.board, interval_minutes=1440).created == ()
+        assert source_jobs.sync_enabled_sources(session, clock, bed.party.actions, interval_minutes=1440).created == ()
 
 
 def test_jobs_are_listed_filtered_and_sorted(bed: Bed, clock: FakeClock) -> None:
@@ -434,13 +434,13 @@ def test_a_source_has_any_number_of_jobs_of_other_kinds_that_wait_for_their_date
     date = clock.now() + timedelta(days=30)
     with bed.database.write() as session:
         ids = [
-            bed.party.board.add(
+            bed.party.actions.add(
                 session, JobSpec(source_id=source_id), kind=kind, at=date + timedelta(seconds=number)
             ).job.id
             for number, kind in enumerate(("annual", "shard", "shard"))
         ]
         with pytest.raises(Invalid, match="kind"):
-            bed.party.board.add(session, JobSpec(source_id=source_id), kind="crawl", at=date)
+            bed.party.actions.add(session, JobSpec(source_id=source_id), kind="crawl", at=date)
 
     clock.advance(29 * 86400)
     assert not set(bed.party.scheduler.tick().queued) & set(ids)

@@ -17,7 +17,7 @@ from holdfast.urls import hash64
 from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import Archive
 from holdfast.worker.background import BackgroundContext, LinkSignals
-from holdfast.worker.runners import CHORES
+from holdfast.worker.loop import BACKGROUND_TASKS
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock
 
@@ -46,7 +46,7 @@ def _inlinks(archive: Archive) -> dict[int, int]:
 
 
 def test_a_worker_fills_them_once_and_search_ranks_by_them(archive: Archive) -> None:
-    assert LinkSignals in CHORES
+    assert LinkSignals in BACKGROUND_TASKS
     with ExitStack() as stack:
         runtime = stack.enter_context(open_runtime(archive.settings))
         bench = BackgroundContext(runtime=runtime, database=archive.database, is_stopping=lambda: False, on_end=stack)

@@ -15,7 +15,7 @@ from holdfast.db import connect
 from holdfast.db.models import Execution
 from holdfast.editions.edition_view import view_edition
 from holdfast.jobs.endings import RULES, FailureCause, ReadingRule, Retry, RunEnding, RunResult, sentence_of
-from holdfast.jobs.views.shapes import execution_shape
+from holdfast.jobs.views.job_view import execution_view
 from holdfast.jobs.views.status import read_status
 from tests.clock import FakeClock
 from tests.editions_bed import EditionBed, open_edition_bed
@@ -45,7 +45,7 @@ def test_status_api_and_edition_say_of_a_run_what_its_row_and_the_table_say(
     bed.report("hc")
 
     with bed.database.read() as session:
-        shown = execution_shape(session.get_one(Execution, lease.execution_id))
+        shown = execution_view(session.get_one(Execution, lease.execution_id))
         [(_, run)] = view_edition(session, bed.edition("hc").id).runs
     with closing(connect(migrated_url)) as raw_db:
         status = read_status(raw_db, bed.clock, lease.execution_id)

@@ -17,9 +17,8 @@ from holdfast.db.models import AuditEvent, Recovery
 from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.jobs.leases import ExecutionLease
-from holdfast.operations.recovering import DEPLOY_LOCK
-from holdfast.operations.storage_watchdog import Guarded, StorageGuard
-from holdfast.operations.watching import PathHealth, Probe
+from holdfast.operations.crawl_watchdog import DEPLOY_LOCK, PathHealth, Probe
+from holdfast.operations.storage_watchdog import StorageReport, StorageWatchdog
 from holdfast.wiring.jobs import Jobs
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
@@ -42,13 +41,13 @@ class Machine:
         settings = Settings(home=bed.home, storage=StorageSettings(**storage))
         party = bed.party
         self.jobs = Jobs(settings=settings, database=bed.database, clock=clock, placement=party.placement,
-                         board=party.board, scheduler=party.scheduler, leases=party.leases)  # fmt: skip
+                         actions=party.actions, scheduler=party.scheduler, leases=party.leases)  # fmt: skip
         self.mount = bed.home.resolve()
 
-    def look(self, *, apply: bool = True, seconds: float = 0) -> Guarded:
+    def look(self, *, apply: bool = True, seconds: float = 0) -> StorageReport:
         """Let time pass, and look."""
         self.clock.advance(seconds)
-        return StorageGuard(jobs=self.jobs, ask=self.ask, table=self.table).look(apply=apply)
+        return StorageWatchdog(jobs=self.jobs, ask=self.ask, table=self.table).look(apply=apply)
 
     def table(self) -> str:
         """Return the kernel's list."""
@@ -99,14 +98,14 @@ def test_of_two_watchdogs_at_the_same_moment_one_acts(bed: Bed, clock: FakeClock
     lease, machine = _running(bed), Machine(bed, clock)
     machine.look()
     clock.advance(200)
-    other = StorageGuard(jobs=machine.jobs, ask=machine.ask, table=machine.table)
+    other = StorageWatchdog(jobs=machine.jobs, ask=machine.ask, table=machine.table)
 
     def slow(paths: Iterable[Path]) -> Mapping[Path, Probe]:
         if not bed.holds(lease.job.id)[0][1]:  # between its look and its deed, another does all of it
             assert other.look(apply=True).cases[0].decision.jobs == (lease.job.id,)
         return machine.ask(paths)
 
-    [late] = StorageGuard(jobs=machine.jobs, ask=slow, table=machine.table).look(apply=True).cases
+    [late] = StorageWatchdog(jobs=machine.jobs, ask=slow, table=machine.table).look(apply=True).cases
 
     assert (late.decision.jobs, late.steps) == ((), ())
     assert [action for _, action in _notes(bed)] == ["seen_dead", "path_freed", "seen_dead"]
@@ -191,7 +190,7 @@ def test_a_store_that_is_not_mounted_is_dead_whatever_stands_in_its_place(bed: B
             path: Probe(PathHealth.MISSING if path.name == ".holdfast-store" else PathHealth.ALIVE) for path in paths
         }
 
-    guard = StorageGuard(jobs=replace(machine.jobs, settings=settings), ask=ask, table=lambda: "")
+    guard = StorageWatchdog(jobs=replace(machine.jobs, settings=settings), ask=ask, table=lambda: "")
     guard.look(apply=True)
     clock.advance(130)
     [case] = guard.look(apply=True).cases

@@ -245,7 +245,7 @@ def test_a_job_that_is_cancelled_while_it_runs_is_heard_of_and_stays_cancelled(b
 
     def play(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         with open_jobs(bed.settings) as jobs, jobs.database.write() as session:
-            jobs.board.act(session, job_id, JobAction.CANCEL)
+            jobs.actions.act(session, job_id, JobAction.CANCEL)
         assert holding.wait(10) is StopReason.CANCEL
         return RunEnding(result=RunResult.CANCELLED, reason="cancelled", counts=Counts(items_crawled=3))
 

@@ -22,7 +22,7 @@ from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.states import JobAction
 from holdfast.jobs.views import status
-from holdfast.jobs.views.status import JobsOverview, read_standing
+from holdfast.jobs.views.status import JobsOverview, read_overview
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.runner import RunnerHolding
@@ -42,7 +42,7 @@ def bed(database_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
 
 def _read(bed: WorkerBed) -> JobsOverview:
     with open_runtime(bed.settings) as runtime:
-        return read_standing(runtime.raw_db, runtime.clock, bed.settings, run_folder=runtime.run_folder)
+        return read_overview(runtime.raw_db, runtime.clock, bed.settings, run_folder=runtime.run_folder)
 
 
 def _fail(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
@@ -91,7 +91,7 @@ def test_a_worker_that_died_is_told_from_one_that_works(bed: WorkerBed, tmp_path
             far = OwnerRow(kind="worker", host="elsewhere", pid=1, run_file="gone.run", started_at=datetime.now(UTC),
                            heartbeat_at=datetime.now(UTC) - timedelta(minutes=3))  # fmt: skip
             session.add(far)
-        standing = read_standing(runtime.raw_db, runtime.clock, bed.settings, run_folder=runtime.run_folder)
+        standing = read_overview(runtime.raw_db, runtime.clock, bed.settings, run_folder=runtime.run_folder)
 
         assert {one.seen.id: one.seen.is_gone for one in standing.workers} == {
             living.id: False, dead.id: True, far.id: True,
@@ -119,7 +119,7 @@ def test_failures_that_a_later_run_made_good_come_last_and_say_so(bed: WorkerBed
         session.execute(update(Execution).where(Execution.job_id == second).values(finished_at=datetime.now(UTC)
                                                                                  - timedelta(hours=1)))  # fmt: skip
     with open_jobs(bed.settings) as jobs, jobs.database.write() as session:
-        jobs.board.act(session, first, JobAction.RETRY)
+        jobs.actions.act(session, first, JobAction.RETRY)
     bed.work(lambda _lease, _holding: DONE)
 
     found = _read(bed)

@@ -19,7 +19,7 @@ from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.raw import NOTE, RawDatabase, last_refusal, note_below, sqlite_path
 from holdfast.errors import NoSpace
-from holdfast.jobs.views.status import read_standing
+from holdfast.jobs.views.status import read_overview
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive
 from tests.client import asking
@@ -127,7 +127,7 @@ def test_status_and_health_say_that_a_write_was_refused(tmp_path: Path, migrated
         with pytest.raises(NoSpace), archive.database.write() as session:
             _fill(migrated_url, lambda statement: session.execute(text(statement)))
         after = client.get("/api/health?details=1").json()["checks"]
-        standing = read_standing(raw_db, FakeClock(), settings, run_folder=tmp_path)
+        standing = read_overview(raw_db, FakeClock(), settings, run_folder=tmp_path)
     archive.database.close()
 
     assert (before, after["writes"], after["db"]) == ("ok", "refused", "ok")

@@ -109,9 +109,9 @@ class FeedBed:
         """Make everything due that may be, and queue the poll."""
         with self.jobs() as jobs, jobs.database.write() as session:
             source = find_source(session, CODE)
-            follow_feeds(session, jobs.board, source, jobs.settings.feeds)
+            follow_feeds(session, jobs.actions, source, jobs.settings.feeds)
             registry.make_due(jobs.clock, queries.feeds_of_source(session, source_id=source.id), jobs.settings.feeds)
-            run_soon(session, jobs.clock, jobs.board, source.id)
+            run_soon(session, jobs.clock, jobs.actions, source.id)
 
     def work(self, **extra: str) -> dict[str, Any]:
         """Let a worker do what is due, and return what it says."""

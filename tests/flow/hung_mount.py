@@ -52,7 +52,7 @@ def main(home: Path) -> None:
         with jobs.database.write() as session:
             spec = registry.read_spec({"code": "ex", "config": {"seeds": ["https://example.org/"]}})
             source = registry.create(session, jobs.clock, spec)
-            jobs.board.upsert(session, JobSpec(source_id=source.id))
+            jobs.actions.upsert(session, JobSpec(source_id=source.id))
         jobs.scheduler.tick()
         lease = jobs.leases.take("far/1")
         assert lease is not None

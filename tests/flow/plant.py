@@ -77,12 +77,12 @@ class Plant:
         """Make a source with a job that runs once, and return the job's id; `spec` makes it another job."""
         source_id = self.source(code, *seeds, **settings)
         with self.jobs() as jobs, jobs.database.write() as session:
-            return jobs.board.upsert(session, JobSpec(source_id=source_id, **(spec or {}))).job.id
+            return jobs.actions.upsert(session, JobSpec(source_id=source_id, **(spec or {}))).job.id
 
     def act(self, job_id: int, action: JobAction) -> None:
         """Do something to a job."""
         with self.jobs() as jobs, jobs.database.write() as session:
-            jobs.board.act(session, job_id, action)
+            jobs.actions.act(session, job_id, action)
 
     def start(self, command: str = "start-worker", *arguments: str, **variables: str) -> subprocess.Popen[str]:
         """Start a worker or a scheduler in a process group of its own."""

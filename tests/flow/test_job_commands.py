@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import config
-from holdfast.cli.job_history import news
+from holdfast.cli.job_show import news
 from holdfast.db.models import Execution, Job, WarcFile
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
@@ -39,7 +39,7 @@ def _unchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ex = {"code": "ex", "config": {"seeds": ["https://example.org/"]}}
         registry.create(session, jobs.clock, registry.read_spec(ex))
         registry.seed_presets(session, jobs.clock)
-        jobs.board.upsert(session, JobSpec(source_id=find_source(session, "hc").id))
+        jobs.actions.upsert(session, JobSpec(source_id=find_source(session, "hc").id))
     return home
 
 
@@ -181,7 +181,7 @@ def test_tool_options_are_patched_only_with_apply_and_only_while_nobody_runs_the
     typed("create-job --source hc --set backend=zimit")
     before = typed("job show 1 --json").object["config"]
     assert before == {"backend": "zimit"}
-    assert "--relax-perms" in typed("validate-job-config --id 1").out, "no strict installation (HA-111)"
+    assert "--relax-perms" in typed("validate-job-config --id 1").out, "no strict installation"
     line = "patch-job-config --id 1 --set-tool-option initial_workers=4 --set-execution-policy resume_policy=fresh_only"
     assert "add --apply" in typed(line).out
     assert typed("job show 1 --json").object["config"] == before

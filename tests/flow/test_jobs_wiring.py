@@ -29,10 +29,10 @@ def test_an_installation_makes_queues_and_runs_a_job(database_url: str, tmp_path
         with jobs.database.write() as session:
             source = registry.create(session, jobs.clock, registry.read_spec(
                 {"code": "ex", "config": {"seeds": ["https://ex.example/"], "max_depth": 9}}))  # fmt: skip
-            made = jobs.board.upsert(session, JobSpec(source_id=source.id))
+            made = jobs.actions.upsert(session, JobSpec(source_id=source.id))
         assert "max_depth" in made.warnings[0]
         with pytest.raises(Invalid, match="zimit"), jobs.database.write() as session:
-            jobs.board.upsert(session, JobSpec(source_id=source.id, config={"backend": "zimit"}))
+            jobs.actions.upsert(session, JobSpec(source_id=source.id, config={"backend": "zimit"}))
         assert jobs.scheduler.start() == 0
         assert list(jobs.scheduler.tick().queued) == [made.job.id]
         lease = jobs.leases.take("w1")
@@ -49,7 +49,7 @@ def test_a_lock_is_judged_by_the_databases_clock(postgres_url: str, tmp_path: Pa
         with jobs.database.write() as session:
             source = registry.create(session, jobs.clock, registry.read_spec(
                 {"code": "ex", "config": {"seeds": ["https://ex.example/"]}}))  # fmt: skip
-            jobs.board.upsert(session, JobSpec(source_id=source.id))
+            jobs.actions.upsert(session, JobSpec(source_id=source.id))
         jobs.scheduler.tick()
         lease = jobs.leases.take("w1")
         assert lease is not None

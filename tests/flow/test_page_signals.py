@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.files import SENTINEL
+from holdfast.archive_tool.output_directory import SENTINEL
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import arm, disarmed, rows, seeds, settled_twice
 from tests.site import Site
@@ -41,7 +41,7 @@ class World:
     """Two crawls of a site of which one page changes between them."""
 
     crawler: Crawler
-    rounds: list[Round]
+    background: list[Round]
     base: str
     faults: list[str]
 
@@ -72,15 +72,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         site.serve("/s/moved", "", status=302, headers=[("Location", "/s/target")])
         site.serve("/s/target", html("Target", "<p>arrived anyway</p>"))
         site.serve("/s/noindex", html("Hidden", "<p>secret words</p>", head='<meta name="robots" content="noindex">'))
-        rounds: list[Round] = []
+        background: list[Round] = []
         for text in versions:
             site.serve("/s/changing", html(text, links([f"/s/{text.split()[1]}"]), head=_HEAD))
             seen = len(site.log())
             result = crawler.crawl(site.url(0, "/s/start"), *_SIGNALS)
             log = site.settled()[seen:]
-            number = len(rounds) + 1
-            rounds.append(Round(result, log, crawler.outcomes(number), *_signals(crawler)))
-    return World(crawler, rounds, site.url(0, "/s/"), crawler.faults(2))
+            number = len(background) + 1
+            background.append(Round(result, log, crawler.outcomes(number), *_signals(crawler)))
+    return World(crawler, background, site.url(0, "/s/"), crawler.faults(2))
 
 
 _HEAD = '<meta name="description" content="Où est l’entrée?">'
@@ -99,24 +99,24 @@ def test_no_body_is_kept_anywhere(world: World) -> None:
     assert world.faults == []
     assert world.crawler.warcs() == []
     assert rows(world.crawler, "SELECT count(*) FROM warc_files") == [(0,)]
-    assert [one.result["warc_files"] for one in world.rounds] == [[], []]
+    assert [one.result["warc_files"] for one in world.background] == [[], []]
     left = [path.name for path in (world.crawler.home / "warcs").rglob("*") if path.is_file()]
     assert [name for name in left if name not in ("crawl.log", SENTINEL)] == []
 
 
 def test_pages_are_settled_as_ever_and_only_text_is_supported(world: World) -> None:
-    outcomes = {url.removeprefix(world.base): ending for url, ending in world.rounds[0].outcomes.items()}
+    outcomes = {url.removeprefix(world.base): ending for url, ending in world.background[0].outcomes.items()}
 
     assert outcomes["start"] == outcomes["same"] == outcomes["plain"] == ("success", "ok")
     for path in ("file.pdf", "picture", "feed"):
         assert outcomes[path] == ("excluded", "unsupported_type"), path
     assert outcomes["gone"] == ("blocked_4xx", "http_404")
     assert outcomes["moved"][0] == "success"
-    assert not [entry for entry in world.rounds[0].log if entry.path == "/s/never.png"]
+    assert not [entry for entry in world.background[0].log if entry.path == "/s/never.png"]
 
 
 def test_signals_are_taken_before_the_body_is_dropped(world: World) -> None:
-    first = world.rounds[0]
+    first = world.background[0]
     base = world.base
 
     fetched_at, content_hash, _, title, description, links_count, _ = first.pages[f"{base}changing"]
@@ -133,7 +133,7 @@ def test_signals_are_taken_before_the_body_is_dropped(world: World) -> None:
 
 
 def test_a_304_writes_nothing_and_its_links_are_followed(world: World) -> None:
-    first, second = world.rounds
+    first, second = world.background
     start = f"{world.base}start"
 
     assert second.asked("/s/start").if_none_match == '"start"'
@@ -148,7 +148,7 @@ def test_a_304_writes_nothing_and_its_links_are_followed(world: World) -> None:
 
 
 def test_the_same_bytes_write_nothing_and_others_replace_all(world: World) -> None:
-    first, second = world.rounds
+    first, second = world.background
     same, changing = f"{world.base}same", f"{world.base}changing"
 
     assert second.outcomes[same] == ("success", "unchanged")

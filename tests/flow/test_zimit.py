@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from holdfast.archive_tool.files import read_mapping
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED
+from holdfast.archive_tool.output_directory import read_mapping
 from holdfast.cli.index import index
 from holdfast.db import connect
 from holdfast.db.models import AuditEvent, Job

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.files import holder_of
+from holdfast.archive_tool.output_directory import holder_of
 from holdfast.jobs.endings import RunResult
 from holdfast.worker.runner import StopReason
 from tests.flow.archive_tool.bed import Step

@@ -50,7 +50,7 @@ class ZimitBed:
         content = {**(source or {}), "seeds": seeds, "backend": "zimit", "zimit": {**zimit, "tool_options": options}}
         with self.jobs.database.write() as session:
             made = registry.create(session, self.jobs.clock, registry.read_spec({"code": "ex", "config": content}))
-            return self.jobs.board.upsert(session, JobSpec(source_id=made.id)).job.id
+            return self.jobs.actions.upsert(session, JobSpec(source_id=made.id)).job.id
 
     def take(self) -> ExecutionLease:
         """Let what is due be queued, and take it."""

@@ -171,7 +171,3 @@ AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
 """For one short change. A route that has it opens no session of its own."""
 WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]
 """For a change that is made in portions."""
-# The names that the routes of jobs and sources still use.
-DeskDep = JobServiceDep
-HandDep = AdminWriteDep
-TurnsDep = WriteTurnsDep

@@ -98,7 +98,9 @@ class _HttpCapture:
         self._folder = tools.options.output_dir / FALLBACK_NAMES[0]
         self._answer: list[bytes] = []
         self._output = StageLog(
-            stage_log(tools.options.output_dir, "http_warc_capture", tools.clock.now()), self._hear, tools.bell.ring
+            stage_log(tools.options.output_dir, "http_warc_capture", tools.clock.now()),
+            self._hear,
+            tools.stop_request.wake,
         )
 
     def run(self) -> StageEnd:
@@ -119,28 +121,30 @@ class _HttpCapture:
         code = process.wait()
         pages = self._last_pages()
         self._output.close(_ANSWER_S)
+        # Also after a failure: what was captured gets its stable names, whatever the exit code.
         captured = warcs_in([self._folder / "archive"])
         consolidate(self._options.output_dir, captured, self._tools.clock)
         log.get().info("capture.ended", exit_code=code, pages=pages, files=len(captured))
         if stopped:
             return StageEnd(End.STOPPED, code, self._output.log)
+        # A site that answers every request with an error page is not captured.
         good = code == 0 and pages > 0 and any(has_html(file.path) for file in captured)
         return StageEnd(End.SUCCESS if good else End.FAILED, code, self._output.log)
 
     def _watch(self, process: subprocess.Popen[bytes]) -> bool:
         """Report until the crawl ends; return whether it was asked to end."""
-        bell, told = self._tools.bell, 0
+        stop_request, passed_on = self._tools.stop_request, 0
         while not self._output.is_over:
             # A second request goes on to the crawl as well: it then hands back at once.
-            if bell.requests > told:
-                told = bell.requests
+            if stop_request.requests > passed_on:
+                passed_on = stop_request.requests
                 process.terminate()
-            elif not bell.wait_until(partial(self._is_woken, told), self._tools.times.status_every):
+            elif not stop_request.wait_until(partial(self._is_woken, passed_on), self._tools.times.status_every):
                 self._report()
-        return told > 0
+        return passed_on > 0
 
-    def _is_woken(self, told: int) -> bool:
-        return self._output.is_over or self._tools.bell.requests > told
+    def _is_woken(self, passed_on: int) -> bool:
+        return self._output.is_over or self._tools.stop_request.requests > passed_on
 
     def _report(self) -> None:
         command = _holdfast("status", "--json", "--home", str(self._folder / "home"))

@@ -1,4 +1,4 @@
-"""The border between whoever keeps jobs and `archive-tool`: a job's configuration in, an argument list out. Pure.
+"""The border between jobs and `archive-tool`: a job's configuration in, an argument list out. Pure.
 
 A configuration is checked before anything is queued. What runs on the host (the image, the VPN command) comes from the
 server's settings; a configuration that names it is refused.
@@ -209,6 +209,7 @@ def read_job_config(content: Mapping[str, Any], host: Host) -> JobConfig:
         if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
             raise ToolConfigRefused(name, "it must be a list of strings")
     assert seeds is not None
+    # Read to be checked: a flag that may not reach zimit is refused when the job is saved.
     split_workers(read_flags(passthrough, host.extra_flags))
     options = _values(ToolOptions, "tool_options", content.get("tool_options", {}))
     policy = _values(ExecutionPolicy, "execution_policy", content.get("execution_policy", {}))
@@ -261,6 +262,7 @@ def _check_options(options: ToolOptions, host: Host) -> None:
     for name in monitored:
         if getattr(options, name) and not options.enable_monitoring:
             raise ToolConfigRefused(f"tool_options.{name}", "it needs enable_monitoring")
+    # Commands that run on the host come from the server's settings, never from a job.
     if options.vpn_connect_command is not None and options.vpn_connect_command != host.vpn_command:
         raise ToolConfigRefused(
             "tool_options.vpn_connect_command", "commands come from the server's settings (HOLDFAST_ZIMIT_VPN_COMMAND)"
@@ -285,6 +287,7 @@ def _check_policy(policy: ExecutionPolicy) -> None:
         ("fallback_backend", policy.fallback_backend, ["none", *backends[1:]]),
     )
     for name, value, allowed in rules:
+        # Refused when a job is saved: at run time it would burn its retries.
         if value in UNAVAILABLE:
             why = f"{value} is not available here yet; use {Backend.HTTP_WARC.value}, or zimit itself"
             raise ToolConfigRefused(f"execution_policy.{name}", why)
@@ -312,7 +315,8 @@ def tool_flags(config: JobConfig, host: Host) -> list[str]:
 
 
 def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) -> list[str]:
-    """Return the whole command of one run, as a list; the program may be several words (HA-002)."""
+    """Return the whole command of one run, as a list; the program may be several words."""
+    # A list of arguments, and no shell: a seed or a name is never read as a command.
     program = shlex.split(host.command)
     return [
         *program,
@@ -327,7 +331,7 @@ def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) 
 
 
 def with_annual_minima(options: ToolOptions) -> ToolOptions:
-    """Return the options with document 001's resiliency: restarts and thresholds at least, the wait between exactly."""
+    """Return the options with the minima of annual crawls: restarts and thresholds at least, the wait exactly."""
     return replace(
         options,
         max_container_restarts=max(options.max_container_restarts or 0, ANNUAL_RESTARTS),

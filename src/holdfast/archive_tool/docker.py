@@ -18,7 +18,7 @@ from typing import Self
 
 from holdfast import log
 from holdfast.archive_tool.options import Options
-from holdfast.archive_tool.state import temp_dirs_in
+from holdfast.archive_tool.output_directory import temp_dirs_in
 from holdfast.archive_tool.warc_files import WARCS
 from holdfast.archive_tool.zimit_flags import Flag, for_final_build, with_size_left
 from holdfast.errors import Unavailable
@@ -115,6 +115,7 @@ LOOKUPS = 5
 
 
 INSIDE = "/output"
+# Limits that were reached end a crawl well, with everything kept: such a crawl is not tried again.
 SUCCESS_CODES = frozenset({0, 14, 15, 16, 32, 33})
 """Done; and the ways to stop at a limit with everything kept: size, time and disk, and the other numbers that crawlers
 of another age have for size and time."""
@@ -144,9 +145,11 @@ def crawl_arguments(options: Options, workers: int, config: Path | None, *, capt
     zimit weighs only what one container captures, so its size limit is less by what earlier ones did.
     """
     arguments = ["--seeds", ",".join(options.seeds), "--name", options.name, "--workers", str(workers)]
+    # zimit weighs only what one container captures: its size limit is less by what earlier ones did.
     arguments += _words(with_size_left(options.zimit, captured_bytes))
     if config is not None:
         arguments += ["--config", f"{INSIDE}/{config.name}"]
+    # Always `--keep`: zimit removes its temporary directory when it is stopped, and the WARC files in it with it.
     return [*arguments, "--keep", "--output", INSIDE]
 
 
@@ -165,6 +168,7 @@ def _words(flags: Sequence[Flag]) -> list[str]:
 
 def directory_label(output_dir: Path) -> str:
     """Return the label by which the containers of an output directory are found again."""
+    # By the directory, not by the process: the next tool there finds the containers that a killed one left running.
     return f"archive_dir={hashlib.sha256(str(output_dir).encode()).hexdigest()[:16]}"
 
 
@@ -221,6 +225,7 @@ class Docker:
     def daemon(self) -> str:
         """Return the version of the engine itself; DockerMissing if only its command is there, or not even that."""
         try:
+            # The client answers `docker --version` even while its daemon is down.
             done = self._ask(["docker", "version", "--format", "{{.Server.Version}}"])
         except (OSError, subprocess.TimeoutExpired) as exc:
             raise DockerMissing(f"docker does not answer ({exc}); install or start it, and run this again") from exc
@@ -235,6 +240,7 @@ class Docker:
             done = self._ask(["docker", "ps", "-q", "--filter", f"label={label}"])
         except (OSError, subprocess.TimeoutExpired):
             return []
+        # Only what looks like an id is passed on as an argument of `docker stop`.
         return [word for word in done.stdout.split() if _ID.fullmatch(word)] if done.returncode == 0 else []
 
     def stop(self, container: str, urgent: Callable[[], bool] = lambda: False) -> bool:
@@ -248,6 +254,7 @@ class Docker:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                # A child sees no secret of ours.
                 env=docker_environment(),
                 start_new_session=True,
             )
@@ -259,6 +266,7 @@ class Docker:
                 return process.wait(timeout=_POLL_S) == 0
             except subprocess.TimeoutExpired:
                 waited += _POLL_S
+            # A second request to end takes the rest of the grace away.
             if urgent() and grace:
                 self.run_quietly(["docker", "kill", container], self._times.docker_answer)
                 grace = 0.0
@@ -310,6 +318,7 @@ def relax(output_dir: Path, chmod: Chmod = os.chmod) -> int:
 def _relax_one(path: Path, chmod: Chmod) -> int:
     try:
         mode = path.lstat().st_mode
+        # A link may lead out of the directory: permissions are changed by name only below it.
         if stat.S_ISLNK(mode):
             return 0
         wanted = stat.S_IMODE(mode) | _READ | (_ENTER if stat.S_ISDIR(mode) else 0)

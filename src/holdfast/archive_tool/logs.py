@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.archive_tool.state import is_temp_dir, temp_dirs_in
+from holdfast.archive_tool.output_directory import is_temp_dir, temp_dirs_in
 
 MAX_LINE_BYTES = 1024 * 1024
 _MAX_COUNT = 2**53
@@ -34,8 +34,8 @@ _PAGE_CONTEXTS = (
     "text",
 )
 _LOUD = ("error", "warn", "warning", "fatal")
+# How zimit itself writes what is no trouble.
 _QUIET_LINE = re.compile(r"\[[\w.]{1,40}::[^\]]{1,40}\] (?:INFO|DEBUG):")
-"""How zimit itself writes what is no trouble."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +65,7 @@ class Statistics:
 
 def read_statistics(line: bytes) -> Statistics | None:
     """Return the statistics that a line reports, or None; `crawled` and `total` must be there and make sense."""
+    # Cheap first: a log of weeks has millions of lines, and few of them are statistics.
     if b'"Crawl statistics"' not in line:
         return None
     entry = _entry(line)
@@ -74,6 +75,7 @@ def read_statistics(line: bytes) -> Statistics | None:
     if not isinstance(details, dict):
         return None
     crawled, total = _number(details.get("crawled")), _number(details.get("total"))
+    # Both must be there and make sense: the log is written inside the container, where a page may be quoted.
     if crawled < 0 or total < 0:
         return None
     limit = details.get("limit")
@@ -94,6 +96,7 @@ def error_class(line: bytes) -> str | None:
     A line of the crawler counts if it is loud about it (error or warning); one of any other program only if it names a
     known error, for a stack trace is many lines.
     """
+    # Outside text: no pattern is tried on more of it than this.
     if len(line) > MAX_LINE_BYTES:
         return None
     entry = _entry(line)
@@ -142,12 +145,14 @@ def _entry(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         entry = json.loads(stripped.decode("utf-8", "replace"))
+    # Nested so deep that the parser gives up: it is no entry of the crawler.
     except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
 
 
 def _number(value: object) -> int:
+    # A database column takes no number of a thousand digits.
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_COUNT:
         return -1
     return value
@@ -209,6 +214,7 @@ def _newest(output_dir: Path, but_for: str) -> Path | None:
         for path in output_dir.glob("archive_*.combined.log"):
             if but_for and path.name.startswith(but_for):
                 continue
+            # The container writes here: a link could name any file of the host.
             if path.is_file() and not path.is_symlink():
                 found.append((path.stat().st_mtime_ns, path.name, path))
     except OSError:
@@ -230,6 +236,7 @@ def lines_backwards(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file from its end; one that is longer than a bound is passed over, whatever its length."""
     with path.open("rb") as file:
         at = os.fstat(file.fileno()).st_size
+        # From the end, and no further back than a gigabyte: a log grows for weeks.
         floor = max(0, at - _SKIP_BYTES)
         rest, skipping = b"", False
         while at > floor:
@@ -326,6 +333,7 @@ def announced_temp_dir(log: Path, output_dir: Path) -> Path | None:
         edges = b""
     for match in reversed(list(_TEMP_LINE.finditer(edges))):
         path = output_dir / match.group(1).decode()
+        # What a log announces is outside text: only a directory of this crawl counts.
         if is_temp_dir(path, output_dir):
             return path
     found = temp_dirs_in(output_dir)

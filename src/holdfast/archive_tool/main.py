@@ -14,12 +14,10 @@ from pathlib import Path
 from holdfast import log
 from holdfast.archive_tool.capture import crawl_command
 from holdfast.archive_tool.docker import Docker, Times, crawl_arguments, prepare_launch
-from holdfast.archive_tool.files import LastEnd, forget_end, hold_output, note_end, open_place
 from holdfast.archive_tool.options import Backend, Options, read_options
+from holdfast.archive_tool.output_directory import LastEnd, forget_end, hold_output, load_state, note_end, open_place
 from holdfast.archive_tool.run import RESUME_NAME, EndState, RunMode, Survey, ToolRun, survey
-from holdfast.archive_tool.stage import Tools
-from holdfast.archive_tool.state import load_state
-from holdfast.archive_tool.strategies import Bell, Strategies, Vpn
+from holdfast.archive_tool.stage import StopRequest, Strategies, Tools, Vpn
 from holdfast.archive_tool.zimit_flags import MANAGED_NAME
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
@@ -61,6 +59,7 @@ def _command(options: Options, found: Survey, workers: int) -> list[str]:
     if options.backend is not Backend.BROWSERTRIX:
         return crawl_command(options)
     config: Path | None = None
+    # A dry run writes nothing: it names the file that the run would make first.
     if found.mode is RunMode.RESUME and found.reset is None:
         config = options.output_dir / RESUME_NAME
     elif options.managed_config is not None:
@@ -90,35 +89,41 @@ def run_tool(arguments: Sequence[str]) -> int:
     except OSError as exc:
         print(f"archive-tool: {exc.filename or 'the disk'} failed, errno {exc.errno}: {exc.strerror}", file=sys.stderr)
         ended = EndState.FAILED
+    # Exit code 2, as for wrong usage: an error of ours is no crawl that failed.
     except Exception:
         traceback.print_exc()
         return 2
     log.get().info("run.ended", state=ended.value, exit_code=ended.exit_code)
+    # The last line, whatever happened: callers read it and the exit code.
     print(f"archive-tool: {ended.value}")
     return ended.exit_code
 
 
 def _run(options: Options) -> EndState:
     clock = SystemClock()
-    bell = Bell(clock)
-    bell.catch_signals()
+    stop_request = StopRequest(clock)
+    # Before anything is held: a signal must not end the tool between the lock and the first look at it.
+    stop_request.catch_signals()
     times = Times.scaled(options.time_scale)
     place = open_place(options.output_dir, options.store_root)
     with hold_output(options.output_dir):
+        # Under the lock: from here on the directory says of no run that it is over.
         forget_end(options.output_dir)
         state = load_state(options.output_dir, options.workers)
+        # Asked before each write of the state: a mount that vanished is never written through.
         state.guard = place.check_identity
-        vpn = Vpn(options.watch.vpn_command, times, bell) if options.watch.vpn_command else None
+        vpn = Vpn(options.watch.vpn_command, times, stop_request) if options.watch.vpn_command else None
         tools = Tools(
             options=options,
             state=state,
             clock=clock,
-            bell=bell,
+            stop_request=stop_request,
             docker=Docker(times),
             times=times,
             strategies=Strategies(options.watch, state, clock, vpn),
         )
         ended = ToolRun(tools, place, survey(options)).execute()
         place.check_identity()
+        # Still under the lock: a worker that finds the directory free finds this word, too.
         note_end(options.output_dir, LastEnd(ended.value, ended.exit_code), clock.now())
         return ended

@@ -299,14 +299,17 @@ def read_seeds(seeds: Sequence[str]) -> tuple[str, ...]:
     """Return the seeds as they will be asked for; ToolConfigRefused names the one that is no address."""
     if not seeds:
         raise ToolConfigRefused("seeds", "at least one is needed")
+    # Seeds go to the container as one argument, and the kernel bounds its length.
     if len(seeds) > MAX_SEEDS:
         raise ToolConfigRefused("seeds", f"at most {MAX_SEEDS} fit on a command line")
     found = []
     for seed in seeds:
+        # A seed that begins with a dash would be read as a flag.
         if not isinstance(seed, str) or not seed.startswith(("http://", "https://")):
             raise ToolConfigRefused("seeds", f"{seed!r:.200} does not begin with http:// or https://")
         if not seed.isprintable() or " " in seed:
             raise ToolConfigRefused("seeds", f"{seed!r:.200} has blanks or control characters in it")
+        # zimit takes all seeds in one argument, separated by commas.
         if "," in seed:
             raise ToolConfigRefused("seeds", f"{seed!r:.200} has a comma, which separates seeds; write it as %2C")
         try:
@@ -335,6 +338,7 @@ def _matching(flag: str, text: str, pattern: re.Pattern[str], reason: str) -> st
 
 def _directory(path: Path) -> Path:
     text = str(path)
+    # `-v DIR:/output` and lists of WARC files are divided by these.
     if ":" in text or "," in text or not text.isprintable():
         raise ToolConfigRefused("--output-dir", "colons, commas and control characters have a meaning for docker")
     return path.resolve()
@@ -345,19 +349,13 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
 
 def job_name(template: str, now: datetime) -> str:
-    """Return the name that a template gives at a moment, in UTC: `hc-{date:%Y%m%d}` becomes `hc-20251209` (HA-022).
+    """Return the name that a template gives at a moment, in UTC: `hc-{date:%Y%m%d}` becomes `hc-20251209`.
 
     Only `{date}` is known; ToolConfigRefused if the result is no plain word.
     """
     moment = now.astimezone(UTC)
     name = _DATE.sub(lambda match: moment.strftime(match.group(1) or "%Y%m%d"), template)
     return _checked("name_template", name)
-
-
-def job_directory(root: Path, code: str, name: str, now: datetime) -> Path:
-    """Return where a job's output goes: `<root>/<code>/<moment>__<name>`; nothing is made yet."""
-    moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    return root / _checked("source", code) / f"{moment}__{_checked('name', name)}"
 
 
 def _checked(field: str, word: str) -> str:

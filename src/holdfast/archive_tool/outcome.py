@@ -1,10 +1,9 @@
-"""What the end of a run means to whoever called for it: finished, try again, or mend the configuration first. Pure."""
+"""What the end of a run means to its caller: finished, try again, or mend the configuration first. Pure."""
 
 from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,14 +12,13 @@ from typing import NamedTuple
 from holdfast.archive_tool.contract import ExecutionPolicy
 from holdfast.archive_tool.logs import Statistics, failure_text, last_loud_line, last_statistics, newest_crawl_log
 from holdfast.archive_tool.options import ResumePolicy
-from holdfast.archive_tool.state import load_state
+from holdfast.archive_tool.output_directory import load_state
 from holdfast.archive_tool.warc_files import discover_warcs
 
 FINALIZATION_FAILED = "warc_complete_finalization_failed"
 """The stage of a job whose WARC files are complete although the run ended badly."""
 USAGE_MARK = "archive-tool: error:"
 STOPPED_MARK = "archive-tool: stopped"
-MAX_INFRA_ERRORS = 5
 _STORAGE = frozenset(
     {
         errno.ENOTCONN,
@@ -84,6 +82,7 @@ def classify_error(exc: BaseException, output_dir: Path) -> JobResult:
     seen: BaseException | None = exc
     while seen is not None:
         if isinstance(seen, OSError):
+            # Elsewhere a denied file is a wrong configuration: waiting would change nothing.
             denied = seen.errno in (errno.EACCES, errno.EPERM) and _is_below(seen.filename, output_dir)
             if is_storage_errno(seen.errno) or denied:
                 return _INFRA
@@ -116,12 +115,15 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> JobResult
     """
     if exit_code == 0:
         return _SUCCESS
+    # A run that was asked to end goes on in the same directory; its exit code says only that it is not complete.
     if STOPPED_MARK in said:
         return JobResult("retryable", CrawlerStatus.FAILED, "stopped")
     if USAGE_MARK in said or not _is_directory(output_dir):
         return _CONFIG if USAGE_MARK in said or not is_infra_text(said) else _INFRA
+    # Before storage trouble: a crawl that is complete is kept whatever kept its ZIM from being built.
     if awaits_build(output_dir):
         return JobResult("completed", CrawlerStatus.FAILED, FINALIZATION_FAILED)
+    # Without the lines that a page may have written: a page that says "permission denied" is no trouble of ours.
     text = f"{said}\n{failure_text(output_dir)}"
     if is_infra_text(text):
         return _INFRA
@@ -178,30 +180,6 @@ def failure_reason(output_dir: Path, said: str, exit_code: int) -> str:
     return reason[:_MAX_REASON]
 
 
-class PageCounts(NamedTuple):
-    """What a job row keeps of the statistics."""
-
-    crawled: int
-    total: int
-    failed: int
-    log_path: Path
-
-
-def page_counts(output_dir: Path) -> PageCounts | None:
-    """Return the page counts of the newest log of a crawl with its path, or None if it reports none."""
-    log = newest_crawl_log(output_dir)
-    found = None if log is None else last_statistics(log)
-    if log is None or found is None:
-        return None
-    return PageCounts(found.crawled, found.total, max(found.failed, 0), log)
-
-
-def infra_errors_exhausted(history: Sequence[CrawlerStatus]) -> bool:
-    """Return whether the last runs all ended in storage trouble, as many as are tried."""
-    recent = history[-MAX_INFRA_ERRORS:]
-    return len(recent) == MAX_INFRA_ERRORS and all(status is CrawlerStatus.INFRA for status in recent)
-
-
 FALLBACK_TRIES = 2
 FRESH_FAILED, FALLBACK_FAILED, EXHAUSTED = "fresh_failed", "fallback_failed", "fallback_exhausted"
 _PROMOTED = "promoted_to_"
@@ -237,6 +215,7 @@ def after_failure(policy: ExecutionPolicy, failures: int) -> Rescue | None:
 
     Fresh phases fail up to the budget, then the fallback takes the backend's place; it may fail once, not twice.
     """
+    # The fallback may fail once, not twice: there is nothing to fall back to after it.
     if is_promoted(policy):
         if failures >= FALLBACK_TRIES:
             return Rescue("failed", EXHAUSTED, policy, False)

@@ -20,7 +20,6 @@ from holdfast.archive_tool.docker import (
     prepare_launch,
 )
 from holdfast.archive_tool.errors import CaptureUnavailable, StateUnwritable, ZimExists
-from holdfast.archive_tool.files import OutputDirectory, as_text, read_mapping, write_whole
 from holdfast.archive_tool.logs import (
     FAILURE_BYTES,
     FINAL_BUILD,
@@ -35,8 +34,15 @@ from holdfast.archive_tool.logs import (
 )
 from holdfast.archive_tool.options import Backend, Options, ResumePolicy
 from holdfast.archive_tool.outcome import is_config_text, is_infra_text
+from holdfast.archive_tool.output_directory import (
+    CrawlState,
+    OutputDirectory,
+    as_text,
+    is_temp_dir,
+    read_mapping,
+    write_whole,
+)
 from holdfast.archive_tool.stage import End, Stage, StageEnd, Tools, stage_name
-from holdfast.archive_tool.state import CrawlState, is_temp_dir
 from holdfast.archive_tool.warc_files import (
     WARCS,
     Consolidation,
@@ -82,6 +88,7 @@ def choose_mode(found: Situation) -> RunMode | None:
 
     In this order: the ZIM (which only matters if one is wanted), the saved queue, earlier WARC files, nothing.
     """
+    # A finished ZIM is in the way only if one is wanted: captures alone are never refused for it.
     if found.zim_exists and found.wants_build:
         return RunMode.OVERWRITE if found.overwrite else None
     if found.has_resume and found.may_resume:
@@ -106,6 +113,7 @@ def candidates(temp_dirs: Iterable[Path]) -> Iterator[Path]:
     for patterns in _SHAPES:
         found = {path for folder in folders for pattern in patterns for path in folder.glob(pattern)} - seen
         seen |= found
+        # The container writes here: a link could lead anywhere on the host.
         plain = [path for path in found if path.is_file() and not path.is_symlink()]
         yield from sorted(plain, key=lambda path: (path.stat().st_mtime_ns, str(path)), reverse=True)
 
@@ -132,6 +140,7 @@ def keep_resume(output_dir: Path, found: Path) -> Path | None:
     if found == stable and wanted == content:
         return stable
     data = found.read_bytes() if wanted == content else as_text(wanted).encode()
+    # The copy keeps the time of its original: candidates are compared by it.
     write_whole(stable, data, mtime=found.stat().st_mtime)
     return stable
 
@@ -162,13 +171,15 @@ def is_poisoned(output_dir: Path, *, managed: bool) -> bool:
     if not managed or log is None:
         return False
     said = tail(log, POISON_BYTES).lower()
-    crawl = newest_crawl_log(output_dir)  # the newest may be a final build's, which counts no pages
+    # The newest may be a final build's, which counts no pages.
+    crawl = newest_crawl_log(output_dir)
     return any(phrase in said for phrase in _EMPTY_BUILD) and _all_failed(last_statistics(crawl) if crawl else None)
 
 
 def _all_failed(found: Statistics | None) -> bool:
     if found is None:
         return True
+    # Every page failed: to go on with this queue would fail the same way.
     return found.crawled == 0 and found.pending == 0 and found.failed == found.total >= 1
 
 
@@ -235,6 +246,7 @@ def reset(state: CrawlState, clock: Clock) -> Consolidation:
     NoSpace, Unavailable or StableNameTaken if a file cannot be kept: then nothing has been removed.
     """
     output_dir = state.output_dir
+    # Every WARC file has its stable name before anything is removed.
     folders = all_temp_dirs(output_dir)
     kept = consolidate(output_dir, warcs_in(folders), clock)
     remove_temp_dirs(output_dir, folders)
@@ -247,6 +259,7 @@ def reset(state: CrawlState, clock: Clock) -> Consolidation:
 def remove_temp_dirs(output_dir: Path, folders: list[Path]) -> None:
     """Remove temporary directories of this output directory, and nothing else."""
     for folder in folders:
+        # Asked again for each: the state file may name any path.
         if is_temp_dir(folder, output_dir):
             shutil.rmtree(folder)
 
@@ -276,8 +289,8 @@ class ToolRun:
     def __init__(self, tools: Tools, place: OutputDirectory, found: Survey) -> None:
         self._tools, self._place, self._found = tools, place, found
         self._options, self._state = tools.options, tools.state
+        # WARC files that an overwriting run leaves out of its ZIM.
         self._earlier: frozenset[tuple[int, int]] = frozenset()
-        """WARC files that an overwriting run leaves out of its ZIM."""
 
     def execute(self) -> EndState:
         """Run to the end and return how it ended; ZimExists, StoreMissing and other errors of ours may be raised."""
@@ -296,6 +309,7 @@ class ToolRun:
             except DockerMissing as exc:
                 log.get().error("docker.missing", reason=str(exc))
                 return EndState.DOCKER_START
+            # A container that a killed tool left running writes into the same directory.
             self._stop_orphans()
         if self._only_builds(self._found.mode):
             return self._finish()
@@ -324,6 +338,8 @@ class ToolRun:
         if self._options.managed_config is not None:
             write_managed(output_dir, self._options.managed_config)
         if mode is RunMode.OVERWRITE:
+            # By inode: names of stable files are given anew, and a ZIM must not hold pages of the crawl that it
+            # replaces.
             self._earlier = frozenset(file.identity for file in discover_warcs(output_dir).files)
             (output_dir / RESUME_NAME).unlink(missing_ok=True)
             self._state.forget()
@@ -343,6 +359,7 @@ class ToolRun:
         """Run crawl stages until one ends well, nothing more may be tried, or a stop is asked for."""
         attempt, fresh_failures = 1, 0
         while attempt <= self._options.max_attempts:
+            # Before each phase: storage that went away is never written around.
             self._place.check()
             if self._is_full():
                 return EndState.SUCCESS
@@ -350,12 +367,13 @@ class ToolRun:
             settled = self._settled(ended)
             if settled is not None:
                 return settled
+            # A stage that was stopped to adapt it is no failed attempt.
             if ended.end is not End.ADAPTED:
                 attempt += 1
                 fresh_failures += mode is not RunMode.RESUME
                 if 0 < self._options.recovery.fresh_failures <= fresh_failures and self._options.recovery.fallback:
                     return self._capture()
-            if attempt <= self._options.max_attempts and self._tools.bell.pause(self._options.watch.backoff_s):
+            if attempt <= self._options.max_attempts and self._tools.stop_request.pause(self._options.watch.backoff_s):
                 return EndState.STOPPED
             mode = self._next_mode()
         return EndState.MAX_ATTEMPTS
@@ -375,6 +393,7 @@ class ToolRun:
         log.get().info("stage.begins", stage=name, workers=self._state.current_workers)
         ended = Stage(self._tools, name, prepare_launch(self._options, arguments)).run()
         log.get().info("stage.ended", stage=name, end=ended.end.value, exit_code=ended.exit_code)
+        # Before the log is read: a mount that vanished took it along.
         self._place.check_identity()
         if ended.end is not End.NOT_STARTED:
             folder = announced_temp_dir(ended.log.combined, output_dir)
@@ -401,17 +420,19 @@ class ToolRun:
         """Return the end state that a stage leads to, or None if another attempt makes sense."""
         if ended.end is End.SUCCESS:
             return EndState.SUCCESS
-        if ended.end is End.STOPPED or self._tools.bell.stopping:
+        if ended.end is End.STOPPED or self._tools.stop_request.stopping:
             return EndState.STOPPED
         if ended.end is End.NOT_STARTED:
             return EndState.DOCKER_START
         if ended.end is End.ADAPTED:
             return None
         said = loud_text(tail(ended.log.combined, FAILURE_BYTES))
+        # Wrong arguments and broken storage fail the same way again: they are not tried a second time.
         if is_config_text(said) or is_infra_text(said):
             log.get().error("crawl.hopeless", reason="the same again would fail the same", log=ended.log.combined.name)
             return EndState.FAILED
         last = last_statistics(ended.log.combined)
+        # The crawl came to its end and only its build failed: another attempt would crawl the whole site again.
         if last is not None and last.is_complete and discover_warcs(self._options.output_dir).files:
             log.get().error("crawl.finalization_failed", crawled=last.crawled, total=last.total)
             return EndState.FAILED
@@ -451,7 +472,7 @@ class ToolRun:
         files = self._own_files() if self._options.wants_build else []
         # Written before the build begins: one that fails, is stopped or killed must not cost the site a second crawl.
         self._state.note_crawl(awaits_build=bool(files))
-        if self._tools.bell.stopping:
+        if self._tools.stop_request.stopping:
             return EndState.STOPPED
         if self._options.wants_build:
             built = self._build(files)
@@ -475,6 +496,7 @@ class ToolRun:
             return EndState.NO_WARCS
         names = [inside_path(file.path, self._options.output_dir) for file in files]
         inside = [name for name in names if name is not None]
+        # A name with a comma would be read as two files inside the container.
         if len(inside) != len(names):
             return EndState.PATH_CONVERSION
         arguments = build_arguments(self._options, inside)

@@ -1,15 +1,23 @@
-"""One stage: one container from its start to its end, recorded, watched, and stopped with its WARC files kept."""
+"""One stage: one container from its start to its end, recorded, watched, and stopped with its WARC files kept.
+
+What is tried when a crawl is in trouble, in order: one worker less, another VPN exit, a restart, patience.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from subprocess import Popen
+from types import FrameType
 from typing import IO, NamedTuple
 
 from holdfast import log
@@ -24,10 +32,9 @@ from holdfast.archive_tool.docker import (
     relax_with,
 )
 from holdfast.archive_tool.errors import StoreMissing
-from holdfast.archive_tool.logs import MAX_LINE_BYTES, StageLogFile, stage_log
-from holdfast.archive_tool.options import Options
-from holdfast.archive_tool.state import CrawlState
-from holdfast.archive_tool.strategies import Bell, Monitor, StageAction, Strategies, TroubleLimits
+from holdfast.archive_tool.logs import MAX_LINE_BYTES, StageLogFile, Statistics, error_class, read_statistics, stage_log
+from holdfast.archive_tool.options import Options, WatchOptions
+from holdfast.archive_tool.output_directory import ERROR_KINDS, CrawlState
 from holdfast.clock import Clock
 
 Listener = Callable[[bytes], None]
@@ -77,6 +84,7 @@ class StageLog:
     def _copy(self, stream: IO[bytes], own: IO[bytes]) -> None:
         rest, endless = b"", False
         with own:
+            # Read to the end whatever is written: a pipe that is not emptied stops the container.
             while chunk := os.read(stream.fileno(), _CHUNK):
                 self._write(own, chunk)
                 *lines, rest = (rest + chunk).split(b"\n")
@@ -85,6 +93,7 @@ class StageLog:
                     if not endless:
                         self._listener(line)
                     endless = False
+                # A page may be quoted in a line without an end: it is kept in the log, and not listened to.
                 if len(rest) > MAX_LINE_BYTES:
                     self._write(self._combined, rest)
                     rest, endless = b"", True
@@ -107,7 +116,8 @@ class StageLog:
 
 
 def _create(path: Path) -> IO[bytes]:
-    """Open a log that must be new, unbuffered: whoever looks at it sees everything that was said."""
+    """Open a log that must be new, unbuffered: an operator who looks at it sees everything that was said."""
+    # A new file and no link: the directory is one that the container can write to.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     return os.fdopen(fd, "wb", buffering=0)
 
@@ -141,7 +151,7 @@ class Tools:
     options: Options
     state: CrawlState
     clock: Clock
-    bell: Bell
+    stop_request: StopRequest
     docker: Docker
     times: Times
     strategies: Strategies
@@ -153,7 +163,7 @@ class Stage:
     def __init__(self, tools: Tools, name: str, launch: Launch, *, watched: bool = True) -> None:
         self._tools, self._launch = tools, launch
         self._watched = watched and tools.options.watch.enabled
-        self._options, self._bell, self._clock = tools.options, tools.bell, tools.clock
+        self._options, self._stop_request, self._clock = tools.options, tools.stop_request, tools.clock
         watch = tools.options.watch
         self._monitor = Monitor(
             limits=TroubleLimits(watch.stall_s, watch.timeout_errors, watch.http_errors),
@@ -162,7 +172,7 @@ class Stage:
         self._lock = threading.Lock()
         self._container: str | None = None
         self._output = StageLog(
-            stage_log(tools.options.output_dir, name, tools.clock.now()), self._hear, tools.bell.ring
+            stage_log(tools.options.output_dir, name, tools.clock.now()), self._hear, tools.stop_request.wake
         )
 
     def run(self) -> StageEnd:
@@ -174,6 +184,8 @@ class Stage:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=docker_environment(),
+                # Ctrl-C is for this tool, which stops the container with its grace; docker must not hear it beside
+                # that.
                 start_new_session=True,
                 bufsize=0,
             )
@@ -184,6 +196,7 @@ class Stage:
         self._output.record(process)
         try:
             end = self._watch(process)
+        # Whatever happens here, no container is left running without its tool.
         except BaseException:
             self._stop(process)
             self._wait(process, End.FAILED)
@@ -192,7 +205,7 @@ class Stage:
             self._stop(process)
         code = self._wait(process, end)
         self._output.close(self._tools.times.stop_margin)
-        self._check_tape()
+        self._check_log()
         if self._options.relax_perms_s is not None:
             self._relax(None)
         return StageEnd(end or _end_of(code), code, self._output.log)
@@ -204,14 +217,16 @@ class Stage:
         next_check = self._clock.monotonic() + interval
         next_relax = self._clock.monotonic() + (relax_s or _FOREVER_S)
         while not self._output.is_over and self._output.trouble is None:
-            if self._bell.stopping:
+            # Looked at before each wait: a signal may have come between two of them.
+            if self._stop_request.stopping:
                 return End.STOPPED
-            self._bell.wait(min(next_check, next_relax) - self._clock.monotonic())
+            self._stop_request.wait(min(next_check, next_relax) - self._clock.monotonic())
             now = self._clock.monotonic()
             if relax_s is not None and now >= next_relax:
                 self._relax(self._container)
                 next_relax = now + relax_s
             if now >= next_check and not self._output.is_over:
+                # A final build is not watched: it reports no statistics, and its silence would be taken for a stall.
                 if self._watched and self._intervene(now) is StageAction.STOP_CONTAINER:
                     return End.ADAPTED
                 next_check = self._clock.monotonic() + interval
@@ -226,18 +241,19 @@ class Stage:
         if errors != self._tools.state.errors:
             self._tools.state.errors = errors
             self._tools.state.save()
-        if signal is None or self._bell.stopping:
+        if signal is None or self._stop_request.stopping:
             return StageAction.CARRY_ON
         log.get().warning("crawl.trouble", status=signal.status, reason=signal.reason, **errors)
         action = self._tools.strategies.answer(signal, self._patience)
         with self._lock:
+            # What was answered is not answered twice.
             self._monitor.clear_errors()
             self._tools.state.errors = dict(self._monitor.errors)
         self._tools.state.save()
         return action
 
     def _patience(self, seconds: float) -> bool:
-        return self._bell.wait_until(lambda: self._bell.stopping or self._output.is_over, seconds)
+        return self._stop_request.wait_until(lambda: self._stop_request.stopping or self._output.is_over, seconds)
 
     def _hear(self, line: bytes) -> None:
         with self._lock:
@@ -256,22 +272,25 @@ class Stage:
     def _stop(self, process: subprocess.Popen[bytes]) -> None:
         """Stop the container with its grace; a second request to end takes the grace away."""
         docker, label = self._tools.docker, f"archive_job={self._launch.label}"
+        # Its id may not have been found at the start.
         found = [self._container] if self._container else docker.containers(label)
         log.get().info("container.stopping", container=found[0] if found else None)
-        stopped = bool(found) and docker.stop(found[0], lambda: self._bell.requests > 1)
+        stopped = bool(found) and docker.stop(found[0], lambda: self._stop_request.requests > 1)
         if not stopped:
             process.terminate()
 
     def _wait(self, process: subprocess.Popen[bytes], end: End | None) -> int:
         """Return the exit code of `docker run`, which is the container's; no container is left behind."""
         if end is None:
-            while process.poll() is None and not self._bell.stopping:
-                self._bell.wait(_LOOK_S)  # both outputs are closed, so this is a moment
+            while process.poll() is None and not self._stop_request.stopping:
+                # Both outputs are closed, so this is a moment.
+                self._stop_request.wait(_LOOK_S)
         try:
             code = process.wait(timeout=self._tools.times.stop_grace + self._tools.times.stop_margin)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
+        # `docker run` itself was killed: its container goes on without it.
         if code < 0:
             for left in self._tools.docker.containers(f"archive_job={self._launch.label}"):
                 self._tools.docker.stop(left)
@@ -280,7 +299,7 @@ class Stage:
     def _relax(self, container: str | None) -> None:
         relax_with(self._tools.docker, self._options.output_dir, image=self._options.image, container=container)
 
-    def _check_tape(self) -> None:
+    def _check_log(self) -> None:
         if self._output.trouble is not None:
             raise StoreMissing(
                 self._options.output_dir, f"errno {self._output.trouble.errno}: {self._output.trouble.strerror}"
@@ -296,3 +315,242 @@ def _end_of(code: int) -> End:
 def stage_name(kind: str, attempt: int) -> str:
     """Return what a stage is called."""
     return f"{kind} - Attempt {attempt}"
+
+
+class Signal(NamedTuple):
+    """Something must be done about the crawl."""
+
+    status: str
+    """`stalled` or `error`."""
+    reason: str
+
+
+NO_STATISTICS = Signal("stalled", "no_stats")
+NO_PROGRESS = Signal("stalled", "timeout")
+TIMEOUTS = Signal("error", "timeout_threshold")
+HTTP_ERRORS = Signal("error", "http_threshold")
+
+
+class TroubleLimits(NamedTuple):
+    """When there is trouble."""
+
+    stall_s: float
+    timeout_errors: int
+    http_errors: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Monitor:
+    """Counters of one stage. Errors are counted since the last progress or signal."""
+
+    limits: TroubleLimits
+    started: float
+    errors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
+    last: Statistics | None = None
+    progressed: float | None = None
+    quiet_since: float = field(init=False)
+    """When the wait for the first statistics began: at the start, or at the last signal about them."""
+
+    def __post_init__(self) -> None:
+        self.quiet_since = self.started
+
+    def hear(self, line: bytes, now: float) -> None:
+        """Take in one line of the log."""
+        found = read_statistics(line)
+        if found is not None:
+            # Progress forgives errors: they are counted since the last page.
+            if self.last is None or found.crawled != self.last.crawled:
+                self.progressed = now
+                self.clear_errors()
+            self.last = found
+            return
+        kind = error_class(line)
+        if kind is not None:
+            self.errors[kind] += 1
+
+    def check(self, now: float) -> Signal | None:
+        """Return what is wrong now, the first of: no statistics, no progress, timeouts, HTTP errors.
+
+        A signal clears the error counters. Only one about a standstill begins its own wait anew: a crawl that stands
+        still is noticed even if its errors keep raising other signals.
+        """
+        signal = self._trouble(now)
+        if signal is not None:
+            self.clear_errors()
+        return signal
+
+    def _trouble(self, now: float) -> Signal | None:
+        if self.last is None and now - self.quiet_since > self.limits.stall_s:
+            self.quiet_since = now
+            return NO_STATISTICS
+        # A crawl with nothing under way does not stand still: it is writing its files.
+        waiting = self.last is not None and self.last.pending != 0
+        if waiting and self.progressed is not None and now - self.progressed > self.limits.stall_s:
+            self.progressed = now
+            return NO_PROGRESS
+        if self.errors["timeout"] >= self.limits.timeout_errors:
+            return TIMEOUTS
+        return HTTP_ERRORS if self.errors["http"] >= self.limits.http_errors else None
+
+    def clear_errors(self) -> None:
+        """Count errors from nothing again."""
+        self.errors = dict.fromkeys(ERROR_KINDS, 0)
+
+
+class StopRequest:
+    """Waiting that can be cut short. Safe to ring from threads and from signal handlers: SimpleQueue re-enters."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rung: SimpleQueue[None] = SimpleQueue()
+        self.requests = 0
+        """How often a signal asked for the end; the second time it is urgent."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether a signal asked for the end."""
+        return self.requests > 0
+
+    def wake(self) -> None:
+        """Wake the thread that waits."""
+        self._rung.put(None)
+
+    def ask_to_stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Ask for the end; also a signal handler."""
+        self.requests += 1
+        self.wake()
+
+    def catch_signals(self) -> None:
+        """Take SIGTERM and SIGINT as a request to end."""
+        signal.signal(signal.SIGTERM, self.ask_to_stop)
+        signal.signal(signal.SIGINT, self.ask_to_stop)
+
+    def wait(self, seconds: float) -> None:
+        """Return at the next ring, or after this long."""
+        try:
+            self._rung.get(timeout=max(0.0, seconds))
+        except Empty:
+            return
+
+    def wait_until(self, done: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something is so, or this long has passed; return whether it is so."""
+        deadline = self._clock.monotonic() + seconds
+        while not done():
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                return False
+            self.wait(left)
+        return True
+
+    def pause(self, seconds: float) -> bool:
+        """Wait this long unless a signal asks for the end; return whether one did."""
+        return self.wait_until(lambda: self.stopping, seconds)
+
+
+_POLL_S = 0.1
+
+
+class Vpn:
+    """Runs the connect command."""
+
+    def __init__(self, command: str, times: Times, stop_request: StopRequest) -> None:
+        self._command, self._times, self._stop_request = command, times, stop_request
+
+    def arguments(self) -> list[str] | None:
+        """Return the command as a list, its program as a path; None if it makes no sense or is not on PATH."""
+        try:
+            words = shlex.split(self._command)
+        except ValueError:
+            return None
+        program = shutil.which(words[0]) if words else None
+        return [program, *words[1:]] if program else None
+
+    def rotate(self) -> bool:
+        """Connect anew and let the network settle; return whether the command ended well, in time."""
+        arguments = self.arguments()
+        if arguments is None:
+            log.get().warning("vpn.command_missing", command=self._command[:100])
+            return False
+        try:
+            process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=docker_environment(),
+                start_new_session=True,
+            )
+        except OSError as exc:
+            log.get().warning("vpn.failed", reason=str(exc))
+            return False
+        code = self._finish(process)
+        if code != 0:
+            log.get().warning("vpn.failed", exit_code=code)
+            return False
+        log.get().info("vpn.rotated")
+        self._stop_request.pause(self._times.vpn_settle)
+        return True
+
+    def _finish(self, process: subprocess.Popen[bytes]) -> int | None:
+        """Return the exit code; None if the time ran out or a signal asked for the end."""
+        waited = 0.0
+        while waited < self._times.vpn_limit and not self._stop_request.stopping:
+            step = min(_POLL_S, self._times.vpn_limit)
+            try:
+                return process.wait(timeout=step)
+            except subprocess.TimeoutExpired:
+                waited += step
+        # The whole group: a VPN command may have started others.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return None
+
+
+class StageAction(Enum):
+    """What the stage does now."""
+
+    STOP_CONTAINER = "stop the container and resume"
+    CARRY_ON = "carry on"
+
+
+class Strategies:
+    """Remembers when the VPN last changed; the counts are in the state, and outlive the process."""
+
+    def __init__(self, watch: WatchOptions, state: CrawlState, clock: Clock, vpn: Vpn | None) -> None:
+        self._watch, self._state, self._clock, self._vpn = watch, state, clock, vpn
+        self._rotated: float | None = None
+
+    def answer(self, signal: Signal, patience: Callable[[float], bool]) -> StageAction:
+        """Try the first strategy that may be tried; `patience` waits while the crawl goes on."""
+        said = log.get(status=signal.status, reason=signal.reason)
+        # The gentlest first: a worker less asks the site less, a restart loses what is in flight.
+        if self._may_reduce():
+            self._state.reduce_workers()
+            said.info("crawl.workers_reduced", workers=self._state.current_workers)
+            return StageAction.STOP_CONTAINER
+        if self._may_rotate() and self._vpn is not None and self._vpn.rotate():
+            self._rotated = self._clock.monotonic()
+            self._state.count_rotation()
+            return StageAction.CARRY_ON
+        if self._may_restart():
+            self._state.count_restart()
+            said.info("crawl.restart", restarts=self._state.container_restarts)
+            return StageAction.STOP_CONTAINER
+        said.info("crawl.backoff", seconds=self._watch.backoff_s)
+        patience(self._watch.backoff_s)
+        return StageAction.CARRY_ON
+
+    def _may_reduce(self) -> bool:
+        return (
+            self._watch.adaptive_workers
+            and self._state.current_workers > self._watch.min_workers
+            and self._state.worker_reductions < self._watch.max_reductions
+        )
+
+    def _may_rotate(self) -> bool:
+        if not self._watch.vpn or self._state.vpn_rotations >= self._watch.max_rotations:
+            return False
+        return self._rotated is None or self._clock.monotonic() - self._rotated >= self._watch.rotation_every_s
+
+    def _may_restart(self) -> bool:
+        return self._watch.adaptive_restart and self._state.container_restarts < self._watch.max_restarts

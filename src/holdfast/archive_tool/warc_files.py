@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.archive_tool.errors import StableNameTaken
-from holdfast.archive_tool.files import write_whole
-from holdfast.archive_tool.state import load_state, temp_dirs_in
+from holdfast.archive_tool.output_directory import load_state, temp_dirs_in, write_whole
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
 from holdfast.warc.outfile import disk_error, sync_directory
@@ -90,6 +89,7 @@ def _entry(item: Any) -> StableFile:
         size_bytes=int(item["size_bytes"]),
         sha256=str(item["sha256"]),
     )
+    # A manifest may be written by hand: no name in it leads out of the directory.
     if "/" in entry.stable_name or entry.stable_name in ("", ".", "..", MANIFEST):
         raise ValueError(f"{entry.stable_name[:80]!r} is no file name")
     return entry
@@ -132,6 +132,7 @@ class ToolWarcFile(NamedTuple):
 def warcs_below(folder: Path) -> Iterator[ToolWarcFile]:
     """Yield the WARC files in a folder and all folders below, by path; no empty ones, no dangling links, no loops."""
     found = []
+    # Links are not followed: they could lead in a circle, or out of the job.
     for root, folders, names in os.walk(folder, onerror=_unless_gone, followlinks=False):
         folders.sort()
         for name in names:
@@ -141,6 +142,7 @@ def warcs_below(folder: Path) -> Iterator[ToolWarcFile]:
 
 
 def _unless_gone(exc: OSError) -> None:
+    # A disk that does not answer is no empty directory: it must not look as if there were no files.
     if exc.errno not in _NOWHERE:
         raise exc
 
@@ -161,6 +163,7 @@ def warcs_in(folders: Iterable[Path]) -> list[ToolWarcFile]:
     once: dict[tuple[int, int], ToolWarcFile] = {}
     for folder in folders:
         for file in warcs_below(folder):
+            # By device and inode: a file and its hard link are one body of bytes.
             once.setdefault(file.identity, file)
     return list(once.values())
 
@@ -217,6 +220,7 @@ def _copied(manifest: ToolManifest, stable: list[ToolWarcFile]) -> set[tuple[int
     found = set()
     for entry in manifest.entries:
         source = _file(Path(entry.source_path))
+        # Both sizes: a copy that was cut off is not taken for the whole file.
         if source is not None and names.get(entry.stable_name) == source.size == entry.size_bytes:
             found.add(source.identity)
     return found
@@ -236,7 +240,7 @@ class Consolidation(NamedTuple):
 
 
 def next_number(warcs_dir: Path) -> int:
-    """Return the number after the highest in use; gaps stay gaps, for somebody may remember what stood there."""
+    """Return the number after the highest in use; gaps stay gaps, for a manifest may remember what stood there."""
     numbers = [int(match.group(1)) for path in _names(warcs_dir) if (match := _STABLE.fullmatch(path))]
     return max(numbers, default=0) + 1
 
@@ -263,19 +267,20 @@ def consolidate(
     try:
         if not dry_run:
             warcs_dir.mkdir(exist_ok=True)
-        desk = _Desk(warcs_dir, before, allow_copy=allow_copy, dry_run=dry_run)
-        paths = tuple(desk.settle(file) for file in files)
+        names = _StableNames(warcs_dir, before, allow_copy=allow_copy, dry_run=dry_run)
+        paths = tuple(names.settle(file) for file in files)
         if before.status is not ManifestStatus.VALID:
-            desk.adopt()
-        if not dry_run and (desk.changed or before.status is not ManifestStatus.VALID):
+            names.adopt()
+        if not dry_run and (names.changed or before.status is not ManifestStatus.VALID):
+            # Names first, then the manifest that lists them: after a power cut it names nothing that is not there.
             sync_directory(warcs_dir)
-            write_job_manifest(warcs_dir, desk.entries.values(), before=before, now=clock.now())
-        return Consolidation(desk.created, len(paths) - desk.created, paths)
+            write_job_manifest(warcs_dir, names.entries.values(), before=before, now=clock.now())
+        return Consolidation(names.created, len(paths) - names.created, paths)
     except OSError as exc:
         raise disk_error(exc, f"cannot consolidate WARC files into {warcs_dir}: {exc.strerror}") from exc
 
 
-class _Desk:
+class _StableNames:
     """Where files get their names, one at a time."""
 
     def __init__(self, warcs_dir: Path, before: ToolManifest, *, allow_copy: bool, dry_run: bool) -> None:
@@ -332,6 +337,7 @@ class _Desk:
         except FileExistsError as exc:
             raise StableNameTaken(f"{target} appeared meanwhile; nothing was overwritten") from exc
         except OSError as exc:
+            # Another file system, or one without hard links: only then a copy, which takes the space twice.
             if exc.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK) or not self._allow_copy:
                 raise
             _copy(file.path, target)
@@ -340,6 +346,7 @@ class _Desk:
 
 
 def _copy(source: Path, target: Path) -> None:
+    # Under another name until it is whole: a reader never sees half a file.
     fresh = target.with_name(f".{target.name}.new")
     with source.open("rb") as reading, fresh.open("wb") as writing:
         shutil.copyfileobj(reading, writing, _PIECE)

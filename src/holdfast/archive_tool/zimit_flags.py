@@ -1,7 +1,7 @@
 """Which flags may reach zimit inside the container, and what may stand behind them. Everything else is refused.
 
 The list holds what says *what* to crawl. It leaves out what names files, programs, proxies or ports, what decides where
-output goes, and what would let zimit delete its WARC files: those belong to this tool or to nobody.
+output goes, and what would let zimit delete its WARC files: those belong to this tool alone.
 """
 
 from __future__ import annotations
@@ -158,10 +158,12 @@ def read_flags(arguments: Sequence[str], allowed: Iterable[str] = ()) -> tuple[F
     soft and a hard limit zimit takes one.
     """
     words = list(arguments[1:] if arguments[:1] == ["--"] else arguments)
+    # From the server's settings alone: no request can widen the list.
     known = FLAGS | {name if name.startswith("-") else f"--{name}": Takes.TEXT for name in allowed}
     found = tuple(_flags(words, known))
     given = {flag.name for flag in found}
     for soft, hard in _EXCLUSIVE:
+        # zimit takes one of them.
         if soft in given and hard in given:
             raise FlagRefused(hard, f"zimit takes it or {soft}, not both")
     return found
@@ -193,10 +195,12 @@ def _checked(name: str, value: str, takes: Takes) -> str:
         raise FlagRefused(name, "its value is no whole number")
     if not value or len(value) > MAX_VALUE_CHARS:
         raise FlagRefused(name, f"its value is empty or longer than {MAX_VALUE_CHARS} characters")
+    # A line break or an escape would reach logs and terminals.
     if not value.isprintable():
         raise FlagRefused(name, "its value has control characters")
     if name == "--profile" and not _PROFILE.fullmatch(value):
         raise FlagRefused(name, "a browser profile is a file in the output directory, by its name")
+    # A value that is missing would swallow the next flag.
     if value.startswith("--"):
         raise FlagRefused(name, "another flag stands where its value should be")
     return value
@@ -213,7 +217,8 @@ def split_workers(flags: Iterable[Flag]) -> tuple[int | None, tuple[Flag, ...]]:
             workers = int(flag.value or "0")
             if workers < 1:
                 raise FlagRefused(flag.name, "at least one worker is needed")
-        elif flag.name != "--keep":  # always given by this tool (faults.md, M19)
+        elif flag.name != "--keep":
+            # Always given by this tool (faults.md, M19).
             others.append(flag)
     return workers, tuple(others)
 
@@ -227,6 +232,7 @@ def size_limit(flags: Iterable[Flag]) -> int | None:
 def with_size_left(flags: Iterable[Flag], captured_bytes: int) -> tuple[Flag, ...]:
     """Return the flags with a size limit that is less by what has been captured, and never none at all."""
     return tuple(
+        # Never 0, which zimit takes for no limit at all.
         Flag(flag.name, str(max(1, int(flag.value or "0") - captured_bytes)))
         if flag.name == _SIZE and int(flag.value or "0") > 0
         else flag
@@ -312,6 +318,7 @@ def check_managed(content: object) -> dict[str, Any]:
         if not _plain(value):
             raise ToolConfigRefused(f"{_FIELD}.{key}", "only text, numbers, booleans and lists of them")
     for argument in content.get("extraChromeArgs", ()):
+        # A browser's arguments can open ports, load extensions and leave the sandbox.
         if argument not in _CHROME_ARGS:
             raise ToolConfigRefused(f"{_FIELD}.extraChromeArgs", f"{argument!r:.100} is not among the permitted ones")
     return dict(content)
@@ -356,7 +363,7 @@ _ROBOTS = "useRobots"
 _MANAGED = "browsertrix_config"
 
 
-def manner_flags(config: SourceConfig, allowed: Sequence[str] = ()) -> list[str]:
+def politeness_flags(config: SourceConfig, allowed: Sequence[str] = ()) -> list[str]:
     """Return the flags for delay and quota that the source's own flags for zimit leave open.
 
     zimit waits after each page, and each of its workers by itself: the wait grows with their number, so that pages of a
@@ -367,6 +374,8 @@ def manner_flags(config: SourceConfig, allowed: Sequence[str] = ()) -> list[str]
     made: list[str] = []
     if config.delay_s > 0 and not given.intersection(_DELAY):
         count = workers or _workers(config.zimit.tool_options)
+        # Each worker waits by itself: times their number, or pages of one host would start closer than the source
+        # says.
         made += [_DELAY[0], str(math.ceil(config.delay_s * count))]
     if config.quota_bytes is not None and not given.intersection(_SIZE_FLAGS):
         made += [_SIZE_FLAGS[0], str(config.quota_bytes)]
@@ -387,7 +396,8 @@ def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[st
 
 def _cut(value: str | None, most: int) -> int:
     asked = int(value or 0)
-    return min(asked, most) if asked > 0 else most  # 0 is how the browser is told that there is no limit
+    # 0 is how the browser is told that there is no limit.
+    return min(asked, most) if asked > 0 else most
 
 
 def _workers(options: Mapping[str, Any]) -> int:
@@ -449,4 +459,5 @@ def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str
 
 def _either(rules: Sequence[str]) -> str:
     """Return one pattern that matches what any of the rules does: zimit hears one, the last."""
+    # zimit takes one pattern, the last that it is given.
     return rules[0] if len(rules) == 1 else "|".join(f"(?:{rule})" for rule in rules)

@@ -11,7 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.execution_selector import (
+from holdfast.cli.formatting import counted, lines, text
+from holdfast.cli.index import as_object, describe, stoppable, take_in
+from holdfast.cli.job_selector import (
     Meant,
     NewestOfJob,
     OfExecution,
@@ -20,8 +22,6 @@ from holdfast.cli.execution_selector import (
     find_completed,
     find_executions,
 )
-from holdfast.cli.formatting import counted, lines, text
-from holdfast.cli.index import as_object, describe, stoppable, take_in
 from holdfast.cli.parameters import Apply, AsJson, Home, command_group, configure_log
 from holdfast.cli.progress import ProgressLine
 from holdfast.config import Settings

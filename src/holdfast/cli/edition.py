@@ -76,7 +76,7 @@ def schedule(
     """
     with _open(home) as jobs:
         request = CampaignRequest(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).schedule(request)
+        plan = Campaigns(jobs.database, jobs.actions, jobs.clock, Host.of(jobs.settings.zimit)).schedule(request)
     _show_plan(plan, json=json, wanted=apply)
 
 
@@ -128,7 +128,7 @@ def salvage(
     """
     with _open(home) as jobs:
         request = CampaignRequest(year=year, sources=_codes(sources), apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(request)
+        plan = Campaigns(jobs.database, jobs.actions, jobs.clock, Host.of(jobs.settings.zimit)).salvage(request)
         if report and plan.applied:
             # After the plan is committed: a report reads the rows of its shards.
             for code in in_order(entry.source for entry in plan.made):
@@ -156,7 +156,7 @@ def plan(
         request = CampaignRequest(
             year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply, url_cap=shard_target_url_cap
         )
-        planned = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(request)
+        planned = Campaigns(jobs.database, jobs.actions, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(request)
     _show_plan(planned, json=json, wanted=apply)
 
 

@@ -88,7 +88,7 @@ def add(
         owner = find_source(session, source)
         limit = jobs.settings.feeds.per_source
         row = registry.add(session, jobs.clock, owner, url, kind=kind, limit=limit)
-        follow_feeds(session, jobs.board, owner, jobs.settings.feeds)
+        follow_feeds(session, jobs.actions, owner, jobs.settings.feeds)
         # Asked after follow_feeds, which makes the job if the source polls its feeds.
         polled = feed_job(session, source_id=owner.id) is not None
     if json:
@@ -182,12 +182,12 @@ def _ask(jobs: Jobs, source: Source, *, search: bool) -> str | None:
     with jobs.database.write() as session:
         # Read again in the transaction that changes it: the list was made in another.
         fresh = find_source(session, source.code)
-        follow_feeds(session, jobs.board, fresh, jobs.settings.feeds)
+        follow_feeds(session, jobs.actions, fresh, jobs.settings.feeds)
         if search:
             note_search(session, source_id=fresh.id, at=None)
         else:
             registry.make_due(jobs.clock, queries.feeds_of_source(session, source_id=fresh.id), jobs.settings.feeds)
-        return run_soon(session, jobs.clock, jobs.board, fresh.id)
+        return run_soon(session, jobs.clock, jobs.actions, fresh.id)
 
 
 def _item(item: FeedItem) -> dict[str, Any]:

@@ -11,26 +11,23 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.contract import Host, annual_caps, read_patch, tool_command
-from holdfast.cli import job_history, job_show, lists
-from holdfast.cli.execution_selector import naming
-from holdfast.cli.formatting import counted
-from holdfast.cli.job_formatting import JobArgument, JobOption, find_job, interval_text, job_number, job_object
+from holdfast.archive_tool.contract import Host, read_patch, tool_command
+from holdfast.cli import job_show, lists
+from holdfast.cli.formatting import counted, dumps
+from holdfast.cli.job_selector import JobArgument, JobOption, find_job, interval_text, job_number, naming
 from holdfast.cli.parameters import Apply, AsJson, Home, read_assignments, read_size, read_time
 from holdfast.db.models import Source
 from holdfast.errors import Conflict, Invalid
-from holdfast.jobs.administration import repair
-from holdfast.jobs.administration.actions import Upserted
-from holdfast.jobs.administration.repair import Reset, Retried, effective, patch_zimit, retry
-from holdfast.jobs.administration.repair import reset_retries as reset
-from holdfast.jobs.specs import JobNotFound, JobSpec
+from holdfast.jobs.administration import actions
+from holdfast.jobs.administration.actions import Reset, Retried, Upserted, patch_zimit, retry
+from holdfast.jobs.administration.actions import reset_retries as reset
+from holdfast.jobs.specs import JobSpec, check_uncapped, effective_config
 from holdfast.jobs.states import IllegalTransition, JobAction, State
-from holdfast.jobs.store import UNCAPPED, locked_job
-from holdfast.jobs.views.listing import shown_job
+from holdfast.jobs.views.dialects import command_job
 from holdfast.sources.config import merge_fields, read_config
 from holdfast.sources.queries import find_source
 from holdfast.sources.registry import content_of
-from holdfast.wiring.jobs import Jobs, check_backend, open_jobs, zimit_config
+from holdfast.wiring.jobs import Jobs, check_annual, check_backend, open_jobs, zimit_config
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "": "minutes"}
 
@@ -70,7 +67,9 @@ class Overrides(NamedTuple):
         """Return the fields of the configuration: those that the job had, and what is said anew."""
         made = merge_fields(present, read_assignments(self.sets or ()))
         there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
-        if self.seeds and isinstance(there, list | tuple):  # anything else is refused by the board
+        # Anything else is refused when it is checked.
+        # Beside the seeds that there are: `--seed` adds one, `--set seeds=` writes them anew.
+        if self.seeds and isinstance(there, list | tuple):
             made["seeds"] = [*there, *self.seeds]
         limits = {
             "max_pages": self.page_limit,
@@ -116,12 +115,13 @@ def create(
                 url=url,
                 interval_minutes=number,
                 interval_type=unit,
+                # By the source's template: directories of runs and exports show it.
                 name=name or read_config(content_of(row), needs_seeds=False).job_name(row.code, jobs.clock.now()),
                 schedule_enabled=number is not None,
                 config=wish.fields({}, row),
                 **_given(max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive),
             )
-            done = jobs.board.upsert(session, spec, replaces_schedule=interval is not None or once)
+            done = jobs.actions.upsert(session, spec, replaces_schedule=interval is not None or once)
         _print(jobs, done, json=json)
 
 
@@ -150,25 +150,22 @@ def edit(
     """
     number, interval = job_number(job, job_id), _interval(every, once=once)
     wish = Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
-    told = _given(
+    values = _given(
         name=name, url=url, max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive
     )
     if interval is not None or once:
-        told |= {
+        values |= {
             "interval_minutes": interval and interval[0],
             "interval_type": interval[1] if interval else "minutes",
             "schedule_enabled": interval is not None,
         }
-    if not told and not any(one is not None for one in wish):
+    if not values and not any(one is not None for one in wish):
         raise typer.BadParameter("say what to change, for example --every 6h or --set delay_s=5")
     with open_jobs(config.load(home=home)) as jobs:
         with naming(jobs.database, number), jobs.database.write() as session:
-            locked_job(session, number)
-            found = shown_job(session, number)
-            if found is None:
-                raise JobNotFound
-            overrides = wish.fields(dict(found.job.config), found.source)
-            done = jobs.board.edit(session, number, replace(JobSpec.of(found.job), **told, config=overrides))
+            found, source = jobs.actions.hold(session, number)
+            overrides = wish.fields(dict(found.config), source)
+            done = jobs.actions.edit(session, number, replace(JobSpec.of(found), **values, config=overrides))
         _print(jobs, done, json=json)
 
 
@@ -190,8 +187,7 @@ def _given(**values: Any) -> dict[str, Any]:
 def _print(jobs: Jobs, done: Upserted, *, json: bool) -> None:
     found = find_job(jobs.database, done.job.id)
     if json:
-        told = {**job_object(found), "created": done.created, "warnings": list(done.warnings)}
-        print(jsonlib.dumps(told, ensure_ascii=False))
+        print(dumps({**command_job(found), "created": done.created, "warnings": list(done.warnings)}))
         return
     row = found.job
     when = f", next run {row.next_run_at:%Y-%m-%d %H:%M:%S}" if row.next_run_at else ""
@@ -211,15 +207,12 @@ def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJ
     settings = config.load(home=home)
     with open_jobs(settings) as jobs:
         found = find_job(jobs.database, job_number(job, job_id))
-    whole = effective(found.job, found.source, check=check_backend(settings))
-    if found.job.kind in UNCAPPED and (whole.max_pages is not None or whole.max_depth >= 0):
-        raise Invalid("an annual job has no cap on pages or depth: set max_pages=null and max_depth=-1")
+    whole = effective_config(found.job, found.source, check=check_backend(settings))
+    check_uncapped(found.job.kind, whole, check_annual(settings))
     warnings, command = list(whole.warnings()), None
     if whole.backend == "zimit":
         checked, host = zimit_config(whole, settings), Host.of(settings.zimit)
         command = shlex.join(tool_command(checked, host, name=found.source.code, output_dir=Path("OUTPUT")))
-        if found.job.kind in UNCAPPED and (caps := annual_caps(checked, host)):
-            raise Invalid(f"an annual job has no caps: take away {', '.join(caps)}")
     if json:
         print(
             jsonlib.dumps(
@@ -268,7 +261,7 @@ def patch_config(
     with open_jobs(settings) as jobs, naming(jobs.database, number), jobs.database.write() as session:
         done = patch_zimit(session, jobs.clock, number, changes, check=check_backend(settings), apply=apply)
         found = find_job(jobs.database, number)
-    backend = effective(found.job, found.source).backend
+    backend = effective_config(found.job, found.source).backend
     if json:
         print(
             jsonlib.dumps(
@@ -295,7 +288,7 @@ def reset_retries(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Give jobs their whole retry budget back; those that somebody works on are skipped.
+    """Give jobs their whole retry budget back; those that a worker holds are skipped.
 
     Several jobs need --reason, and a bulk (--source, --state) needs --limit too.
     Example: holdfast reset-retry-count --id 3 --apply
@@ -314,7 +307,7 @@ def reset_retries(
         chosen = list(ids or ())
         if bulk:
             source_id = find_source(session, source).id if source is not None else None
-            chosen = repair.retried_ids(session, source_id=source_id, states=state or (), limit=limit or 1)
+            chosen = actions.retried_ids(session, source_id=source_id, states=state or (), limit=limit or 1)
         done = reset(session, jobs.clock, chosen, reason=reason, apply=apply)
     _print_reset(done, apply=apply, json=json)
 
@@ -333,13 +326,13 @@ def _print_reset(done: Reset, *, apply: bool, json: bool) -> None:
             )
         )
     else:
-        told = [
+        values = [
             ("reset" if apply else "would be reset", done.reset),
             ("nothing to reset", done.unchanged),
             ("skipped, somebody works on it", done.locked),
             ("not found", done.missing),
         ]
-        print("\n".join(f"{word}: {', '.join(map(str, found))}" for word, found in told if found) or "no such jobs")
+        print("\n".join(f"{word}: {', '.join(map(str, found))}" for word, found in values if found) or "no such jobs")
         if done.reset and not apply:
             print("nothing was written; add --apply to do so")
     if done.missing:
@@ -357,12 +350,13 @@ app_command.command(name="list")(lists.list_all)
 app_command.command(name="show")(job_show.show)
 app_command.command(name="create")(create)
 app_command.command(name="edit")(edit)
-app_command.command(name="executions")(job_history.executions)
-app_command.command(name="logs")(job_history.logs)
-app_command.command(name="events")(job_history.events)
+app_command.command(name="executions")(job_show.executions)
+app_command.command(name="logs")(job_show.logs)
+app_command.command(name="events")(job_show.events)
 app_command.command(name="validate-config")(validate_config)
 app_command.command(name="patch-config")(patch_config)
 app_command.command(name="reset-retries")(reset_retries)
+# What can be done with a job in each state, where something else was asked for.
 _NEXT = {
     State.PENDING.value: "it waits for a worker: holdfast start-worker",
     State.SCHEDULED.value: "let it run with: holdfast job run-now {id}",
@@ -372,7 +366,6 @@ _NEXT = {
     State.FAILED.value: "give it another try with: holdfast retry-job --id {id}",
     State.CANCELLED.value: "make it anew with: holdfast create-job --source {source} --once",
 }
-"""What can be done with a job in each state, where something else was asked for."""
 
 
 @app_command.command()
@@ -420,10 +413,10 @@ def retry_job(job: JobArgument = None, job_id: JobOption = None, json: AsJson = 
     number = job_number(job, job_id)
     with open_jobs(config.load(home=home)) as jobs:
         with naming(jobs.database, number), jobs.database.write() as session:
-            done = retry(session, jobs.clock, jobs.board, number)
+            done = retry(session, jobs.clock, jobs.actions, number)
         found = find_job(jobs.database, number)
     if json:
-        print(jsonlib.dumps({**job_object(found), "retried": done.value}, ensure_ascii=False))
+        print(dumps({**command_job(found), "retried": done.value}))
     elif done is Retried.INDEX_RESET:
         print(f"job {number}: its latest execution will be indexed again; start a worker, or: holdfast index")
     else:
@@ -438,9 +431,7 @@ def delete(job: JobArgument = None, job_id: JobOption = None, json: AsJson = Fal
     """
     number = job_number(job, job_id)
     with open_jobs(config.load(home=home)) as jobs, naming(jobs.database, number), jobs.database.write() as session:
-        if shown_job(session, number) is None:
-            raise JobNotFound
-        jobs.board.delete(session, number)
+        jobs.actions.delete(session, number)
     print(jsonlib.dumps({"id": number, "deleted": True}) if json else f"job {number}: deleted")
 
 
@@ -448,14 +439,15 @@ def _act(action: JobAction, number: int, *, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         try:
             with naming(jobs.database, number), jobs.database.write() as session:
-                jobs.board.act(session, number, action)
+                jobs.actions.act(session, number, action)
         except IllegalTransition as exc:
             there = find_job(jobs.database, number)
             what = _NEXT[there.job.state or ""].format(id=number, source=there.source.code)
+            # The state that refuses says what can be done instead.
             raise Conflict(f"job {number}: {exc}; {what}") from exc
         found = find_job(jobs.database, number)
     if json:
-        print(jsonlib.dumps(job_object(found), ensure_ascii=False))
+        print(dumps(command_job(found)))
     else:
         when = f"; next run {found.job.next_run_at:%Y-%m-%d %H:%M:%S}" if found.job.next_run_at else ""
         print(f"job {number}: {found.job.state}{when}")

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.formatting import table
-from holdfast.cli.job_formatting import JOB_KINDS, interval_text, job_object
+from holdfast.cli.formatting import dumps, table
+from holdfast.cli.job_selector import JOB_KINDS, interval_text
 from holdfast.cli.parameters import AsJson, Home
 from holdfast.db.engine import open_database
 from holdfast.db.models import Feed
@@ -17,6 +17,7 @@ from holdfast.feeds import queries
 from holdfast.feeds.health import BACKLOG, BY_HAND
 from holdfast.feeds.queries import KINDS
 from holdfast.jobs.states import State
+from holdfast.jobs.views.dialects import command_job
 from holdfast.jobs.views.listing import (
     ADMIN_STATES,
     SORTS,
@@ -81,8 +82,7 @@ def list_all(
         else:
             rows, total = list_admin_jobs(session, AdminFilter(source, status, limit, offset))
     if json:
-        content = {"jobs": [job_object(row) for row in rows], "total": total, "limit": limit, "offset": offset}
-        print(jsonlib.dumps(content, ensure_ascii=False))
+        print(dumps({"jobs": [command_job(row) for row in rows], "total": total, "limit": limit, "offset": offset}))
         return
     if rows:
         _print_list(rows, total, offset)

@@ -167,7 +167,7 @@ def enable(code: Code, json: AsJson = False, home: Home = None) -> None:
     Example: holdfast source enable hc
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
-        count = enable_source(session, jobs.clock, jobs.board, code)
+        count = enable_source(session, jobs.clock, jobs.actions, code)
     _switched(code, "enabled", count, ("goes on", "go on"), json=json)
 
 
@@ -208,7 +208,7 @@ def take_in(
     settings = config.load(home=home)
     specs = _read_specs(settings, file)
     with open_jobs(settings) as jobs, jobs.database.write() as session:
-        done = take_in_sources(session, jobs.clock, jobs.board, specs, apply=not dry_run)
+        done = take_in_sources(session, jobs.clock, jobs.actions, specs, apply=not dry_run)
     if json:
         print(
             jsonlib.dumps(

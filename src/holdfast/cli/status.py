@@ -16,22 +16,22 @@ from holdfast.clock import Clock, from_micros
 from holdfast.db.raw import RawDatabase
 from holdfast.feeds.status import FeedStatus, read_feed_status
 from holdfast.jobs import execution_queries
-from holdfast.jobs.views.status import ExecutionStatus, JobsOverview, is_abandoned, read_standing, read_status
+from holdfast.jobs.views.status import ExecutionStatus, JobsOverview, is_abandoned, read_overview, read_status
 from holdfast.wiring import Runtime, open_runtime
 
 
-def overview_lines(standing: JobsOverview) -> list[str]:
+def overview_lines(overview: JobsOverview) -> list[str]:
     """Return a line for each thing that deserves a look; none if all is well."""
     shown = []
-    if standing.low_disk:
-        where = f" at {standing.low_volume}" if standing.low_volume else ""
+    if overview.low_disk:
+        where = f" at {overview.low_volume}" if overview.low_volume else ""
         shown.append(
             f"low disk{where}: nothing new starts until there is room, by HOLDFAST_DISK_FREE_BYTES and"
             " HOLDFAST_DISK_FREE_PERCENT"
         )
-    if standing.refusal is not None:
-        shown.append(f"no room: {standing.refusal.sentence()}")
-    for run in standing.failed:
+    if overview.refusal is not None:
+        shown.append(f"no room: {overview.refusal.sentence()}")
+    for run in overview.failed:
         what = "index failed" if run.index_state == "index_failed" else run.failure or "failed"
         again = f"; again at {from_micros(run.next_run_at):%Y-%m-%d %H:%M}" if run.next_run_at else ""
         again = "; a later run went well" if run.mended else again
@@ -40,16 +40,16 @@ def overview_lines(standing: JobsOverview) -> list[str]:
         )
     shown += [
         f"left out: {one.turns} turn{'s'[: one.turns > 1]} of {one.source}, before execution {one.execution_id}"
-        for one in standing.skipped
+        for one in overview.skipped
     ]
-    if standing.overdue:
-        shown.append(f"overdue: {counted(standing.overdue, 'job')} due and not queued; start: holdfast start-worker")
-    shown += [f"waits: execution {one.run.execution_id} of {one.run.source}: {one.why}" for one in standing.waiting]
-    if standing.queued > len(standing.waiting):
-        shown.append(f"waits: {standing.queued - len(standing.waiting):,} more")
-    if standing.unindexed:
-        shown.append(f"to index: {counted(standing.unindexed, 'execution')}")
-    for worker in standing.workers:
+    if overview.overdue:
+        shown.append(f"overdue: {counted(overview.overdue, 'job')} due and not queued; start: holdfast start-worker")
+    shown += [f"waits: execution {one.run.execution_id} of {one.run.source}: {one.why}" for one in overview.waiting]
+    if overview.queued > len(overview.waiting):
+        shown.append(f"waits: {overview.queued - len(overview.waiting):,} more")
+    if overview.unindexed:
+        shown.append(f"to index: {counted(overview.unindexed, 'execution')}")
+    for worker in overview.workers:
         silent = f"silent since {worker.seen.heartbeat_at:%Y-%m-%d %H:%M:%S}, its jobs are taken over"
         shown.append(
             f"worker {worker.name} (pid {worker.seen.pid}): {counted(worker.jobs, 'job')}"
@@ -58,17 +58,17 @@ def overview_lines(standing: JobsOverview) -> list[str]:
     return shown
 
 
-def overview_object(standing: JobsOverview) -> dict[str, Any]:
+def overview_object(overview: JobsOverview) -> dict[str, Any]:
     """Return the same for `--json`."""
     return {
-        "low_disk": standing.low_disk,
-        "low_volume": str(standing.low_volume) if standing.low_volume else None,
+        "low_disk": overview.low_disk,
+        "low_volume": str(overview.low_volume) if overview.low_volume else None,
         "write_refused": None
-        if standing.refusal is None
-        else {"at": standing.refusal.at.isoformat(), "message": standing.refusal.message},
-        "queued": standing.queued,
-        "overdue": standing.overdue,
-        "unindexed": standing.unindexed,
+        if overview.refusal is None
+        else {"at": overview.refusal.at.isoformat(), "message": overview.refusal.message},
+        "queued": overview.queued,
+        "overdue": overview.overdue,
+        "unindexed": overview.unindexed,
         "failed": [
             {
                 "execution": run.execution_id,
@@ -81,14 +81,14 @@ def overview_object(standing: JobsOverview) -> dict[str, Any]:
                 "mended": run.mended,
                 "next_run_at": from_micros(run.next_run_at).isoformat() if run.next_run_at else None,
             }
-            for run in standing.failed
+            for run in overview.failed
         ],
         "skipped": [
-            {"execution": one.execution_id, "source": one.source, "turns": one.turns} for one in standing.skipped
+            {"execution": one.execution_id, "source": one.source, "turns": one.turns} for one in overview.skipped
         ],
         "waiting": [
             {"execution": one.run.execution_id, "job": one.run.job_id, "source": one.run.source, "why": one.why}
-            for one in standing.waiting
+            for one in overview.waiting
         ],
         "workers": [
             {
@@ -98,7 +98,7 @@ def overview_object(standing: JobsOverview) -> dict[str, Any]:
                 "gone": one.seen.is_gone,
                 "heartbeat_at": one.seen.heartbeat_at.isoformat(),
             }
-            for one in standing.workers
+            for one in overview.workers
         ],
     }
 
@@ -106,33 +106,33 @@ def overview_object(standing: JobsOverview) -> dict[str, Any]:
 _SHOWN = 5
 
 
-def feed_lines(standing: FeedStatus) -> list[str]:
+def feed_lines(overview: FeedStatus) -> list[str]:
     """Return a line for each thing that deserves a look; none if all is well."""
     shown = [
         f"feed {one.feed_id} of {one.source} is disabled ({one.trouble}): {one.url}; "
         f"try again: holdfast feed enable {one.feed_id}"
-        for one in standing.disabled[:_SHOWN]
+        for one in overview.disabled[:_SHOWN]
     ]
-    if len(standing.disabled) > _SHOWN:
-        shown.append(f"{len(standing.disabled) - _SHOWN:,} more feeds are disabled: holdfast feed list --disabled")
+    if len(overview.disabled) > _SHOWN:
+        shown.append(f"{len(overview.disabled) - _SHOWN:,} more feeds are disabled: holdfast feed list --disabled")
     shown += [
         f"late: {one.feeds:,} feeds of {one.source} wait to be polled since "
         f"{from_micros(one.since):%Y-%m-%d %H:%M}; a worker for them: holdfast start-worker --kinds feed"
-        for one in standing.late[:_SHOWN]
+        for one in overview.late[:_SHOWN]
     ]
-    if len(standing.late) > _SHOWN:
-        shown.append(f"late: the feeds of {len(standing.late) - _SHOWN:,} more sources")
+    if len(overview.late) > _SHOWN:
+        shown.append(f"late: the feeds of {len(overview.late) - _SHOWN:,} more sources")
     shown += [
         f"backlog: {feeds:,} feeds of {source} name more than may wait; what is left is read again, "
         "see HOLDFAST_FEEDS_WAITING and HOLDFAST_FEEDS_ITEMS"
-        for source, feeds in standing.backlogs[:_SHOWN]
+        for source, feeds in overview.backlogs[:_SHOWN]
     ]
-    if len(standing.backlogs) > _SHOWN:
-        shown.append(f"backlog: feeds of {len(standing.backlogs) - _SHOWN:,} more sources")
+    if len(overview.backlogs) > _SHOWN:
+        shown.append(f"backlog: feeds of {len(overview.backlogs) - _SHOWN:,} more sources")
     return shown
 
 
-def feeds_object(standing: FeedStatus) -> dict[str, Any]:
+def feeds_object(overview: FeedStatus) -> dict[str, Any]:
     """Return the same for `--json`."""
     return {
         "disabled": [
@@ -143,13 +143,13 @@ def feeds_object(standing: FeedStatus) -> dict[str, Any]:
                 "error_type": one.trouble,
                 "disabled_at": from_micros(one.disabled_at).isoformat(),
             }
-            for one in standing.disabled
+            for one in overview.disabled
         ],
         "late": [
             {"source": one.source, "feeds": one.feeds, "since": from_micros(one.since).isoformat()}
-            for one in standing.late
+            for one in overview.late
         ],
-        "backlog": [{"source": source, "feeds": feeds} for source, feeds in standing.backlogs],
+        "backlog": [{"source": source, "feeds": feeds} for source, feeds in overview.backlogs],
     }
 
 
@@ -176,13 +176,14 @@ def status(
         with raw_db.read() as tx:
             ids = execution_queries.latest_executions(tx, limit=10)
         found = [read_status(raw_db, clock, execution_id) for execution_id in ids]
-        overall = read_standing(raw_db, clock, runtime.settings, run_folder=runtime.run_folder)
+        # Raw statements only: `status` is typed again and again, and SQLAlchemy would take most of its time to load.
+        overall = read_overview(raw_db, clock, runtime.settings, run_folder=runtime.run_folder)
         objects = [_as_seen(runtime, one) for one in found] if json else []
         lines = [] if json else [describe(one) + _abandoned(runtime, one) for one in found]
         feeds = read_feed_status(raw_db, clock, runtime.settings.feeds)
     if json:
-        told = {"executions": objects, "jobs": overview_object(overall), "feeds": feeds_object(feeds)}
-        print(jsonlib.dumps(told))
+        report = {"executions": objects, "jobs": overview_object(overall), "feeds": feeds_object(feeds)}
+        print(jsonlib.dumps(report))
         return
     if not found:
         print("no executions yet; start one with: holdfast crawl https://example.org")
@@ -191,6 +192,7 @@ def status(
 
 def _latest(raw_db: RawDatabase) -> int:
     with raw_db.read() as tx:
+        # What runs is meant first; the newest otherwise.
         ids = execution_queries.latest_executions(tx, limit=1, running=True) or execution_queries.latest_executions(
             tx, limit=1
         )
@@ -207,6 +209,7 @@ def _follow(raw_db: RawDatabase, clock: Clock, execution_id: int) -> ExecutionSt
 
 
 def _is_abandoned(runtime: Runtime, shown: ExecutionStatus) -> bool:
+    # Only of those that are said to run: who works is asked of the run files, one by one.
     return shown.state == "running" and is_abandoned(
         runtime.raw_db, runtime.clock, shown.execution_id, folder=runtime.run_folder
     )
@@ -231,10 +234,10 @@ def describe(shown: ExecutionStatus) -> str:
     if shown.state == "running":
         slow = [f"\n       slow: {row['domain']} {row['seconds']} s, {row['why']}" for row in shown.slow]
         return f"{head}\n       {line(shown, shown.pages_s)}" + "".join(slow)
-    told = f"\n       {shown.sentence}" if shown.shortfalls else ""
-    again = f"; tried again at {shown.retry_at:%Y-%m-%d %H:%M} UTC" if shown.retry_at and told else ""
+    report = f"\n       {shown.sentence}" if shown.shortfalls else ""
+    again = f"; tried again at {shown.retry_at:%Y-%m-%d %H:%M} UTC" if shown.retry_at and report else ""
     return (
-        f"{head}{told}{again}\n       {counted(shown.pages, 'page')}, {counted(shown.requests, 'request')}, "
+        f"{head}{report}{again}\n       {counted(shown.pages, 'page')}, {counted(shown.requests, 'request')}, "
         f"{size(shown.bytes)}, "
         f"{duration(shown.run_seconds)}, {shown.queue:,} queued; {outcomes(shown)}"
     )

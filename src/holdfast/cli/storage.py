@@ -1,6 +1,6 @@
 """`holdfast storage`: what an execution keeps on disk: weighed, verified, named for good, cleaned up, made smaller.
 
-Nothing is changed without --apply; `cleanup` is the exception that the documents ask for, and has refusals instead.
+Nothing is changed without --apply; `cleanup` is the exception, and has refusals instead.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.files import forget_end, hold_output, write_whole
-from holdfast.archive_tool.maintenance import compact, measure
+from holdfast.archive_tool.output_directory import STATE_NAME, forget_end, hold_output, load_state, write_whole
 from holdfast.archive_tool.run import RESUME_NAME, reset
-from holdfast.archive_tool.state import STATE_NAME, load_state
 from holdfast.archive_tool.storage import (
     NO_WEIGHT,
     ManifestLevel,
     StorageVerdict,
+    compact,
     integrity_report,
+    measure,
     storage_statistics,
     verify_manifest,
     verify_warc,
@@ -36,7 +36,7 @@ from holdfast.cli.progress import ProgressLine
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, NotFound, Unavailable
 from holdfast.jobs.administration.maintenance import DirectoryRun, find_run, note_storage, registered, runs_of_source
-from holdfast.jobs.specs import JobNotFound
+from holdfast.jobs.store import JobNotFound
 from holdfast.metrics import WarcCheckFigures
 from holdfast.operations.cleaning import (
     CleanMode,
@@ -49,7 +49,7 @@ from holdfast.operations.cleaning import (
     move_damaged,
     would_lose,
 )
-from holdfast.operations.watching import is_tool_run, write_textfile
+from holdfast.operations.crawl_watchdog import is_tool_run, write_textfile
 from holdfast.sources.queries import find_source
 from holdfast.warc.outfile import disk_error
 from holdfast.wiring import open_runtime
@@ -68,6 +68,7 @@ def the_run(database: Database, job_id: int | None, execution_id: int | None) ->
             found = find_run(session, job_id=job_id, execution_id=execution_id)
     except JobNotFound as exc:
         raise NotFound(f"there is no job {job_id}; see them with: holdfast job list") from exc
+    # Both were named and do not belong together: one of the two is a mistake.
     if job_id is not None and found.job.id != job_id:
         raise NotFound(f"execution {execution_id} is one of job {found.job.id}, not of job {job_id}")
     return found
@@ -96,6 +97,7 @@ def warcs_of(database: Database, home: Path, run: DirectoryRun) -> list[ToolWarc
     for path in paths:
         seen = path.stat() if path.is_file() else None
         file = ToolWarcFile(path, seen.st_size, seen.st_dev, seen.st_ino) if seen else ToolWarcFile(path, 0, 0, 0)
+        # A registered file that is missing is listed, too: to be told of that is what verifying is for.
         if seen is None or file.identity not in known:
             found.append(file)
     return found
@@ -138,9 +140,10 @@ app_command = typer.Typer(
 def _idle_run(
     home: Path | None, job_id: int | None, execution: int | None
 ) -> Iterator[tuple[Archive, DirectoryRun, Path]]:
-    """Open the archive, the run that is meant and its directory; JobInUse if somebody works there, or is about to."""
+    """Open the archive, the run that is meant and its directory; JobInUse if a run is there, or is about to be."""
     with open_archive(config.load(home=home)) as archive:
         run = the_run(archive.database, job_id, execution)
+        # A crawl that runs would change these files under the command.
         yield archive, run, demand_idle(archive.database, run).resolve()
 
 
@@ -173,6 +176,7 @@ def report(
         for run in runs:
             weight, trouble = _weigh(Path(run.execution.output_dir))
             rows.append({**run_facts(run), **weight, "missing": trouble == "missing", "error": trouble})
+            # A disk that does not answer weighs nothing: such a figure is not kept.
             if apply and trouble is None:
                 with archive.database.write() as session:
                     note_storage(session, archive.clock, run.execution.id, weight)
@@ -231,6 +235,7 @@ def verify_files(
     with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         run = the_run(database, job_id, execution)
         if quarantine:
+            # Before hours of reading: what is refused is refused at once.
             check_quarantine(database, run)
         files = warcs_of(database, settings.home, run)
         line = ProgressLine(runtime.clock, quiet=json)
@@ -356,7 +361,7 @@ def cleanup(
     Files that are registered are never removed. Mode temp is refused, without --force, where archived pages are served
     (HOLDFAST_REPLAY_ORIGIN is set), and where it would remove WARC files whose bytes stand nowhere else.
 
-    Acts at once, as its document has it; cleanup-old-jobs shows first what it would remove.
+    Acts at once; cleanup-old-jobs shows first what it would remove.
     Example: holdfast storage cleanup --id 3 --mode temp-nonwarc
     """
     settings = config.load(home=home)

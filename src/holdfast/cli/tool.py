@@ -25,10 +25,10 @@ from holdfast.archive_tool.contract import (
     tool_command,
 )
 from holdfast.archive_tool.docker import Docker, DockerMissing, Times
-from holdfast.archive_tool.files import holder_of, last_end
 from holdfast.archive_tool.options import read_name
+from holdfast.archive_tool.output_directory import holder_of, last_end
 from holdfast.archive_tool.warc_files import discover_warcs
-from holdfast.archive_tool.zimit_flags import manner_flags, with_robots
+from holdfast.archive_tool.zimit_flags import politeness_flags, with_robots
 from holdfast.cli.formatting import table
 from holdfast.cli.parameters import Apply, AsJson, Home, configure_log, read_assignments, read_network
 from holdfast.cli.seeds import check_seed, find_contact
@@ -40,7 +40,8 @@ from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.fetch.guard import AddressGuard
 from holdfast.jobs.administration.maintenance import make_due, register_directory
-from holdfast.jobs.specs import JobNotFound, JobSpec
+from holdfast.jobs.specs import JobSpec
+from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views.listing import execution as one_execution
 from holdfast.operations.probing import Look, ask_plainly, find_browser, plain_look, probe
 from holdfast.sources.config import read_config
@@ -50,8 +51,7 @@ from holdfast.types import FetchFailed
 from holdfast.urls import parse_seed
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.after_crawl import AfterCrawl
-from holdfast.worker.loop import RunnerTable, WorkerOptions, work
-from holdfast.worker.runners import RUNNERS
+from holdfast.worker.loop import RUNNERS, RunnerTable, WorkerOptions, work
 from holdfast.worker.zimit import environment_of
 
 
@@ -74,10 +74,12 @@ def probe_browser_fetch(
     configure_log(settings, unless_set="ERROR")
     browser = find_browser(program)
     networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
+    # The same guard as a crawl's: a probe must not reach into a private network either.
     check_seed(address, AddressGuard(tuple(map(ip_network, networks))))
     url, who = parse_seed(address), find_contact(settings, contact)
     answer = asyncio.run(ask_plainly(settings, url, contact=who, networks=networks))
     plain = plain_look(answer)
+    # The browser is pinned to the address that our own client reached: without one it is not started.
     if isinstance(answer, FetchFailed):
         seen = Look(ok=False, seconds=0.0, error="not asked: our own client reached no address")
     else:
@@ -175,7 +177,7 @@ def run(
         {
             "seeds": list(polite.seeds),
             "tool_options": with_robots(polite, options),
-            "zimit_passthrough_args": [*manner_flags(polite, host.extra_flags), *given],
+            "zimit_passthrough_args": [*politeness_flags(polite, host.extra_flags), *given],
         },
         host,
     )
@@ -224,7 +226,9 @@ def run_one(
     """
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
-    with suppress(Invalid):  # zimit needs no contact; our own crawler says so itself
+    # zimit needs no contact; our own crawler says so itself.
+    # Checked again when the run begins, by the backend that needs it.
+    with suppress(Invalid):
         settings = config.load(home=home, contact=find_contact(settings, None))
     with open_jobs(settings) as jobs:
         try:
@@ -232,11 +236,13 @@ def run_one(
                 make_due(session, jobs.clock, job_id, force=force)
         except JobNotFound as exc:
             raise NotFound(f"there is no job {job_id} that can be run; see them with: holdfast job list") from exc
+    # A whole worker for one job: leases, heartbeat and settling are the same as for any other.
     options = WorkerOptions(once=True, poll_s=0.5, job_id=job_id)
     with obeying_signals() as stops:
         report = work(settings, options, stops, RunnerTable(RUNNERS, () if no_index else (AfterCrawl,)))
     if not report.executions:
         waits = "there is too little room on the disk" if report.low_disk else "another worker took it"
+        # Between `make_due` and the lease another worker may have taken it.
         raise Conflict(f"job {job_id} was not run: {waits}")
     with open_jobs(settings) as jobs, jobs.database.read() as session:
         done = one_execution(session, report.executions[0])
@@ -274,6 +280,7 @@ def register(
     folder = output_dir.resolve()
     if not folder.is_dir():
         raise NotFound(f"there is no directory {folder}")
+    # Files that are still written would be registered with half of their records.
     if holder_of(folder) is not None:
         raise Conflict(f"an archive-tool works in {folder}; wait for its end")
     found = discover_warcs(folder)
@@ -318,8 +325,9 @@ def canary(
         name = f"{source}-canary-{now:%Y%m%dT%H%M%SZ}"
         job_id = None
         if apply:
+            # No retry: what a canary has to show is the first run.
             spec = JobSpec(source_id=row.id, name=name, config=overrides, max_retries=0)
-            job_id = jobs.board.add(session, spec, kind="canary", at=now).job.id
+            job_id = jobs.actions.add(session, spec, kind="canary", at=now).job.id
     facts = {
         "job": job_id,
         "name": name,

@@ -17,8 +17,8 @@ import typer
 from sqlalchemy.orm import Session
 
 from holdfast import config
-from holdfast.cli.execution_selector import OfExecution, OfJob, find_executions
 from holdfast.cli.formatting import counted, size, table, text
+from holdfast.cli.job_selector import OfExecution, OfJob, find_executions
 from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.cli.progress import byte_bar
 from holdfast.db.models import WarcFile

@@ -14,12 +14,22 @@ from holdfast.cli.parameters import Apply, AsJson, Home
 from holdfast.cli.storage import dry_run
 from holdfast.errors import HoldfastError
 from holdfast.jobs.administration import maintenance
+from holdfast.jobs.administration.actions import patch_zimit
 from holdfast.jobs.administration.recovering import RESTARTS
-from holdfast.jobs.administration.repair import effective, patch_zimit
+from holdfast.jobs.specs import effective_config
 from holdfast.metrics import textfile
-from holdfast.operations.recovering import Case, Recovered, is_deploying, lacking, recover
-from holdfast.operations.storage_watchdog import PathCase, StorageGuard
-from holdfast.operations.watching import WatchedRun, read_figures, see_all, write_textfile
+from holdfast.operations.crawl_watchdog import (
+    Recovered,
+    RecoveryCase,
+    WatchedRun,
+    is_deploying,
+    lacking,
+    read_figures,
+    recover,
+    watch_runs,
+    write_textfile,
+)
+from holdfast.operations.storage_watchdog import PathCase, StorageWatchdog
 from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import check_backend, open_jobs
 
@@ -41,12 +51,13 @@ def status(json: AsJson = False, home: Home = None) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         now, stalled_s = jobs.clock.now(), jobs.settings.recovery.stalled_s
         deploying = is_deploying(jobs.settings, now)
-        sights = see_all(jobs)
-    found = [{**sight_facts(one), "stalled": one.sight.idle_s >= stalled_s} for one in sights]
+        watched_runs = watch_runs(jobs)
+    found = [{**watched_facts(one), "stalled": one.activity.idle_s >= stalled_s} for one in watched_runs]
     if json:
         print(jsonlib.dumps({"deploying": deploying, "crawls": found}))
     else:
         _print_status(found, deploying=deploying)
+    # For timers: the exit code alone says whether a person has to look.
     if any(one["stalled"] for one in found):
         raise typer.Exit(1)
 
@@ -82,7 +93,7 @@ def _rate(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1f}"
 
 
-def sight_facts(one: WatchedRun) -> dict[str, Any]:
+def watched_facts(one: WatchedRun) -> dict[str, Any]:
     """Return what is seen of a crawl for `--json`."""
     return {
         "job": one.run.job.id,
@@ -90,10 +101,10 @@ def sight_facts(one: WatchedRun) -> dict[str, Any]:
         "source": one.run.source.code,
         "backend": one.run.execution.config.get("backend", "native"),
         "annual": one.is_annual,
-        "pages": one.sight.pages,
-        "pages_per_minute": one.sight.pages_per_minute,
-        "running_s": one.sight.running_s,
-        "idle_s": one.sight.idle_s,
+        "pages": one.activity.pages,
+        "pages_per_minute": one.activity.pages_per_minute,
+        "running_s": one.activity.running_s,
+        "idle_s": one.activity.idle_s,
         "state_file_ok": one.state_ok,
         "container_restarts": one.restarts,
         "errors": one.errors,
@@ -104,7 +115,7 @@ def sight_facts(one: WatchedRun) -> dict[str, Any]:
 
 
 @app_command.command("recover")
-def help_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
+def recover_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
     """Restart crawls that are stalled, or of zimit and slow for long, where they stopped, with options that they lack.
 
     At most so often a day, not where it was in vain, not while a deploy.lock asks for quiet (HOLDFAST_RECOVERY_*). Run
@@ -129,12 +140,12 @@ def help_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) 
         dry_run(apply, json=json)
 
 
-def _line(case: Case, *, apply: bool) -> str:
-    run, decision = case.sight.run, case.decision
-    line = f"job {run.job.id} ({run.source.code}): {decision.help.value}, {decision.reason}"
+def _line(case: RecoveryCase, *, apply: bool) -> str:
+    run, decision = case.watched.run, case.decision
+    line = f"job {run.job.id} ({run.source.code}): {decision.action.value}, {decision.reason}"
     if case.raised:
         line += f", raising {', '.join(f'{name}={value}' for name, value in case.raised.items())}"
-    if apply and decision.help in RESTARTS and not case.done:
+    if apply and decision.action in RESTARTS and not case.done:
         line += "; its tool is not on this machine, or it has ended"
     return line
 
@@ -146,8 +157,8 @@ def _recovered(found: Recovered, *, applied: bool) -> dict[str, Any]:
         "woken": list(found.woken),
         "crawls": [
             {
-                **sight_facts(case.sight),
-                "action": case.decision.help.value,
+                **watched_facts(case.watched),
+                "action": case.decision.action.value,
                 "reason": case.decision.reason,
                 "raised": case.raised,
                 "done": case.done,
@@ -158,7 +169,7 @@ def _recovered(found: Recovered, *, applied: bool) -> dict[str, Any]:
 
 
 @app_command.command("storage")
-def guard_storage(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
+def watch_storage(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
     """Ask the paths that jobs write to whether they answer; one that is dead (errno 107, or it hangs) is freed.
 
     Its runs end as infra_error, tools that hang on it are asked to end, and HOLDFAST_STORAGE_UNMOUNT_COMMAND and
@@ -168,7 +179,7 @@ def guard_storage(apply: Apply = False, json: AsJson = False, home: Home = None)
     Example: holdfast storage-watchdog --apply
     """
     with open_jobs(config.load(home=home)) as jobs:
-        found = StorageGuard(jobs=jobs).look(apply=apply)
+        found = StorageWatchdog(jobs=jobs).look(apply=apply)
     if json:
         print(
             dumps(
@@ -221,12 +232,12 @@ def metrics(
         figures = read_figures(jobs)
         data = textfile(figures) if out is None else write_textfile(out, figures)
     if json:
-        told = [
+        report = [
             {"name": sample.name, "labels": sample.labels, "value": sample.value}
             for family in figures.collect()
             for sample in family.samples
         ]
-        print(dumps({"path": out, "bytes": len(data), "figures": told}))
+        print(dumps({"path": out, "bytes": len(data), "figures": report}))
     elif out is None:
         print(data.decode(), end="")
 
@@ -239,7 +250,7 @@ def reconcile(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Raise the tool options of a year's annual jobs to document 001's minima; a job that runs is told, and left alone.
+    """Raise the tool options of a year's annual jobs to their minima; a job that runs is told, and left alone.
 
     Example: holdfast reconcile-annual-tool-options --year 2026 --apply
     """
@@ -252,7 +263,7 @@ def reconcile(
                 find_source(session, code)
             found = maintenance.annual_jobs(session, year=year, sources=codes)
         for job, source in found:
-            raised = lacking(effective(job, source).zimit.tool_options, annual=True)
+            raised = lacking(effective_config(job, source).zimit.tool_options, annual=True)
             row: dict[str, Any] = {"job": job.id, "name": job.name, "source": source.code, "raised": raised}
             try:
                 if raised:
@@ -265,6 +276,7 @@ def reconcile(
                             check=check_backend(settings),
                             apply=apply,
                         )
+            # A job that runs is told and left alone; the others are raised all the same.
             except HoldfastError as exc:
                 row["skipped"] = str(exc)
             rows.append(row)
@@ -272,7 +284,7 @@ def reconcile(
         print(jsonlib.dumps({"year": year, "applied": apply, "jobs": rows}))
     else:
         for row in rows:
-            told = ", ".join(f"{name}={value}" for name, value in row["raised"].items()) or "as it should be"
-            print(f"job {row['job']} ({row['source']}): {row.get('skipped') or told}")
+            report = ", ".join(f"{name}={value}" for name, value in row["raised"].items()) or "as it should be"
+            print(f"job {row['job']} ({row['source']}): {row.get('skipped') or report}")
         print(f"{len(rows)} annual jobs of {year}")
         dry_run(apply, json=json)

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import audit, config, log
+from holdfast import config, log
 from holdfast.cli.archive import read_executions
 from holdfast.cli.formatting import counted, dumps, fields, table
-from holdfast.cli.job_formatting import JOB_KINDS
+from holdfast.cli.job_selector import JOB_KINDS
 from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
 from holdfast.cli.seeds import find_contact
 from holdfast.coordination.owners import OwnerProcess
@@ -23,16 +23,14 @@ from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.errors import Unavailable
 from holdfast.jobs import indexing
 from holdfast.jobs.administration.source_jobs import sync_in_portions
-from holdfast.jobs.placement import preview_rebalance, show_distribution
-from holdfast.jobs.placement import rebalance as do_rebalance
 from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_held
-from holdfast.jobs.slots import Rebalance
+from holdfast.jobs.slots import Rebalance, preview_rebalance, record_rebalance, show_distribution
+from holdfast.jobs.slots import rebalance as do_rebalance
+from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
 from holdfast.jobs.views.listing import count_metrics
-from holdfast.jobs.views.shapes import distribution_shape, metrics_shape, rebalance_shape, sync_shape
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.loop import RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
-from holdfast.worker.runners import CHORES, RUNNERS
+from holdfast.worker.loop import BACKGROUND_TASKS, RUNNERS, RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
 
 _MOST = 10_000
 _log = log.get()
@@ -69,6 +67,7 @@ def start(
     Example: holdfast start-worker --concurrency 2
     """
     wanted, settings = _kinds(kinds or []), config.load(home=home)
+    # JSON lines unless a person looks on: the log of a service is read by programs.
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     settings = config.load(home=home, contact=find_contact(settings, None))
     options = WorkerOptions(
@@ -79,9 +78,10 @@ def start(
         schedules=scheduler,
     )
     with obeying_signals() as stops:
-        report = work(settings, options, stops, RunnerTable(RUNNERS, CHORES))
+        report = work(settings, options, stops, RunnerTable(RUNNERS, BACKGROUND_TASKS))
     print(jsonlib.dumps(_facts(report))) if json else _describe(report)
-    if once and (report.low_disk or report.chore_errors):
+    # A timer that runs `--once` has to see that something was left undone.
+    if once and (report.low_disk or report.background_errors):
         raise typer.Exit(1)
 
 
@@ -97,7 +97,8 @@ def _facts(report: WorkerReport) -> dict[str, Any]:
         "executions": report.executions,
         "endings": dict(report.endings),
         "low_disk": report.low_disk,
-        "chore_errors": report.chore_errors,
+        # The key is the one that scripts know.
+        "chore_errors": report.background_errors,
     }
 
 
@@ -106,7 +107,7 @@ def _describe(report: WorkerReport) -> None:
     typer.echo(f"{counted(len(report.executions), 'run')}: {endings}")
     if report.low_disk:
         typer.echo("something waits that was not begun: the disk is too full; see: holdfast status", err=True)
-    for name, error in report.chore_errors.items():
+    for name, error in report.background_errors.items():
         typer.echo(f"{name}: {error}", err=True)
 
 
@@ -126,6 +127,7 @@ def schedule(
     if poll_interval is not None:
         settings = settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"poll_s": poll_interval})})
     with obeying_signals() as stops, open_runtime(settings) as runtime, open_jobs(settings) as jobs:
+        # Before the first tick: it asks who is dead, and never takes "running" for "orphaned".
         jobs.scheduler.start(dead_owners=dead_holders(runtime, jobs.database))
         owner = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="scheduler", execution_id=None
@@ -138,7 +140,8 @@ def schedule(
         try:
             jobs.scheduler.run(stops, on_tick=beat)
         finally:
-            with suppress(Unavailable):  # then the next start buries us
+            # Without a database the next start of a worker closes our row.
+            with suppress(Unavailable):
                 owner.end()
 
 
@@ -186,7 +189,8 @@ def reconcile_indexing(
         found = indexing.find_unindexed(jobs.database, _has_files, limit=limit)
         asked: list[int] = []
         for one in found if apply else ():
-            with suppress(indexing.NotIndexable), jobs.database.write() as session:  # unless it was asked for meanwhile
+            # Unless it was asked for meanwhile.
+            with suppress(indexing.NotIndexable), jobs.database.write() as session:
                 indexing.ask_again(session, one.execution_id, now=jobs.clock.now())
                 asked.append(one.execution_id)
     errors = read_executions(settings, asked, quiet=json) if now else []
@@ -194,14 +198,14 @@ def reconcile_indexing(
         rows = [
             {"execution": one.execution_id, "source": one.source, "kind": one.kind, "files": one.files} for one in found
         ]
-        told = {
+        output = {
             "unindexed": rows,
             "asked": len(asked),
             "indexed": len(asked) - len(errors) if now else 0,
             "errors": errors,
             "applied": apply,
         }
-        print(jsonlib.dumps(told))
+        print(jsonlib.dumps(output))
     else:
         for one in found:
             typer.echo(
@@ -244,7 +248,7 @@ def metrics(json: AsJson = False, home: Home = None) -> None:
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
         found = count_metrics(session, now=jobs.clock.now(), last_check_at=last_scheduled_at(session))
     if json:
-        print(dumps(metrics_shape(found)))
+        print(dumps(metrics_object(found)))
         return
     print(fields([(state, count) for state, count in found.jobs.items()]))
     average = found.average_duration_ms / 1000
@@ -263,7 +267,7 @@ def distribution(json: AsJson = False, home: Home = None) -> None:
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
         found = show_distribution(session, now=jobs.clock.now())
     if json:
-        print(dumps(distribution_shape(found)))
+        print(dumps(distribution_object(found)))
         return
     widest = max(found.peak_count, 1)
     for hour, count in enumerate(found.hours):
@@ -300,13 +304,7 @@ def rebalance(
         if apply:
             done = do_rebalance(jobs.database, now=now)
             with jobs.database.write() as session:
-                audit.record(
-                    session,
-                    jobs.clock,
-                    action="scheduler.rebalanced",
-                    subject="scheduler",
-                    detail={"moved": len(done.moved), "skipped": len(done.skipped)},
-                )
+                record_rebalance(session, jobs.clock, done)
         else:
             with jobs.database.read() as session:
                 done = preview_rebalance(session, now=now)
@@ -315,7 +313,7 @@ def rebalance(
 
 def _print(plan: Rebalance, *, applied: bool, json: bool) -> None:
     if json:
-        print(dumps({**rebalance_shape(plan), "applied": applied}))
+        print(dumps({**rebalance_object(plan), "applied": applied}))
         return
     rows: list[tuple[object, ...]] = [
         (one.job_id, "moved" if applied else "would move", one.old_time, one.new_time) for one in plan.moved
@@ -343,12 +341,13 @@ def sync(
     Example: holdfast sync-enabled-sources
     """
     settings = config.load(home=home)
-    configure_log(settings, unless_set="ERROR", as_json=False)  # what went wrong is told below, once
+    # What went wrong is told below, once.
+    configure_log(settings, unless_set="ERROR", as_json=False)
     minutes = interval_minutes or settings.jobs.auto_interval_minutes
     with open_jobs(settings) as jobs:
-        done = sync_in_portions(jobs.database.write, jobs.clock, jobs.board, interval_minutes=minutes)
+        done = sync_in_portions(jobs.database.write, jobs.clock, jobs.actions, interval_minutes=minutes)
     if json:
-        print(dumps(sync_shape(done)))
+        print(dumps(sync_object(done)))
     else:
         print(
             f"{counted(done.sources_seen, 'source')}, {done.sources_enabled} enabled: {len(done.created)} jobs made, "

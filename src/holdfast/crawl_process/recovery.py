@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast import log
 from holdfast.archive_tool.errors import StoreMissing
-from holdfast.archive_tool.files import SENTINEL, store_is_present
+from holdfast.archive_tool.output_directory import SENTINEL, store_is_present
 from holdfast.clock import to_micros
 from holdfast.coordination.owners import OwnerRow, cleaning_up, close_owner, dead_owners
 from holdfast.coordination.runfile import clear_slots, is_held, parsed_attempts

@@ -68,9 +68,9 @@ class CampaignRun:
 class Campaigns:
     """Plans campaigns on one installation."""
 
-    def __init__(self, database: Database, board: JobActions, clock: Clock, host: Host) -> None:
+    def __init__(self, database: Database, actions: JobActions, clock: Clock, host: Host) -> None:
         """`host` is what this server runs zimit with: its VPN command and the flags that it lets through count."""
-        self._database, self._board, self._clock, self._host = database, board, clock, host
+        self._database, self._actions, self._clock, self._host = database, actions, clock, host
 
     def schedule(self, request: CampaignRequest) -> Plan:
         """Give every source its annual job for a year; CampaignRefused if the year or the sources cannot be meant."""
@@ -149,7 +149,7 @@ class Campaigns:
                 details=_details(run, edition, key if is_shard else None),
             )
             assert entry.at is not None
-            job = self._board.add(session, spec, kind=SHARD if is_shard else ANNUAL, at=entry.at).job
+            job = self._actions.add(session, spec, kind=SHARD if is_shard else ANNUAL, at=entry.at).job
         except Invalid as exc:
             return replace(entry, step=PlanStep.ERROR, reason=str(exc))
         kind = campaign.SEED_GROUP if is_shard else campaign.FULL_SITE

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from holdfast.archive_tool.state import STATE_NAME
+from holdfast.archive_tool.output_directory import STATE_NAME
 from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase

@@ -1,4 +1,4 @@
-"""How a run ended, as whoever ran it tells: what was counted, what broke, and what the start page looked like."""
+"""How a run ended, as its runner tells: what was counted, what broke, and what the start page looked like."""
 
 from __future__ import annotations
 
@@ -100,6 +100,7 @@ def rule_of(state: str, reason: str | None) -> ReadingRule:
     A completed run without a reason is one of a tool that gives none: nothing is known against it. A word that the
     table does not know is never ready; one that failed is tried again.
     """
+    # zimit and imports give no reason for a good end.
     known = _BY_WORDS.get((state, reason or (DONE if state == "completed" else "")))
     if known is not None:
         return known
@@ -158,6 +159,7 @@ def read(facts: Facts) -> RunReading:
         fell[Shortfall.NO_SERVER if silent else Shortfall.NOTHING_CAPTURED] = missed
     if facts.stopped is not None:
         fell[Shortfall.STOPPED] = facts.stopped
+    # Everything that happened is told, not only the worst: a run may hit its limit and lose hosts besides.
     for word in LIMITS:
         if facts.over.get(word.value):
             fell[word] = facts.over[word.value]
@@ -165,6 +167,7 @@ def read(facts: Facts) -> RunReading:
         fell[Shortfall.HOSTS_GIVEN_UP] = facts.hosts_given_up
     if facts.truncated:
         fell[Shortfall.TRUNCATED] = facts.truncated
+    # In the order of the enum, which is that of their weight.
     worst = [word for word in Shortfall if word in fell]
     shortfalls = {word.value: fell[word] for word in worst}
     if not worst:
@@ -195,10 +198,12 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
     hosts = {UrlKind.PAGE.value: 0, UrlKind.SITEMAP.value: 0}
     for group in groups:
         reason, is_page = group.reason or "", group.kind == UrlKind.PAGE.value
+        # A robots.txt that forbids is an answer: the server is there, so `no_server` would be wrong.
         said = group.outcome in (Outcome.SUCCESS.value, Outcome.BLOCKED_ROBOTS.value)
         answered += group.addresses if said else group.statuses
         captured += group.addresses if group.outcome == Outcome.SUCCESS.value and is_page else 0
         failed += group.addresses if group.outcome in _FAILED else 0
+        # Pictures and scripts lie on hosts of others: their silence says nothing of the site.
         if reason == UNREACHABLE and group.kind in hosts:
             hosts[group.kind] += group.domains
         truncated += group.addresses if reason in TRUNCATED_BODIES else 0
@@ -211,7 +216,8 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
         answered=answered,
         failed=failed,
         forbidden=forbidden,
-        hosts_given_up=max(hosts.values()),  # a host whose pages were given up is mostly the one of its sitemaps, too
+        # A host whose pages were given up is mostly the one of its sitemaps, too.
+        hosts_given_up=max(hosts.values()),
         truncated=truncated,
         over=over,
         stopped=stopped,
@@ -242,14 +248,14 @@ def shortfall_text(word: str, count: int) -> str:
 def sentence_of(state: str, reason: str | None, shortfalls: Mapping[str, int]) -> str:
     """Return in words how a run ended and what it fell short of."""
     rule = rule_of(state, reason)
-    told = "; ".join(shortfall_text(word, count) for word, count in shortfalls.items())
-    return f"{rule.what} ({told})" if told else rule.what
+    details = "; ".join(shortfall_text(word, count) for word, count in shortfalls.items())
+    return f"{rule.what} ({details})" if details else rule.what
 
 
 CAP_S = 3600
-"""No wait between two tries is longer (NC-025)."""
+"""No wait between two tries is longer."""
 ZIMIT_RETRIES = 2
-"""Document 000 gives a crawl two more chances, at once (HA-091)."""
+"""A crawl of zimit has two more chances, at once."""
 
 
 class FailureCause(StrEnum):
@@ -260,7 +266,7 @@ class FailureCause(StrEnum):
     INFRA = "infra_error"
     """The machine's (storage, mount, network): waits for a cooldown and burns none."""
     CONFIG = "infra_error_config"
-    """The configuration's: trying again changes nothing (HA-038)."""
+    """The configuration's: trying again changes nothing."""
     LEASE_LOST = "lease_lost"
     """Its owners fell silent too often."""
 
@@ -289,6 +295,7 @@ class Again:
 
 def backoff(base_s: float, attempt: int, *, cap_s: float = CAP_S) -> timedelta:
     """Return the wait before a try: base·2^(attempt-1), never over the cap; the first try is attempt 1."""
+    # Bounded before the power: 2 to the number of a hundred retries is no float any more.
     doublings = min(max(attempt, 1) - 1, 32)
     return timedelta(seconds=min(base_s * 2**doublings, cap_s))
 
@@ -308,9 +315,11 @@ def policy_for(backend: str, policy: RetryPolicy) -> RetryPolicy:
 
 def after_failure(failure: FailureCause, policy: RetryPolicy, *, retries: int, infra_retries: int) -> Again | None:
     """Return when a failed run is tried again, or None if it is given up."""
+    # The same configuration fails the same way: a retry would only fill the history.
     if failure is FailureCause.CONFIG:
         return None
     if failure is FailureCause.INFRA:
+        # Counted by itself: a disk that is away for an hour must not use up the tries that a site has.
         if infra_retries >= policy.infra_retries:
             return None
         wait = timedelta(seconds=policy.infra_cooldown_s)
@@ -321,8 +330,8 @@ def after_failure(failure: FailureCause, policy: RetryPolicy, *, retries: int, i
 
 
 CAP = timedelta(hours=24)
+# More would only overflow: a minute doubled so often is longer than any cap.
 _DOUBLINGS = 32
-"""More would only overflow: a minute doubled so often is longer than any cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,6 +355,7 @@ class Watched:
 
 def looked(before: Watched, page: StartPage, *, now: datetime) -> Watched:
     """Return what is remembered after a run; a page that could not be judged leaves everything as it was."""
+    # An equal ETag is as good as a 304: the server says that its page is the same.
     if page.not_modified or (page.content_hash is not None and page.content_hash == before.content_hash):
         return replace(before, unchanged=max(before.unchanged, 0) + 1)
     if page.content_hash is None:
@@ -357,6 +367,7 @@ def interval(baseline: timedelta, unchanged: int) -> timedelta:
     """Return baseline·2^unchanged, at most 24 hours; never less than the baseline, however long that is."""
     if unchanged <= 0 or baseline <= timedelta():
         return baseline
+    # An interval of a week is not shortened to a day because its page stays the same.
     longest = max(CAP, baseline)
     doublings = min(unchanged, _DOUBLINGS)
     return min(longest, timedelta(seconds=min(baseline.total_seconds() * 2**doublings, longest.total_seconds())))

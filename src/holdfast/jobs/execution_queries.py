@@ -35,6 +35,7 @@ def stop_word(tx: Transaction, dialect: str, *, execution_id: int) -> tuple[str 
         f"SELECT stop_requested, {_LANDING[dialect]} FROM executions WHERE id = ?",  # noqa: S608 - constants above
         (execution_id,),
     )
+    # An execution whose row is gone was discarded: its processes throw away what they have.
     if not rows:
         return "cancel", ()
     stored = json.loads(rows[0][1]) if isinstance(rows[0][1], str) else rows[0][1]
@@ -122,6 +123,7 @@ SELECT e.id, e.job_id, s.code, e.state, e.reason, e.stop_requested, e.config, e.
 def _execution(rows: list[Row]) -> ExecutionRow | None:
     if not rows:
         return None
+    # SQLite gives JSON as text and moments as integers; PostgreSQL gives JSON as values.
     found = ExecutionRow(*rows[0])
     return found._replace(
         config=from_json(found.config),
@@ -142,6 +144,7 @@ def execution(tx: Transaction, execution_id: int) -> ExecutionRow | None:
 def runs_before(tx: Transaction, *, execution_id: int) -> list[int]:
     """Return the executions that this one goes on from in the same directory, the last one first."""
     rows = tx.execute(
+        # `e.id < c.id` ends the walk even if rows were written so that they point in a circle.
         "WITH RECURSIVE chain(id, before) AS (SELECT id, resumed_from FROM executions WHERE id = ?"
         " UNION ALL SELECT e.id, e.resumed_from FROM executions e JOIN chain c ON e.id = c.before AND e.id < c.id)"
         " SELECT id FROM chain WHERE id <> ? ORDER BY id DESC",
@@ -190,10 +193,12 @@ def insert_job(tx: Transaction, *, source_id: int, kind: str, fingerprint: str, 
 
 
 def insert_execution(tx: Transaction, *, job_id: int, config: str, now: int) -> int | None:
-    """Make a job's next execution, running from now on; None if somebody else has just begun one."""
+    """Make a job's next execution, running from now on; None if another process has just begun one."""
     rows = tx.execute(
         "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, started_at, run_seconds)"
         " SELECT ?, coalesce(max(number), 0) + 1, 'running', ?, '', ?, ?, 0 FROM executions WHERE job_id = ?"
+        # Another start may have begun one since it was looked for: the unique key of open executions refuses the
+        # second.
         " ON CONFLICT DO NOTHING RETURNING id",
         (job_id, config, now, now, job_id),
     )
@@ -206,9 +211,10 @@ def place_execution(tx: Transaction, *, execution_id: int, output_dir: str) -> N
 
 
 def resume_execution(tx: Transaction, *, execution_id: int) -> bool:
-    """Say that an execution runs again, and that nobody wants it to stop; False if it has ended meanwhile."""
+    """Say that an execution runs again, and that its stop request is gone; False if it has ended meanwhile."""
     rows = tx.execute(
         "UPDATE executions SET state = 'running', stop_requested = NULL, finished_at = NULL"
+        # Compare and set: a start on another machine may have ended it between the look and this statement.
         " WHERE id = ? AND state IN ('running', 'stopped') RETURNING id",
         (execution_id,),
     )
@@ -223,6 +229,7 @@ def run_seconds(tx: Transaction, *, execution_id: int) -> float:
 
 def move_run_seconds(tx: Transaction, *, execution_id: int, before: float, after: float) -> None:
     """Say how long an execution was worked on; nothing happens if another has moved it on meanwhile."""
+    # Only from the value that was read: a second supervisor may have moved it on.
     tx.execute("UPDATE executions SET run_seconds = ? WHERE id = ? AND run_seconds = ?", (after, execution_id, before))
 
 
@@ -284,7 +291,7 @@ def has_lost_captures(tx: Transaction, *, frontier_id: int, execution_ids: Seque
 
 
 class ExecutionHolding(NamedTuple):
-    """How an execution stands to those who may end it."""
+    """Which process may end an execution."""
 
     state: str
     is_of_job: bool
@@ -302,6 +309,7 @@ def holding(tx: Transaction, *, execution_id: int) -> ExecutionHolding:
         (execution_id,),
     )
     if not rows:
+        # A row that is gone was discarded: no process has to be asked before its files go.
         return ExecutionHolding("cancelled", is_of_job=False, owner=None, heard_at=None)
     state, is_of_job, owner, heard_at = rows[0]
     return ExecutionHolding(state, bool(is_of_job), owner, _moment(heard_at))
@@ -338,13 +346,15 @@ def counts_of(tx: Transaction, *, execution_id: int) -> list[ProcessFigures]:
     return [ProcessFigures(from_micros(at), ended_at is not None, from_json(counts)) for at, ended_at, counts in rows]
 
 
+# Domains, those that wait longest, among which the unreachable ones are looked for: an execution may have millions.
 _LOOKED_AT = 50
-"""Domains, those that wait longest, among which the unreachable ones are looked for: an execution may have millions."""
 
 
 def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int, int]]:
     """Return domains that cannot be reached and whose next try is still to come: name, since when, next try."""
     rows = tx.execute(
+        # The inner question goes by the index of heads: `status` is asked twice a second while a crawl of millions
+        # runs.
         "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM (SELECT domain_id FROM queues"
         " WHERE execution_id = ? AND open > 0 AND due_at > ? ORDER BY due_at DESC, domain_id LIMIT ?) q"
         " JOIN domains d ON d.id = q.domain_id WHERE d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?"

@@ -66,8 +66,8 @@ class WorkTime:
     def __init__(self, clock: Clock, begun: Begun) -> None:
         self._clock, self._execution_id = clock, begun.execution_id
         self._known_s, self._since = begun.run_seconds, clock.monotonic()
+        # What was written last: whether that was committed shows when the row is next read.
         self._written_s, self._written_at = self._known_s, self._since
-        """What was written last: whether that was committed shows when the row is next read."""
 
     @property
     def used_s(self) -> float:
@@ -76,6 +76,8 @@ class WorkTime:
 
     def write(self, tx: Transaction) -> None:
         """Write it into the row; what another has written there meanwhile is where this counter goes on from."""
+        # The row is only moved on from what this counter knows of it. So no moment counts twice: not after a commit
+        # whose answer was lost, and not where two supervisors each take the other for dead.
         now, in_row = self._clock.monotonic(), execution_queries.run_seconds(tx, execution_id=self._execution_id)
         if in_row == self._written_s:
             self._known_s, self._since = self._written_s, self._written_at
@@ -107,6 +109,7 @@ def begin(
     with raw_db.read() as tx:
         job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
         found = execution_queries.open_execution(tx, job_id=job[0]) if job is not None else None
+    # Asked between two transactions, on the same connection: `has_rival` tells two that begin at one moment apart.
     if found is not None and is_working(found.id):
         raise Conflict(
             f"execution {found.id} crawls these seeds already; watch it with: holdfast status, "
@@ -136,11 +139,13 @@ def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int]) ->
 def _resume(tx: Transaction, found: ExecutionRow, wish: ExecutionWish) -> Begun:
     if not execution_queries.resume_execution(tx, execution_id=found.id):
         raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
-    if files_are_away(tx, wish.home, [found.id]):  # in this transaction: nothing has been resumed then
+    # In this transaction: nothing has been resumed then.
+    if files_are_away(tx, wish.home, [found.id]):
         raise Unavailable(
             f"{found.output_dir} has none of the files that were written there: is its storage mounted? If they are "
             f"gone for good, the same command begins anew after: holdfast stop {found.id} --cancel"
         )
+    # The mark of a store is only known for folders below the data directory; another output is the caller's own.
     if Path(found.output_dir).is_relative_to((wish.home / "warcs").resolve()):
         wish.open_store(found.source)
     return Begun(
@@ -167,10 +172,13 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, 
         )
     job_id, code = job
     execution_id = execution_queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
+    # The unique key of open executions decides, not the look before.
     if execution_id is None:
         raise Conflict("another start has begun to crawl these seeds a moment ago; watch it with: holdfast status")
-    if wish.output is None:  # in this transaction: if the storage is away, nothing has begun
+    # In this transaction: if the storage is away, nothing has begun.
+    if wish.output is None:
         wish.open_store(code)
+    # Moment and number: two crawls of one source may begin in the same second.
     folder = wish.output or wish.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
     execution_queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))
     return Begun(
@@ -204,6 +212,7 @@ def read_ending(
     with raw_db.read() as tx:
         groups = execution_queries.ended_as(tx, frontier_id=frontier_id)
     facts = facts_of(groups, stopped=stopped)
+    # Pages whose links were still to be read are left over by the limit, too: what lies behind them is not known.
     return read(replace(facts, over=Counter(facts.over) + Counter(unread or {})))
 
 

@@ -54,7 +54,7 @@ IMPORT = "import"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportWish:
-    """What is to be imported, and for whom."""
+    """What is to be imported, and for which source."""
 
     source: str
     name: str | None
@@ -99,6 +99,7 @@ def adopt_folder(database: Database, clock: Clock, *, folder: Path, facts: Folde
             return found.id
         named_source(session, clock, code=facts.source, name=facts.name, base_url=facts.base_url)
         config = {"restored": str(folder)} | ({"backend": facts.backend} if facts.backend else {})
+        # The folder itself is the identity: a rebuild that is repeated finds the execution that it made before.
         execution = _completed(session, clock, code=facts.source, name=None, config=config)
         execution.output_dir = str(folder)
         audit.record(
@@ -115,7 +116,8 @@ def _completed(session: Session, clock: Clock, *, code: str, name: str | None, c
     """Add an execution that is over to the job that holds a source's imports."""
     now = clock.now()
     source = named_source(session, clock, code=code, name=name)
-    locked_source(session, source.id)  # imports of one source, of other machines too, find one job and count on by one
+    # Imports of one source, of other machines too, find one job and count on by one.
+    locked_source(session, source.id)
     fingerprint = sha256(f"{IMPORT} {source.code}".encode()).hexdigest()
     job = job_by_fingerprint(session, kind=IMPORT, fingerprint=fingerprint)
     if job is None:

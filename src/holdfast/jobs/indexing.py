@@ -1,10 +1,10 @@
-"""How an execution's index state changes; whoever writes it does so here.
+"""How an execution's index state changes; it is written nowhere else.
 
     (nothing) ──→ pending ──→ indexing ──→ indexed
                      ↑           ├───────→ index_failed
                      └───────────┴── read again (retry, reconcile)
 
-An execution that is `indexing` belongs to nobody: its files are leased one by one, and any worker may go on with it.
+An execution that is `indexing` belongs to no worker: its files are leased one by one, and any worker may go on with it.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def set_state(
         select(Execution, Job.state)
         .join(Job, Job.id == Execution.job_id)
         .where(Execution.id == execution_id, Execution.state.in_(_OVER))
+        # Of two workers that conclude the same execution, the second finds it concluded.
         .with_for_update(of=Execution)
         .execution_options(populate_existing=True)
     ).one_or_none()
@@ -124,6 +125,7 @@ def note_findings(session: Session, *, execution_id: int, found: Quality, error:
     """
     execution = session.get_one(Execution, execution_id, populate_existing=True)
     # One with a stage has something to say of its own end (a ZIM that was not built), which a good index does not undo.
+    # A crawl that failed or was cancelled keeps its own error, which says more than that of its index.
     if execution.state == "completed" and (error is not None or execution.stage is None):
         execution.error = clean(error, MAX_ERROR_CHARS)
     execution.items_indexed = found.items_indexed
@@ -131,7 +133,7 @@ def note_findings(session: Session, *, execution_id: int, found: Quality, error:
 
 
 class Unindexed(NamedTuple):
-    """An execution that is completed and that nobody has asked to index."""
+    """An execution that is completed and was never asked to be indexed."""
 
     execution_id: int
     source: str
@@ -177,7 +179,7 @@ def over_with_files(session: Session, file_ids: Sequence[int]) -> list[int]:
 
 
 def open_files(session: Session, *, execution_id: int) -> list[int]:
-    """Return the files of an execution that nobody has sealed yet."""
+    """Return the files of an execution that are not sealed yet."""
     query = select(WarcFile.id).where(WarcFile.execution_id == execution_id, WarcFile.state == "open")
     return list(session.scalars(query.order_by(WarcFile.id)))
 
@@ -232,12 +234,12 @@ class NotIndexable(Conflict):
 
 
 def next_to_index(session: Session, *, after: int = 0) -> ToIndex | None:
-    """Return the first execution after this one that is over, and whose files nobody has finished reading."""
+    """Return the first execution after this one that is over, and whose files are not all read."""
     return select_next_to_index(session, after=after)
 
 
 def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limit: int) -> list[Unindexed]:
-    """Return completed executions that have files and that nobody asked to index, oldest first (HA-045).
+    """Return completed executions that have files and were never asked to be indexed, oldest first.
 
     Files count that are registered, and those that `has_files` sees in the directory. Read a page at a time: there may
     be any number of executions without files in between.
@@ -246,6 +248,7 @@ def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limi
     after = 0
     while len(found) < limit:
         with database.read() as session:
+            # There may be any number of executions without files in between.
             page = unindexed(session, after=after, limit=_PAGE)
         found += [one for one in page if one.files or has_files(one.output_dir)]
         if len(page) < _PAGE:
@@ -260,9 +263,9 @@ def ask_again(session: Session, execution_id: int, *, now: datetime) -> None:
 
 
 def take_up(session: Session, execution_id: int, *, now: datetime) -> bool:
-    """Say that the files of an execution are being read; return whether nobody had begun since it was asked for.
+    """Say that the files of an execution are being read; return whether this is the first since it was asked for.
 
-    NotIndexable if somebody has finished them meanwhile.
+    NotIndexable if another worker has finished them meanwhile.
     """
     return _step(session, execution_id, IndexState.INDEXING, now=now) == IndexState.PENDING
 
@@ -293,16 +296,18 @@ def close_account(
     """
     with database.read() as session:
         states = file_states(session, execution_id=execution_id)
+        # A file that is being sealed at this moment would be missing from the counts.
         if states.waiting or set(open_files(session, execution_id=execution_id)) - set(lost):
             return False
         pages = quality(session, execution_id=execution_id)
-    told = list(errors)
+    notes = list(errors)
     if names := list(states.failed.values()):
-        told.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
-    if not states.total and not told:
-        told.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
-    with suppress(NotIndexable), database.write() as session:  # unless another process has said so meanwhile
-        conclude(session, execution_id, pages, error="; ".join(told) or None, now=clock.now())
+        notes.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
+    if not states.total and not notes:
+        notes.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
+    # Unless another process has said so meanwhile.
+    with suppress(NotIndexable), database.write() as session:
+        conclude(session, execution_id, pages, error="; ".join(notes) or None, now=clock.now())
     return True
 
 
@@ -322,16 +327,18 @@ def close_if_read(database: Database, clock: Clock, execution_id: int) -> bool:
         with database.write() as session:
             begin(session, execution_id, now=clock.now())
         return close_account(database, clock, execution_id)
-    except NotIndexable:  # another process has it, or a retry has opened it again
+    except NotIndexable:
+        # Another process has it, or a retry has opened it again.
         return False
 
 
 def conclude(session: Session, execution_id: int, found: Quality, *, error: str | None, now: datetime) -> None:
     """Say that an execution's files were read, with what was found in them (counted before anything is locked).
 
-    Or why that did not work: for a crawl that was completed, that is its error from then on. NotIndexable if somebody
-    else has said so meanwhile.
+    Or why that did not work: for a crawl that was completed, that is its error from then on. NotIndexable if another
+    worker has said so meanwhile.
     """
+    # Counted before anything is locked: the count reads all snapshots of the execution.
     note_findings(session, execution_id=execution_id, found=found, error=error)
     target = IndexState.INDEXED if error is None else IndexState.FAILED
     _step(session, execution_id, target, now=now, items=found.items_indexed, **({"error": error} if error else {}))
@@ -343,10 +350,11 @@ def _step(
     moved = set_state(session, execution_id=execution_id, state=target.value, allowed=_FROM[target])
     if moved is None:
         raise NotIndexable(execution_id, target)
+    # Ad-hoc crawls and imports have no events: their execution tells all there is to tell.
     if moved.before == target or moved.job_state is None:
         return moved.before
-    told = [status(moved.job_id, moved.job_state, execution_id=execution_id, index_state=target.value, **details)]
+    notes = [status(moved.job_id, moved.job_state, execution_id=execution_id, index_state=target.value, **details)]
     if items is not None:
-        told.append(progress(moved.job_id, execution_id, items_found=moved.items_crawled, items_indexed=items))
-    emit(session, told, now=now)
+        notes.append(progress(moved.job_id, execution_id, items_found=moved.items_crawled, items_indexed=items))
+    emit(session, notes, now=now)
     return moved.before

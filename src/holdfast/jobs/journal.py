@@ -1,4 +1,8 @@
-"""Events about jobs: rows in the order of their commits. They stand if and only if what they tell of does."""
+"""What happened to jobs: events in the order of their commits, the logs of executions, and how much of both is kept.
+
+An event stands if and only if what it tells of does. A job's newest hundred executions or the last thirty days are kept
+whole, whichever is less; pruning lets go of logs, metrics and stacks, and of a row only if nothing refers to it.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import case, delete, func, insert, literal, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import case, delete, exists, func, insert, literal, select, update
+from sqlalchemy.orm import Session, aliased
 
 from holdfast.clock import Clock
 from holdfast.config import JobSettings
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Job, JobEvent, LogLine
+from holdfast.db.models import (
+    Change,
+    Execution,
+    ExecutionCount,
+    Hold,
+    Job,
+    JobEvent,
+    LogLine,
+    Owner,
+    PageCrawl,
+    Queue,
+    Snapshot,
+    WarcFile,
+)
 from holdfast.db.models.base import Json, Moment
 from holdfast.outside_text import clean
 
-_EVENTS_LOCK = 0x686F6C65  # beside the migrations' own
+# Beside the migrations' own.
+_EVENTS_LOCK = 0x686F6C65
 
 
 def order_events(session: Session) -> None:
@@ -28,6 +46,8 @@ def order_events(session: Session) -> None:
     PostgreSQL hands out ids before the commit; so writers of events go one after the other, from here to their end.
     Called last in a transaction, when all its rows are locked. SQLite has one writer anyway.
     """
+    # PostgreSQL hands out ids before the commit: without this lock a reader that has seen event 8 could miss event 7,
+    # which commits later.
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(_EVENTS_LOCK)))
 
@@ -41,9 +61,11 @@ def insert_status(
     session: Session, executions: Sequence[int], *, now: datetime, name: str, data: Mapping[str, dict[str, Any]]
 ) -> None:
     """Append one event for each execution, with what is to be told for the state of its job: one statement for all."""
-    told = case(*((Job.state == state, literal(what, Json)) for state, what in data.items()), else_=literal({}, Json))
+    content = case(
+        *((Job.state == state, literal(what, Json)) for state, what in data.items()), else_=literal({}, Json)
+    )
     rows = (
-        select(literal(now, Moment()), literal(name), Execution.job_id, Execution.id, told)
+        select(literal(now, Moment()), literal(name), Execution.job_id, Execution.id, content)
         .join(Job, Job.id == Execution.job_id)
         .where(Execution.id.in_(executions))
         .order_by(Execution.id)
@@ -69,12 +91,14 @@ def select_last_event(session: Session) -> int:
 
 def drop_events(session: Session, *, before: datetime, limit: int) -> int:
     """Remove the oldest events from before a moment; return how many."""
+    # A bounded number at a time: SQLite's other writers wait for as long as this takes.
     oldest = select(JobEvent.id).where(JobEvent.at < before).order_by(JobEvent.at).limit(limit).scalar_subquery()
     return len(session.scalars(delete(JobEvent).where(JobEvent.id.in_(oldest)).returning(JobEvent.id)).all())
 
 
 def log_size(session: Session, *, execution_id: int) -> int | None:
     """Return how many lines an execution's log has, None if there is no such execution; its row is locked."""
+    # Locked: a worker and the one that took its run over may both write lines, and the limit is one for both.
     query = select(Execution.log_lines).where(Execution.id == execution_id).with_for_update()
     return session.scalar(query)
 
@@ -169,6 +193,8 @@ def emit(session: Session, happened: Iterable[NewJobEvent], *, now: datetime) ->
         for e in happened
     ]
     if rows:
+        # Last in the transaction: a writer that waits for this lock must hold no row that the lock's owner still
+        # needs.
         order_events(session)
         insert_events(session, rows)
 
@@ -182,7 +208,7 @@ def tell_queued(session: Session, executions: Sequence[int], *, now: datetime) -
 
 
 def payload(row: JobEvent) -> dict[str, Any]:
-    """Return what a stream says about an event, in document 003's fields."""
+    """Return what a stream says about an event, as the routes and commands print it."""
     ids: dict[str, Any] = {"job_id": row.job_id}
     if row.execution_id is not None:
         ids["execution_id"] = row.execution_id
@@ -193,16 +219,16 @@ CATEGORIES: Final = tuple(
     f"crawler.{word}" for word in ("lifecycle", "fetch", "extract", "error", "rate_limit", "queue", "metrics")
 )
 LOG_NAME: Final = "logs/{job_id}/{number}.log.gz"
-"""What a whole log is called outside (3.6 of the facts)."""
+"""What a whole log is called outside."""
 REPLAYED: Final = 200
 """Lines that a new reader of a running log is shown first."""
 _MESSAGE_CHARS: Final = 4096
 _FIELDS_CHARS: Final = 8192
+# Share of the lines that only warnings and errors may fill: the end of a noisy log still tells what went wrong.
 _RESERVED: Final = 0.02
-"""Share of the lines that only warnings and errors may fill: the end of a noisy log still tells what went wrong."""
 _BATCH: Final = 200
+# Lines held while the database is away; what comes then is only counted.
 _WAITING: Final = 10_000
-"""Lines held while the database is away; what comes then is only counted."""
 _PAGE: Final = 1000
 _SECRET: Final = re.compile(r"authorization|cookie|password|secret|token", re.I)
 
@@ -221,6 +247,7 @@ class LogBook:
         number = level_number(level)
         if number < self._least:
             return
+        # A database that is away for hours must not fill the memory of a worker.
         if len(self._waiting) >= _WAITING:
             self._dropped += 1
             return
@@ -229,6 +256,7 @@ class LogBook:
                 "execution_id": self._execution_id,
                 "at": self._clock.now(),
                 "level": number,
+                # A word that readers do not know would be lost to those that filter by category.
                 "category": category if category in CATEGORIES else "crawler.lifecycle",
                 "message": clean(message, _MESSAGE_CHARS),
                 "fields": _bounded(fields),
@@ -244,6 +272,7 @@ class LogBook:
         with self._database.write() as session:
             there = log_size(session, execution_id=self._execution_id)
             kept: list[dict[str, Any]] = []
+            # The execution may have been removed with its history meanwhile: then the lines have no place.
             for line in self._waiting if there is not None else ():
                 quiet = line["level"] < logging.WARNING
                 room = self._limit - (int(self._limit * _RESERVED) if quiet else 0) - (there or 0)
@@ -269,9 +298,11 @@ def level_number(level: str) -> int:
 def _bounded(fields: dict[str, Any]) -> dict[str, Any]:
     plain = {name: "[redacted]" if _SECRET.search(name) else value for name, value in fields.items()}
     text = json.dumps(plain, default=str)
+    # A page decides how long an error is: one line must not be megabytes of a log.
     if len(text) > _FIELDS_CHARS:
         return {"truncated": True, "chars": len(text)}
-    made: dict[str, Any] = json.loads(text)  # as it will be read: a value that is no JSON is its text from here on
+    # As it will be read: a value that is no JSON is its text from here on.
+    made: dict[str, Any] = json.loads(text)
     return made
 
 
@@ -292,6 +323,7 @@ def all_lines(database: Database, execution_id: int) -> Iterator[LogLine]:
     after = 0
     while True:
         with database.read() as session:
+            # A page at a time: a download that a slow client reads for an hour holds no transaction meanwhile.
             page = read_lines(session, execution_id, after=after)
         yield from page
         if len(page) < _PAGE:
@@ -311,3 +343,113 @@ def entry(line: LogLine, *, job_id: int) -> dict[str, Any]:
         "execution_id": line.execution_id,
         "fields": line.fields,
     }
+
+
+_CLOSED = ("completed", "failed", "cancelled")
+
+
+def beyond(session: Session, *, job_id: int, number: int) -> list[int]:
+    """Return the closed, unpruned executions of a job up to this number."""
+    return list(
+        session.scalars(
+            select(Execution.id).where(
+                Execution.job_id == job_id,
+                Execution.number <= number,
+                Execution.pruned_at.is_(None),
+                Execution.state.in_(_CLOSED),
+            )
+        )
+    )
+
+
+def aged(session: Session, *, before: datetime, limit: int) -> list[int]:
+    """Return the closed, unpruned executions that ended before a moment, oldest first."""
+    return list(
+        session.scalars(
+            select(Execution.id)
+            .where(
+                Execution.finished_at < before,
+                Execution.finished_at.is_not(None),
+                Execution.pruned_at.is_(None),
+                Execution.state.in_(_CLOSED),
+            )
+            .order_by(Execution.finished_at, Execution.id)
+            .limit(limit)
+        )
+    )
+
+
+def strip(session: Session, ids: Sequence[int], *, now: datetime) -> None:
+    """Let go of the stacks and metrics of executions."""
+    session.execute(
+        update(Execution)
+        .where(Execution.id.in_(ids))
+        .values(stack=None, metrics={}, pruned_at=now)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def forget(session: Session, ids: Sequence[int]) -> int:
+    """Remove those of the executions that nothing refers to, never a job's latest; return how many."""
+    later = aliased(Execution)
+    # Never the latest: numbers of executions count on from it, and lists show it.
+    newest = select(func.max(later.id)).where(later.job_id == Execution.job_id).scalar_subquery()
+    referring = [
+        exists().where(table.execution_id == Execution.id)
+        for table in (WarcFile, PageCrawl, Snapshot, Owner, Queue, ExecutionCount)
+    ]
+    retried = aliased(Execution)
+    referring.append(exists().where(retried.job_id == Execution.job_id, retried.resumed_from == Execution.id))
+    referring.append(exists().where(Change.to_execution_id == Execution.id))
+    referring.append(exists().where(Job.id == Execution.job_id, Job.edition_id.is_not(None)))
+    gone = session.scalars(
+        delete(Execution)
+        .where(Execution.id.in_(ids), Execution.id < newest, *(~refers for refers in referring))
+        .returning(Execution.id)
+        .execution_options(synchronize_session=False)
+    ).all()
+    if gone:
+        session.execute(delete(Hold).where(Hold.execution_id.in_(gone)))
+    return len(gone)
+
+
+# Lines of logs that one transaction removes: SQLite takes 0.1 s for them (measured).
+_LINES = 10_000
+
+
+class Pruned(NamedTuple):
+    """What a pruning let go of."""
+
+    stripped: int
+    removed: int
+    is_all: bool = True
+    """Whether there was time for all that was found."""
+
+
+def prune_beyond(session: Session, *, job_id: int, number: int, now: datetime) -> Pruned:
+    """Prune the executions of a job up to this number; called as each run ends, so it finds one or two."""
+    return _prune(session, beyond(session, job_id=job_id, number=number) if number > 0 else [], now)
+
+
+def prune_aged(session: Session, *, before: datetime, now: datetime, limit: int = 100, lines: int = _LINES) -> Pruned:
+    """Prune executions that ended before a moment, so many of them and of their lines: a transaction stays short."""
+    return _prune(session, aged(session, before=before, limit=limit), now, lines=lines)
+
+
+def anything_aged(session: Session, *, before: datetime) -> bool:
+    """Return whether an execution is old enough to be pruned."""
+    return bool(aged(session, before=before, limit=1))
+
+
+def _prune(session: Session, ids: Sequence[int], now: datetime, *, lines: int = _LINES) -> Pruned:
+    """Prune as many of these as one short transaction can: those whose log is too long for it lose a part of it."""
+    room, done = lines, []
+    for execution_id in ids:
+        # A log of 100,000 lines is removed in several transactions: one would keep SQLite's writers waiting.
+        room -= drop_lines(session, execution_id=execution_id, limit=room)
+        if room <= 0:
+            break
+        done.append(execution_id)
+    if done:
+        strip(session, done, now=now)
+    return Pruned(len(done), forget(session, done) if done else 0, is_all=room > 0)

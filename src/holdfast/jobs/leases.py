@@ -27,8 +27,8 @@ from holdfast.jobs.states import State, state_of
 from holdfast.jobs.store import folder_name
 from holdfast.urls import parse
 
+# How often a look is repeated whose execution was withdrawn between the look and the lock.
 _TRIES = 5
-"""How often a look is repeated whose execution was withdrawn between the look and the lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class ExecutionLease:
     """As it was when the lease was taken."""
     output_dir: Path
     resumed: bool
-    """True if somebody worked on this execution, or on the one that it retries, before."""
+    """True if a worker was at this execution, or on the one that it retries, before."""
     before: Counts = field(default_factory=Counts)
     """What earlier holders of this execution counted, and what they cost."""
 
@@ -59,7 +59,7 @@ class HolderNews(NamedTuple):
 
 
 class _Gone(Exception):
-    """Somebody else was quicker."""
+    """Another worker was quicker."""
 
 
 class ExecutionLeases:
@@ -74,13 +74,15 @@ class ExecutionLeases:
         """Return a lease on the execution that has waited longest, of any job or of one; None if nothing waits."""
         wanted = schedule_queries.WantedJobs(kinds, job_id)
         for _ in range(_TRIES):
+            # A look first, without a lock: on SQLite a write transaction would hold up every other writer at each
+            # poll.
             with self._database.read() as session:
                 now = moment_in(session, self._clock)
                 waits = schedule_queries.next_queued(session, wanted, now=now)
             if waits is None:
                 return None
             with suppress(_Gone), self._database.write() as session:
-                # One that another worker is taking at this moment is left to it: nobody waits for anybody.
+                # One that another worker is taking at this moment is left to it: no worker waits for another.
                 free = schedule_queries.lock_next(session, wanted, now=now)
                 if not waits.may_begin:
                     schedule_queries.close_stray(session, execution_id=waits.execution_id, now=now)
@@ -95,16 +97,18 @@ class ExecutionLeases:
             if candidate is None:
                 return None
             job, _ = schedule_queries.job_and_source(session, candidate.job_id)
-            told = status(job.id, state_of(job), execution_id=candidate.execution_id, waits_for=reason)
-            emit(session, [told], now=now)
+            event = status(job.id, state_of(job), execution_id=candidate.execution_id, waits_for=reason)
+            emit(session, [event], now=now)
             return candidate.execution_id
 
     def _take(self, session: Session, candidate: schedule_queries.QueuedCandidate, owner: str) -> ExecutionLease:
-        now, token = moment_in(session, self._clock), secrets.token_hex(16)  # the row is locked: nobody ends later
+        # The row is locked: no other holder ends after this moment.
+        now, token = moment_in(session, self._clock), secrets.token_hex(16)
         epoch = schedule_queries.hold_job(session, job_id=candidate.job_id, token=token, owner=owner, now=now)
         execution = schedule_queries.begin_execution(session, execution_id=candidate.execution_id, now=now)
         if execution is None:
-            raise _Gone  # and the job's lock is undone with the transaction
+            # And the job's lock is undone with the transaction.
+            raise _Gone
         job, source = schedule_queries.job_and_source(session, candidate.job_id)
         resumed = bool(execution.output_dir) or execution.resumed_from is not None
         execution.output_dir = execution.output_dir or self._folder(session, execution, (job, source), now)
@@ -132,9 +136,11 @@ class ExecutionLeases:
         return before or str((self._home / "warcs" / source.code / stem).resolve())
 
     def renew(self, lease: ExecutionLease) -> HolderNews:
-        """Say that the holder lives, and hear what it is asked; LeaseLost if somebody else holds the job."""
+        """Say that the holder lives, and hear what it is asked; LeaseLost if another worker holds the job."""
         with self._database.write() as session:
             state = schedule_queries.beat(session, lease.claim, now=moment_in(session, self._clock))
+            # In the same transaction as the renewal: a holder that is asked to stop hears it with its next heartbeat
+            # at the latest.
             stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
         if state is None:
             raise _lost(lease)
@@ -156,26 +162,30 @@ class ExecutionLeases:
         """Write how far a run is, and tell it as an event; LeaseLost as with `renew`."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
-            job.lock_heartbeat_at = now  # what a holder that dies has told last is the end of its time at work
+            # What a holder that dies has told last is the end of its time at work.
+            job.lock_heartbeat_at = now
             execution.items_crawled, execution.items_failed = counts.items_crawled, counts.items_failed
             execution.items_total = counts.items_total
+            # What earlier holders of this execution cost is kept: time adds up, of memory the most counts.
             whole = counts.after(lease.before)
             execution.cpu_ms, execution.peak_memory_bytes = whole.cpu_ms, whole.peak_memory_bytes
             execution.metrics = metrics or execution.metrics
-            told = progress(
+            event = progress(
                 lease.claim.job_id,
                 lease.execution_id,
                 items_found=counts.items_crawled,
                 items_indexed=execution.items_indexed,
             )
-            emit(session, [told], now=now)
+            emit(session, [event], now=now)
 
     def release(self, lease: ExecutionLease, *, rest_s: float = 0.0) -> None:
         """Hand back an execution that is to be continued, after a rest if need be; LeaseLost if it is not ours."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
+            # Before the job is freed: the history of holds must never show two at a time.
             schedule_queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="released", now=now)
-            if rest_s > 0:  # else it keeps its place in the queue
+            # Else it keeps its place in the queue.
+            if rest_s > 0:
                 execution.queued_at = now + timedelta(seconds=rest_s)
             emit(session, self._settler.hand_back(session, job, execution, now=now, reason="released"), now=now)
 
@@ -217,7 +227,8 @@ def start_page(session: Session, *, execution_id: int, url: str, etag: str | Non
             # The ETag that we had was the start page's own: it says nothing of the page that a redirect led to.
             same = hop == 0 and etag is not None and found.etag == etag and found.content_hash is not None
             return StartPage(content_hash=found.content_hash, not_modified=found.status == 304 or same)
-        url = found.redirected_to  # what a redirect itself says never changes: the page behind it is judged
+        # What a redirect itself says never changes: the page behind it is judged.
+        url = found.redirected_to
     return StartPage()
 
 

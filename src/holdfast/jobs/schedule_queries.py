@@ -1,6 +1,6 @@
-"""The statements of the scheduler and of those who hold jobs: claims compare and set, and every write is fenced.
+"""The statements of the scheduler and of the workers that hold jobs: claims compare and set, and every write is fenced.
 
-Rows are locked in one order everywhere (job, execution, hold, hour, events), so that nobody waits in a circle.
+Rows are locked in one order everywhere (job, execution, hold, hour, events): no two wait for each other.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ def claim_due(session: Session, *, now: datetime, limit: int) -> list[int]:
         .where(due, Source.enabled)
         .order_by(Job.next_run_at, Job.id)
         .limit(limit)
+        # Jobs that another scheduler is claiming at this moment are left to it: neither waits for the other.
         .with_for_update(of=Job, skip_locked=True)
     ).all()
     if not ids:
         return []
-    # Compare and set: whoever was quicker left `next_run_at` empty.
+    # Compare and set: a scheduler that was quicker left `next_run_at` empty.
     claimed = session.scalars(
         update(Job)
         .where(Job.id.in_(ids), due)
@@ -106,7 +107,8 @@ class WantedJobs(NamedTuple):
 
 
 def next_queued(session: Session, wanted: WantedJobs, *, now: datetime) -> QueuedCandidate | None:
-    """Return the execution that has waited longest; none before its time, none of a disabled source (HA-090)."""
+    """Return the execution that has waited longest; none before its time, none of a disabled source."""
+    # Without a lock first: nearly every look finds nothing, and SQLite would need its only write lock for that.
     row = session.execute(_queued(wanted, now)).one_or_none()
     return None if row is None else QueuedCandidate(*row)
 
@@ -124,6 +126,7 @@ def _queued(wanted: WantedJobs, now: datetime) -> Select[int, int, bool]:
         select(Execution.id, Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None)))
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
+        # A source may have been disabled after its run was queued: the run waits until it is enabled again.
         .where(Execution.state == "queued", Execution.queued_at <= now, Source.enabled)
         .order_by(Execution.queued_at, Execution.id)
         .limit(1)
@@ -140,6 +143,7 @@ def hold_job(session: Session, *, job_id: int, token: str, owner: str, now: date
         .values(
             state=State.RUNNING.value,
             lock_token=token,
+            # The epoch fences late writes: a holder that was taken for dead carries the one before.
             lock_epoch=Job.lock_epoch + 1,
             lock_owner=owner,
             lock_acquired_at=now,
@@ -157,6 +161,7 @@ def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Ex
     begun = session.scalars(
         update(Execution)
         .where(Execution.id == execution_id, Execution.state == "queued")
+        # A run that is taken over began when its first worker began.
         .values(state="running", started_at=func.coalesce(Execution.started_at, literal(now, Moment())))
         .returning(Execution.id)
         .execution_options(synchronize_session=False)
@@ -165,10 +170,11 @@ def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Ex
 
 
 def close_stray(session: Session, *, execution_id: int, now: datetime) -> None:
-    """Close a queued execution whose job can never begin it: its state was changed behind the board's back."""
+    """Close a queued execution whose job can never begin it: its state was changed past `JobActions`."""
     may_begin = exists().where(Job.id == Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None)))
     session.execute(
         update(Execution)
+        # Asked again in the same statement: its job may have become startable since it was looked at.
         .where(Execution.id == execution_id, Execution.state == "queued", ~may_begin)
         .values(state="cancelled", reason="stray", finished_at=now)
         .execution_options(synchronize_session=False)
@@ -181,6 +187,7 @@ def job_and_source(session: Session, job_id: int) -> tuple[Job, Source]:
         select(Job, Source)
         .join(Source, Source.id == Job.source_id)
         .where(Job.id == job_id)
+        # The session may hold these rows as they were before they were locked.
         .execution_options(populate_existing=True)
     ).one()
     return row[0], row[1]
@@ -204,6 +211,7 @@ def end_hold(session: Session, *, job_id: int, epoch: int, ending: str, now: dat
     """Note how an owner's time with an execution ended."""
     session.execute(
         update(Hold)
+        # Once only: the sweep that took a lock and the late holder both come here.
         .where(Hold.job_id == job_id, Hold.epoch == epoch, Hold.ended_at.is_(None))
         .values(ended_at=now, ending=ending)
         .execution_options(synchronize_session=False)
@@ -267,7 +275,7 @@ class Silence(NamedTuple):
     owners: tuple[str, ...] = ()
     """Who is known to be dead."""
     orphans: bool = False
-    """Jobs that run without any holder, too: nobody makes such rows, so only a start looks for them."""
+    """Jobs that run without any holder, too: no code of ours makes such rows, so only a start looks for them."""
 
 
 def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
@@ -277,6 +285,7 @@ def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
     if silence.owners:
         wanted.append(locked.where(Job.lock_owner.in_(silence.owners)))
     if silence.orphans:
+        # Each condition is asked by itself: so each goes by an index, that of the locks or that of the states.
         wanted.append(select(Job.id).where(Job.state == State.RUNNING.value, Job.lock_token.is_(None)))
     return sorted({job_id for query in wanted for job_id in session.scalars(query.limit(limit))})[:limit]
 
@@ -301,7 +310,7 @@ def stale_held(session: Session, silence: Silence, *, limit: int) -> list[StaleL
 
 
 def stale_jobs(session: Session, silence: Silence, *, limit: int) -> list[Job]:
-    """Return the same as rows that are locked and still stale; one that somebody else is at is left to them."""
+    """Return the same as rows that are locked and still stale; one that another process has locked is left to it."""
     rows = session.scalars(
         select(Job)
         .where(Job.id.in_(stale_ids(session, silence, limit=limit)))
@@ -309,6 +318,7 @@ def stale_jobs(session: Session, silence: Silence, *, limit: int) -> list[Job]:
         .with_for_update(skip_locked=True)
         .execution_options(populate_existing=True)
     )
+    # Looked at again under the lock: its holder may have been heard of between the two statements.
     return [row for row in rows if _is_stale(row, silence)]
 
 
@@ -323,6 +333,7 @@ def count_hour(session: Session, hour: datetime, **counts: int) -> None:
     """Add to the counts of an hour."""
     statement = insert_into(session, RunHour).values(hour=hour, **counts)
     table = RunHour.__table__.c
+    # Added in the statement: two workers that settle in the same hour both count.
     grown = {name: table[name] + statement.excluded[name] for name in counts}
     session.execute(statement.on_conflict_do_update(index_elements=["hour"], set_=grown))
 
@@ -337,6 +348,7 @@ def hours_since(session: Session, moment: datetime | None) -> dict[str, int]:
 
 def last_scheduled_at(session: Session) -> datetime | None:
     """Return when a process that schedules was last heard of, None if none is at work."""
+    # A worker with --no-scheduler is an owner of another kind (`runner`): it queues nothing.
     schedules = Owner.kind.in_(("worker", "scheduler"))
     return session.scalar(select(func.max(Owner.heartbeat_at)).where(Owner.ended_at.is_(None), schedules))
 
@@ -362,6 +374,7 @@ def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: 
     row = session.execute(
         select(
             PageCrawl.status_code,
+            # A page without text (a picture, a PDF) has no hash of its content: its bytes are compared.
             func.coalesce(PageCrawl.content_hash, PageCrawl.payload_digest),
             Page.etag,
             PageCrawl.redirected_to,
@@ -375,6 +388,7 @@ def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: 
             PageCrawl.execution_id == execution_id,
             PageCrawl.outcome == "success",
         )
+        # The last attempt: a page that was tried again is judged by what it answered in the end.
         .order_by(PageCrawl.attempt.desc())
         .limit(1)
     ).one_or_none()

@@ -19,19 +19,18 @@ from holdfast.config import JobSettings
 from holdfast.db.engine import Database, moment_in
 from holdfast.errors import Unavailable
 from holdfast.jobs import schedule_queries
-from holdfast.jobs.administration import history
-from holdfast.jobs.journal import NewJobEvent, drop_events, emit, has_events, tell_queued
-from holdfast.jobs.placement import Placement
+from holdfast.jobs.journal import NewJobEvent, anything_aged, drop_events, emit, has_events, prune_aged, tell_queued
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.store import open_execution
 from holdfast.jobs.views.listing import SchedulerMetrics, count_metrics
 
 _log = log.get()
+# Locks that one transaction clears: SQLite's writers wait for no longer than that.
 _SWEPT = 50
-"""Locks that one transaction clears: SQLite's writers wait for no longer than that."""
 _PRUNED = 100
+# Transactions of one sweep that let go of old things; what is left waits for the next.
 _PORTIONS = 20
-"""Transactions of one sweep that let go of old things; what is left waits for the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +65,8 @@ class Scheduler:
     def start(self, *, dead_owners: Sequence[str] = ()) -> int:
         """Build the slot table from the rows and free what the dead held; return how many locks that were.
 
-        Dead is who has been silent for the stale period, or whom the caller knows to be gone (its file lock is free).
-        What runs elsewhere is left alone.
+        Dead is a holder that was silent for the stale period, or that the caller knows to be gone: its file lock is
+        free. What runs elsewhere is left alone.
         """
         with self._database.read() as session:
             self._placement.refresh(session, now=moment_in(session, self._clock))
@@ -78,6 +77,7 @@ class Scheduler:
         queued = self._queue_due()
         cleared = pruned = 0
         elapsed = self._clock.monotonic()
+        # By the monotonic clock: a wall clock that jumps must not sweep all the time, or never again.
         if elapsed >= self._sweep_at:
             cleared, pruned = self.sweep(), self._prune()
             self._sweep_at = elapsed + self._settings.sweep_s
@@ -101,7 +101,8 @@ class Scheduler:
             except Unavailable as exc:
                 _log.warning("scheduler.waits", message=str(exc))
                 continue
-            except Exception:  # the rows of one job must not stop the schedule of all: the next tick looks again
+            except Exception:
+                # The rows of one job must not stop the schedule of all: the next tick looks again.
                 _log.exception("scheduler.tick_failed")
                 continue
             if tick.queued or tick.cleared:
@@ -110,6 +111,7 @@ class Scheduler:
     def _queue_due(self) -> dict[int, int]:
         with self._database.read() as session:
             self._checked_at = now = moment_in(session, self._clock)
+            # Asked without writing: nearly every tick finds nothing, and SQLite has one writer.
             if not schedule_queries.anything_due(session, now=now):
                 return {}
         with self._database.write() as session:
@@ -117,11 +119,14 @@ class Scheduler:
             if not ids:
                 return {}
             queued = schedule_queries.enqueue(session, ids, now=now)
+            # The unique key (job, turn) refused it: this turn was run before. Without a new time the job would wait
+            # for ever.
             refused = [job_id for job_id in ids if job_id not in queued]
             if refused:
                 schedule_queries.unstick(session, refused, moment=now + timedelta(seconds=1))
             tell_queued(session, list(queued.values()), now=now)
         for job_id in ids:
+            # After the commit: a transaction that is undone leaves the table as it was.
             self._placement.note(job_id, None, None)
         return queued
 
@@ -135,6 +140,7 @@ class Scheduler:
             with self._database.read() as session:
                 stale = moment_in(session, self._clock) - timedelta(seconds=self._settings.stale_s)
                 silence = schedule_queries.Silence(before or stale, tuple(dead_owners), orphans)
+                # A look without a lock first: on SQLite each sweep would otherwise stop all writers.
                 if not schedule_queries.stale_ids(session, silence, limit=1):
                     return total
             with self._database.write() as session:
@@ -145,9 +151,11 @@ class Scheduler:
 
     def _sweep_some(self, session: Session, silence: schedule_queries.Silence) -> int:
         stale = schedule_queries.stale_jobs(session, silence, limit=_SWEPT)
-        now = moment_in(session, self._clock)  # after locking: whoever takes one of them next begins later
+        # After locking: the worker that takes one of them next begins later.
+        now = moment_in(session, self._clock)
         events: list[NewJobEvent] = []
         for job in stale:
+            # Who lost it is logged before it is cleared: the row names no holder afterwards.
             _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)
             opened = open_execution(session, job_id=job.id)
             events += self._settler.lose(session, job, opened, now=now)
@@ -162,15 +170,16 @@ class Scheduler:
         with self._database.read() as session:
             now = moment_in(session, self._clock)
             before = now - timedelta(days=self._settings.history_days)
-            told = now - timedelta(days=self._settings.events_days)
-            if not history.anything_aged(session, before=before) and not has_events(session, before=told):
+            events_before = now - timedelta(days=self._settings.events_days)
+            if not anything_aged(session, before=before) and not has_events(session, before=events_before):
                 return 0
         total = 0
         for _ in range(_PORTIONS):
             with self._database.write() as session:
-                pruned = history.prune_aged(session, before=before, now=now, limit=_PRUNED)
-                dropped = drop_events(session, before=told, limit=10 * _PRUNED)
+                pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
+                dropped = drop_events(session, before=events_before, limit=10 * _PRUNED)
             total += pruned.stripped
+            # Fewer than asked for: nothing is left for another transaction.
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:
                 break
         return total

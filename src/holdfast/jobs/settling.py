@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 from holdfast.config import JobSettings
 from holdfast.db.models import Execution, Job
 from holdfast.jobs import endings, schedule_queries
-from holdfast.jobs.administration import history
 from holdfast.jobs.endings import (
     CAP_S,
     MAX_ERROR_CHARS,
@@ -27,16 +26,15 @@ from holdfast.jobs.endings import (
     after_failure,
     policy_for,
 )
-from holdfast.jobs.journal import NewJobEvent, completed, status
-from holdfast.jobs.placement import Placement
-from holdfast.jobs.slots import next_turn, turns_between
+from holdfast.jobs.journal import NewJobEvent, completed, prune_beyond, status
+from holdfast.jobs.slots import Placement, next_turn, turns_between
 from holdfast.jobs.specs import backend_of
 from holdfast.jobs.states import State, move, state_of
 from holdfast.jobs.store import FEED, interval_of
 from holdfast.outside_text import clean
 
+# What the table of endings says of retries, in the words of the retry budget: as for these failures.
 _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
-"""What the table of endings says of retries, in the words of the retry budget: as for these failures."""
 
 
 class RunSettler:
@@ -49,6 +47,7 @@ class RunSettler:
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, *, now: datetime
     ) -> list[NewJobEvent]:
         """Close an execution, free its job and set what follows; return the events to tell."""
+        # Before the lock is cleared: the time under this lease is counted from the moment at which it was taken.
         _spend(execution, job, now)
         _close(execution, ending, now)
         _free(job, now)
@@ -72,11 +71,13 @@ class RunSettler:
         elif ending.result is RunResult.FAILED:
             job.failed_runs += 1
             events += self._failed(session, job, execution, ending, now)
+        # A job that a person cancelled while it ran is cancelled already.
         elif state_of(job) is State.RUNNING:
             events.append(move(job, State.CANCELLED, now=now, execution_id=execution.id))
+        # Before the commit: the next job that is placed in this process counts this one.
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
         session.flush()
-        history.prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
+        prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
         kind = {RunResult.COMPLETED: "succeeded", RunResult.FAILED: "failed", RunResult.CANCELLED: "cancelled"}[
             ending.result
         ]
@@ -87,6 +88,7 @@ class RunSettler:
         self, session: Session, job: Job, execution: Execution, *, now: datetime, reason: str
     ) -> list[NewJobEvent]:
         """Put an execution back into the queue, at its old place; one of a cancelled job is closed instead."""
+        # Nothing would ever take it again: a cancelled job's execution has to be closed here.
         if state_of(job) is State.CANCELLED:
             ending = RunEnding(
                 result=RunResult.CANCELLED, reason=reason, counts=reported(execution), metrics=execution.metrics
@@ -94,11 +96,13 @@ class RunSettler:
             return self.settle(session, job, execution, ending, now=now)
         _spend(execution, job, now)
         _free(job, now)
-        execution.state = "queued"  # a word that was said to it stays: the next holder hears it
+        # A word that was said to it stays: the next holder hears it.
+        execution.state = "queued"
         return [move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)]
 
     def lose(self, session: Session, job: Job, execution: Execution | None, *, now: datetime) -> list[NewJobEvent]:
         """Take a job from a holder that fell silent: it goes on with another, or fails if that happened too often."""
+        # The hold of the silent holder ends first; when it wakes, its token fits no row.
         schedule_queries.end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
         if execution is None:
             _free(job, now)
@@ -110,6 +114,7 @@ class RunSettler:
         done = execution.items_crawled + execution.items_failed
         execution.takeovers = 1 if done > execution.lost_items else execution.takeovers + 1
         execution.lost_items = max(done, execution.lost_items)
+        # A page that kills its worker each time would go round for ever.
         if execution.takeovers > self._settings.takeovers and state_of(job) is State.RUNNING:
             message = f"its owners fell silent {execution.takeovers} times"
             ending = RunEnding(
@@ -120,6 +125,7 @@ class RunSettler:
 
     def _orphan(self, job: Job, now: datetime) -> list[NewJobEvent]:
         event = move(job, State.SCHEDULED, now=now, reason="orphaned")
+        # At once: it was due already when its holder died.
         job.next_run_at = now
         return [event]
 
@@ -140,18 +146,21 @@ class RunSettler:
             return []
         events = [move(job, State.COMPLETED, now=now, execution_id=execution.id)]
         baseline = interval_of(job.interval_minutes, job.interval_type)
+        # A job that runs once is over for good: it stays completed.
         if baseline is None or not job.schedule_enabled:
             return events
         interval = _adapted(job, baseline, ending, now)
         if (left_out := turns_between(job.rhythm_at or job.due_at or now, interval, now=now)) > 0:
-            # Nobody worked, or the run took longer than its interval: the turns that passed are not made up for.
+            # No worker was there, or the run took longer than its interval: the turns that passed are not made up for.
             execution.metrics = {**execution.metrics, "skipped_turns": left_out}
             events.append(status(job.id, State.COMPLETED, execution_id=execution.id, skipped_turns=left_out))
         return [*events, *self._next(session, job, interval, now)]
 
     def _next(self, session: Session, job: Job, interval: timedelta, now: datetime) -> list[NewJobEvent]:
+        # From the last regular turn, not from now: retries and long runs must not shift the rhythm.
         job.rhythm_at = next_turn(job.rhythm_at or job.due_at or now, interval, now=now)
         events = [move(job, State.SCHEDULED, now=now, next_run_at=job.rhythm_at.isoformat())]
+        # Its source may have been disabled while it ran: what runs goes on to its end and is paused then.
         if schedule_queries.job_and_source(session, job.id)[1].enabled:
             job.next_run_at = job.rhythm_at
             return events
@@ -162,10 +171,12 @@ class RunSettler:
     def _failed(
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
     ) -> list[NewJobEvent]:
+        # Also where it is tried again: it says why the job waits.
         job.last_failure_at, job.error_message = now, execution.error or execution.reason
         if state_of(job) is not State.RUNNING:
             return []
         failure = _BY_RULE.get(ending.rule.retry) or ending.failure or FailureCause.FAILED
+        # Storage or a wrong configuration is no matter of the tool's own fallback: there the retry budget decides.
         if ending.verdict is not None and failure is FailureCause.FAILED:
             again = _as_told(job, ending.verdict)
         else:
@@ -182,6 +193,7 @@ class RunSettler:
     def _again(self, job: Job, execution: Execution, again: Again, ending: RunEnding, now: datetime) -> NewJobEvent:
         """Set when a run is tried again that failed, or that gave up part of what it was to ask."""
         job.current_retry_count, job.infra_retry_count = again.retries, again.infra_retries
+        # A retry that begins before the site may be asked again would only hold a worker while it waits.
         wait = max(again.wait, min((ending.not_before or now) - now, timedelta(seconds=CAP_S)))
         why = {"failure": (ending.failure or FailureCause.FAILED).value} if ending.result is RunResult.FAILED else {}
         event = move(
@@ -250,13 +262,14 @@ def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
     if ending.result is RunResult.FAILED and not any(
         counts.items
     ):  # whatever broke it, it has done what it told before
-        told, metrics = reported(execution), metrics or execution.metrics
+        known, metrics = reported(execution), metrics or execution.metrics
         counts = replace(
-            told,
-            cpu_ms=_most(counts.cpu_ms, told.cpu_ms),
-            peak_memory_bytes=_most(counts.peak_memory_bytes, told.peak_memory_bytes),
+            known,
+            cpu_ms=_most(counts.cpu_ms, known.cpu_ms),
+            peak_memory_bytes=_most(counts.peak_memory_bytes, known.peak_memory_bytes),
         )
     execution.state, execution.failure = ending.result.value, ending.failure
+    # What a tool said is outside text: PostgreSQL refuses a NUL, and then no ending could be written at all.
     execution.reason = clean(ending.reason, MAX_ERROR_CHARS)
     execution.shortfalls = dict(ending.shortfalls)
     execution.finished_at, execution.stop_requested = now, None
@@ -264,12 +277,14 @@ def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
     execution.duration_ms = max(0, round((now - began).total_seconds() * 1000))
     # The log of a machine that lost its power may hold NUL, and a path any octets.
     execution.error = clean(ending.error, MAX_ERROR_CHARS)
+    # The end of a stack names the error.
     execution.stack = clean(ending.stack and ending.stack[-MAX_STACK_CHARS:], MAX_STACK_CHARS)
     execution.exit_code, execution.stage, execution.metrics = ending.exit_code, ending.stage, metrics
     execution.cpu_ms, execution.peak_memory_bytes = counts.cpu_ms, counts.peak_memory_bytes
     execution.items_crawled, execution.items_indexed = counts.items_crawled, counts.items_indexed
     execution.items_failed, execution.items_total = counts.items_failed, counts.items_total
     execution.index_state = ending.index_state
+    # A retry goes on in the same directory: what the run before it left there still stands.
     execution.artifacts = {**(execution.artifacts or {}), **ending.artifacts}
 
 

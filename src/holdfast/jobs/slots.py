@@ -1,4 +1,4 @@
-"""Quarters of an hour over which scheduled jobs are spread: who runs when, and how even that is. Pure.
+"""Quarters of an hour over which scheduled jobs are spread: which runs when, and how even that is.
 
 A new job lands in the slot with the least load within its interval; afterwards it keeps its rhythm. Intervals
 shorter than a slot stay out of it. No time that comes out of here lies in the past.
@@ -13,16 +13,25 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
+from weakref import ref
 
-from holdfast.clock import from_micros, to_micros
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, SessionTransaction
+
+from holdfast import audit
+from holdfast.clock import Clock, from_micros, to_micros
+from holdfast.db.engine import Database
+from holdfast.db.models import Job
+from holdfast.jobs.store import UNITS
 
 SLOT: Final = timedelta(minutes=15)
 WINDOW: Final = timedelta(hours=24)
 PROTECTION: Final = timedelta(minutes=30)
 COOLDOWN: Final = timedelta(hours=1)
 ADVISED_BELOW: Final = 0.7
-"""A distribution with a lower score is worth a rebalance (NC-029)."""
+"""A distribution with a lower score is worth a rebalance."""
 
+# Whole microseconds: with floats two moments of one slot could land in two.
 _SLOT_MICROS: Final = 900_000_000
 _HOUR_SLOTS: Final = 4
 
@@ -45,11 +54,12 @@ def uses_slots(interval: timedelta) -> bool:
 def next_turn(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> datetime:
     """Return the first turn after now that keeps the rhythm: whole intervals after the last regular one.
 
-    For an interval of whole quarters that is the same slot phase for ever (NC-028); other intervals are kept exactly
+    For an interval of whole quarters that is the same slot phase for ever; other intervals are kept exactly
     rather than shortened to the slot below.
     """
     if rhythm_at > now:
         return rhythm_at
+    # Whole intervals after the last regular turn: a run that took long must not shift all later ones.
     return rhythm_at + ((now - rhythm_at) // interval + 1) * interval
 
 
@@ -82,6 +92,7 @@ class SlotTable:
         slot = self._slots.pop(job_id, None)
         if slot is not None:
             self._load[slot] -= 1
+            # A slot without jobs goes, or the table would grow with every quarter of an hour that passes.
             if not self._load[slot]:
                 del self._load[slot]
 
@@ -94,7 +105,8 @@ class SlotTable:
         load = self._load.get
         best, least = first, load(first, 0)
         for slot in range(first + 1, last + 1):
-            if not least:  # nothing is emptier, so at most as many slots are looked at as jobs wait
+            # Nothing is emptier, so at most as many slots are looked at as jobs wait.
+            if not least:
                 break
             here = load(slot, 0)
             if here < least:
@@ -105,6 +117,7 @@ class SlotTable:
         """Return when a new or resumed job should run first, always within its interval; the table is not changed."""
         first = slot_of(now)
         slot = self.least_loaded(first, _reach(first, interval))
+        # The slot that now lies in has begun already: no run is set in the past.
         return max(start_of(slot), now)
 
 
@@ -203,6 +216,7 @@ def score_of(counts: Iterable[int]) -> float:
     if not ideal:
         return 1.0
     variance = sum((count - ideal) ** 2 for count in counts) / len(counts)
+    # The variance that whole jobs cannot avoid: with half a job a slot, half of the slots hold one.
     share = ideal % 1
     return min(1.0, max(0.0, 1.0 - (variance - share * (1 - share)) / max(ideal, 1.0) ** 2))
 
@@ -214,6 +228,7 @@ def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
     """
     hours, slots, first = [0] * 24, [0] * (WINDOW // SLOT + 1), slot_of(now)
     for moment in moments:
+        # What is overdue counts as now: it will run at the next look of a scheduler.
         if moment < now + WINDOW:
             hours[max(moment, now).hour] += 1
             slots[slot_of(max(moment, now)) - first] += 1
@@ -254,6 +269,7 @@ class _Evenness:
     def emptiest(self, last: int) -> int:
         """Return the emptiest slot up to this one, the earliest of equals."""
         self._last = last
+        # Entries are not removed when a load changes, they are passed over here: a heap finds no element quickly.
         while self._heap[0][2] > last or self._heap[0][:2] != self.of(self._heap[0][2]):
             heappop(self._heap)
         return self._heap[0][2]
@@ -281,6 +297,7 @@ def plan_rebalance(turns: Iterable[ScheduledTurn], *, now: datetime) -> Rebalanc
         else:
             skipped.append(outcome)
     score = distribution(times.values(), now=now).score
+    # Greedy moves may make it worse: then nothing is moved at all.
     if score < before:
         skipped += [Skipped(move.job_id, Reason.ALREADY_BALANCED) for move in moved]
         moved, score = [], before
@@ -289,6 +306,7 @@ def plan_rebalance(turns: Iterable[ScheduledTurn], *, now: datetime) -> Rebalanc
 
 def _reach(first: int, interval: timedelta) -> int:
     """Return the last slot that begins less than one interval after the first: a job waits no longer than its turn."""
+    # Never further than one interval: a job that runs hourly could otherwise wait for most of a day.
     return first + max(interval // SLOT, 1) - 1
 
 
@@ -300,6 +318,7 @@ def _consider(even: _Evenness, turn: ScheduledTurn, *, first: int, now: datetime
     if reason is not None or turn.next_run_at is None:
         return Skipped(turn.job_id, reason or Reason.JOB_RUNNING)
     here = slot_of(turn.next_run_at)
+    # Its own slot is judged without it, or every slot would look emptier than the one that it is in.
     even.add(here, -1)
     target = even.emptiest(_reach(first, turn.interval))
     if even.of(target) >= even.of(here):
@@ -307,3 +326,161 @@ def _consider(even: _Evenness, turn: ScheduledTurn, *, first: int, now: datetime
         return Skipped(turn.job_id, Reason.ALREADY_BALANCED)
     even.add(target, 1)
     return MovedJob(turn.job_id, turn.next_run_at, start_of(target))
+
+
+def scheduled_turns(session: Session) -> list[ScheduledTurn]:
+    """Return every scheduled job as the slots see it, and recurring ones that run."""
+    rows = session.execute(
+        select(
+            Job.id,
+            Job.interval_minutes,
+            Job.interval_type,
+            Job.next_run_at,
+            Job.placed_at,
+            Job.state,
+            Job.schedule_enabled,
+        )
+        .where(Job.state.in_(("scheduled", "running")), Job.deleted_at.is_(None))
+        .order_by(Job.id)
+    )
+    found = []
+    for job_id, number, unit, moment, placed_at, state, enabled in rows:
+        interval = number * UNITS[unit] if enabled and number is not None else timedelta()
+        if interval or state == "scheduled":
+            found.append(
+                ScheduledTurn(
+                    job_id=job_id,
+                    interval=interval,
+                    next_run_at=moment,
+                    placed_at=placed_at,
+                    running=state == "running",
+                )
+            )
+    return found
+
+
+class DueJob(NamedTuple):
+    """A job and when it is due, for the slot table."""
+
+    job_id: int
+    next_run_at: datetime | None
+    interval: timedelta | None
+
+
+def due_jobs(session: Session, *, since: datetime | None = None) -> list[DueJob]:
+    """Return what waits for its turn: everything, or what changed since a moment (then also what waits no longer)."""
+    query = select(Job.id, Job.next_run_at, Job.interval_minutes, Job.interval_type)
+    query = query.where(Job.next_run_at.is_not(None) if since is None else Job.updated_at >= since)
+    return [
+        DueJob(row[0], row[1], None if row[2] is None else row[2] * UNITS[row[3]]) for row in session.execute(query)
+    ]
+
+
+def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: datetime) -> bool:
+    """Move a job to another time if nothing happened to it since it was looked at; False if something did."""
+    moved = session.scalars(
+        update(Job)
+        # Compare and set: a job that was queued, paused or moved since the plan was made stays where it is.
+        .where(Job.id == job_id, Job.state == "scheduled", Job.next_run_at == old)
+        .values(next_run_at=new, rhythm_at=new, placed_at=now, updated_at=now)
+        .returning(Job.id)
+        .execution_options(synchronize_session=False)
+    )
+    return moved.one_or_none() is not None
+
+
+# How far back a look for changes reaches: further than any write transaction lasts.
+_OVERLAP: Final = timedelta(seconds=5)
+# Moves of one transaction: 200 take about 60 ms.
+_MOVES: Final = 200
+# Deleted jobs and undone transactions leave traces; a table of 10,000 jobs is built anew in 0.1 s.
+_REBUILT_EVERY: Final = timedelta(minutes=10)
+
+
+class Placement:
+    """Chooses slots. One for each process that creates, resumes or finishes jobs; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.table = SlotTable()
+        self._seen_at: datetime | None = None
+        self._built_at: datetime | None = None
+        # The transaction in which rows were last read: to read all that changed for each of a thousand jobs that are
+        # made one after the other costs more the more there are.
+        self._read_in: ref[SessionTransaction] | None = None
+
+    def refresh(self, session: Session, *, now: datetime) -> None:
+        """Bring the table up to date: from the rows that changed, or from all of them now and then."""
+        # Now and then from all rows: jobs that were deleted and transactions that were undone leave traces in the
+        # table.
+        if self._seen_at is None or self._built_at is None or now - self._built_at > _REBUILT_EVERY:
+            self.table, self._built_at = SlotTable(), now
+            rows = due_jobs(session)
+        else:
+            # With an overlap: a transaction that was open at the last look has an older moment than its commit.
+            rows = due_jobs(session, since=self._seen_at - _OVERLAP)
+        self._seen_at = now
+        for row in rows:
+            if row.next_run_at is None or row.interval is None or not uses_slots(row.interval):
+                self.table.remove(row.job_id)
+            else:
+                self.table.put(row.job_id, row.next_run_at)
+
+    def place(self, session: Session, interval: timedelta, *, now: datetime) -> datetime:
+        """Return when a job at this interval should run first; one that runs more often than slots last: at once."""
+        if not uses_slots(interval):
+            return now
+        transaction = session.get_transaction()
+        # Read once a transaction: a thousand jobs that are made in one would each read all that changed.
+        if transaction is None or self._read_in is None or self._read_in() is not transaction:
+            self.refresh(session, now=now)
+            transaction = session.get_transaction()
+            self._read_in = None if transaction is None else ref(transaction)
+        return self.table.place(interval, now=now)
+
+    def note(self, job_id: int, moment: datetime | None, interval: timedelta | None) -> None:
+        """Say when a job's next run is, so that the next placement counts it before anything is committed."""
+        if moment is None or interval is None or not uses_slots(interval):
+            self.table.remove(job_id)
+        else:
+            self.table.put(job_id, moment)
+
+
+def show_distribution(session: Session, *, now: datetime) -> Distribution:
+    """Return how the coming day's runs are spread."""
+    rows = due_jobs(session)
+    return distribution((row.next_run_at for row in rows if row.next_run_at is not None and row.interval), now=now)
+
+
+def preview_rebalance(session: Session, *, now: datetime) -> Rebalance:
+    """Return what a rebalance would do now; nothing is changed."""
+    return plan_rebalance(scheduled_turns(session), now=now)
+
+
+def record_rebalance(session: Session, clock: Clock, done: Rebalance) -> None:
+    """Keep in the audit log that jobs were moved, in the name of who asked for it."""
+    detail = {"moved": len(done.moved), "skipped": len(done.skipped)}
+    audit.record(session, clock, action="scheduler.rebalanced", subject="scheduler", detail=detail)
+
+
+def rebalance(database: Database, *, now: datetime) -> Rebalance:
+    """Do what the preview says; a job to which something happened in between is told as skipped.
+
+    The plan is made before anything is locked, and written a few hundred moves at a time.
+    """
+    with database.read() as session:
+        # Planned without locks: locking all scheduled jobs would stop every worker meanwhile.
+        plan = preview_rebalance(session, now=now)
+    moved: list[MovedJob] = []
+    skipped = list(plan.skipped)
+    for start in range(0, len(plan.moved), _MOVES):
+        with database.write() as session:
+            for one in plan.moved[start : start + _MOVES]:
+                if shift(session, job_id=one.job_id, old=one.old_time, new=one.new_time, now=now):
+                    moved.append(one)
+                else:
+                    skipped.append(Skipped(one.job_id, Reason.JOB_RUNNING))
+    if len(moved) == len(plan.moved):
+        return plan
+    with database.read() as session:
+        score = show_distribution(session, now=now).score
+    return Rebalance(moved=tuple(moved), skipped=tuple(skipped), score=score)

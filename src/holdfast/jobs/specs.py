@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.models import Job, Source
-from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
-from holdfast.jobs.store import FEED, interval_of
+from holdfast.errors import Conflict, Invalid, UrlRefused
+from holdfast.jobs.store import FEED, UNCAPPED, interval_of
 from holdfast.outside_text import clean
-from holdfast.sources.config import SourceConfig, merged, read_config
+from holdfast.sources.config import UNLIMITED, SourceConfig, SourceRefused, merged, read_config, zimit_job
 from holdfast.sources.registry import content_of
 from holdfast.urls import parse_seed
 
@@ -28,16 +28,6 @@ class JobRefused(Invalid):
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
         self.field, self.reason = field, reason
-
-
-class JobNotFound(NotFound):
-    """There is no such job, or it was deleted."""
-
-    code = "job_not_found"
-    summary = "Job not found"
-
-    def __init__(self) -> None:
-        super().__init__("Job not found; see them with: holdfast job list, or GET /api/v1/jobs")
 
 
 class ScheduleKept(Conflict):
@@ -113,8 +103,10 @@ class JobSpec:
             raise JobRefused("interval_minutes", "a schedule needs one; with schedule_enabled false the job runs once")
         for name, most in (("max_retries", 100), ("retry_backoff_seconds", 3600)):
             value = getattr(self, name)
+            # True is an int to Python, and would be one retry.
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
                 raise JobRefused(name, f"it must be a whole number from 0 to {most}")
+        # PostgreSQL stores no NUL, and no half of a surrogate pair can be written as UTF-8.
         if self.name is not None and clean(self.name, len(self.name)) != self.name:
             raise JobRefused("name", "it holds a character that cannot be stored: NUL, or half of one")
         if self.url is not None:
@@ -125,7 +117,7 @@ class JobSpec:
 
 
 POLL_S = 3600.0
-"""What one poll may take (document 003's limit of an execution); items that it did not get to wait for the next."""
+"""What one poll may take; items that it did not get to wait for the next."""
 
 OWN: Final = ("native", FEED)
 """Backends that are our own crawler: it registers its files itself."""
@@ -138,12 +130,44 @@ def backend_of(kind: str, *configs: Mapping[str, Any]) -> str:
     """
     if kind == FEED:
         return FEED
+    # The job's own configuration comes before its source's: a job may try another backend.
     return next((str(config["backend"]) for config in configs if config.get("backend")), "native")
 
 
 def job_config(job: Job, source: Source) -> SourceConfig:
     """Return the configuration that a job runs with: its source's, and what the job has otherwise; Invalid names it."""
     return planned_config(source, job.config, start=job.url if job.url_given else None)
+
+
+def effective_config(job: Job, source: Source, *, check: BackendCheck | None = None) -> SourceConfig:
+    """Return the configuration that a job runs with; JobRefused, or the backend's refusal, names what is wrong."""
+    try:
+        made = job_config(job, source)
+    except SourceRefused as exc:
+        raise JobRefused(f"config.{exc.field}", exc.reason) from exc
+    if check is not None:
+        check(made)
+    return made
+
+
+def check_uncapped(kind: str, config: SourceConfig, annual_check: BackendCheck | None = None) -> None:
+    """Refuse a cap on pages or depth for a kind of job that only its scope bounds; `annual_check` knows its tool."""
+    if kind not in UNCAPPED:
+        return
+    for name, value, free in (("max_pages", config.max_pages, None), ("max_depth", config.max_depth, UNLIMITED)):
+        if value != free:
+            why = f"an annual job has no cap on pages or depth: its scope rules alone bound it; {value} is one"
+            raise JobRefused(f"config.{name}", why)
+    if annual_check is not None:
+        annual_check(config)
+
+
+def tool_config(job: Job, source: Source) -> dict[str, Any]:
+    """Return a job's configuration in the shape that `archive-tool` reads; as it is stored if it cannot be read."""
+    try:
+        return zimit_job(job_config(job, source))
+    except Invalid:
+        return job.config
 
 
 def planned_config(source: Source, overrides: Mapping[str, Any], *, start: str | None) -> SourceConfig:
@@ -164,7 +188,7 @@ def start_url(job: Job, source: Source) -> str | None:
         return job.url
 
 
-class House(NamedTuple):
+class CrawlDefaults(NamedTuple):
     """What a crawl takes from the server's settings, never from a source."""
 
     contact: str
@@ -174,8 +198,8 @@ class House(NamedTuple):
     """How long any execution may be at work: no site holds a worker for ever."""
 
 
-def crawl_plan(config: SourceConfig, house: House, *, number: int) -> CrawlPlan:
-    """Return the plan of a job's execution with this number: user agents take turns by it (NC-042)."""
+def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> CrawlPlan:
+    """Return the plan of a job's execution with this number: user agents take turns by it."""
     return CrawlPlan(
         seeds=config.seeds,
         contact=house.contact,
@@ -186,8 +210,10 @@ def crawl_plan(config: SourceConfig, house: House, *, number: int) -> CrawlPlan:
         max_pages=config.max_pages,
         max_bytes=config.quota_bytes,
         delay_s=config.delay_s,
+        # The shorter of the two holds: a trap site must not keep a worker for longer than the server allows.
         max_time_s=min((one for one in (config.max_time_s, house.max_time_s) if one), default=None),
         per_ip_rate=config.per_ip_rate,
+        # By the execution's number: a worker that takes it over keeps the same name towards the site.
         user_agent=config.user_agent(number) or house.user_agent,
         sitemaps=config.sitemaps,
         requisites=config.requisites,
@@ -209,5 +235,12 @@ def feed_plan(plan: CrawlPlan, lists: Sequence[Polled], *, search: bool) -> Craw
     A server that asks us to stay away for hours does not hold a worker for longer than one.
     """
     return replace(
-        plan, feeds="poll", lists=tuple(lists), search=search, max_depth=0, max_pages=None, max_time_s=POLL_S
+        # No depth: a poll captures what a feed names; links of those pages belong to the crawl job.
+        plan,
+        feeds="poll",
+        lists=tuple(lists),
+        search=search,
+        max_depth=0,
+        max_pages=None,
+        max_time_s=POLL_S,
     )

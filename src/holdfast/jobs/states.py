@@ -1,11 +1,11 @@
-"""The seven states of a job and every way between them. Whoever writes a job's state asks here first.
+"""The seven states of a job and every way between them. A job's state is written through `move` alone.
 
     pending ──→ scheduled ──→ running ──→ completed ──→ scheduled   (recurring)
                     │  ↑         ├──────→ failed ─────→ pending     (retry)
                     ↓  │         └──────→ scheduled                 (tried again later, or handed back)
                   paused
 
-A job is pending while it waits for one run that somebody asked for (a one-time job, a retry by hand, a forced run), and
+A job is pending while it waits for one run that a person asked for (a one-time job, a retry by hand, a forced run), and
 scheduled while it waits for its turn. All but the three ends may be cancelled; nothing leaves cancelled.
 """
 
@@ -22,7 +22,7 @@ from holdfast.jobs.journal import NewJobEvent, status
 
 
 class State(StrEnum):
-    """What a job is doing, in document 003's words."""
+    """What a job is doing, in the words of `/api/v1`."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -36,13 +36,15 @@ class State(StrEnum):
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.PENDING: frozenset({State.SCHEDULED, State.RUNNING, State.CANCELLED}),
     State.SCHEDULED: frozenset({State.RUNNING, State.PENDING, State.PAUSED, State.CANCELLED}),
+    # A run that is tried again, or handed back by its worker, waits as scheduled: its turn is known already.
     State.RUNNING: frozenset({State.COMPLETED, State.FAILED, State.SCHEDULED, State.CANCELLED}),
     State.PAUSED: frozenset({State.SCHEDULED, State.CANCELLED}),
     State.COMPLETED: frozenset({State.SCHEDULED}),
     State.FAILED: frozenset({State.PENDING}),
+    # Nothing leaves cancelled: to crawl the source again is a new job with a history of its own.
     State.CANCELLED: frozenset(),
 }
-"""`paused` cannot be forced and `completed` cannot be retried: the document, not its first implementation."""
+"""`paused` cannot be forced and `completed` cannot be retried."""
 
 TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
 SCHEDULABLE = frozenset({State.PENDING, State.SCHEDULED})
@@ -62,7 +64,9 @@ _ACTIONS: dict[JobAction, tuple[frozenset[State], State]] = {
     JobAction.PAUSE: (frozenset({State.SCHEDULED}), State.PAUSED),
     JobAction.RESUME: (frozenset({State.PAUSED}), State.SCHEDULED),
     JobAction.CANCEL: (frozenset({State.SCHEDULED, State.RUNNING, State.PAUSED, State.PENDING}), State.CANCELLED),
+    # From failed only (decision 0012): a completed job runs again by its schedule or by a new plan.
     JobAction.RETRY: (frozenset({State.FAILED}), State.PENDING),
+    # From scheduled only, as decision 0012 has it: what is paused is resumed first.
     JobAction.FORCE_RUN: (frozenset({State.SCHEDULED}), State.PENDING),
 }
 
@@ -115,6 +119,7 @@ def route(state: State, target: State) -> tuple[State, ...]:
         here = way[-1] if way else state
         if here == target:
             return way
+        # Sorted, so that two equally short chains are always the same one, and so are their events.
         for following in sorted(TRANSITIONS[here] & {State.PENDING, State.SCHEDULED}):
             if following not in seen:
                 seen.add(following)
@@ -132,9 +137,11 @@ def move(job: Job, target: State, *, now: datetime, execution_id: int | None = N
     """Take one legal step and return its event; IllegalTransition changes nothing."""
     check(state_of(job), target)
     job.state, job.updated_at = target.value, now
+    # The clock queues what has a time: one that is left behind here would run a job that rests.
     if target not in SCHEDULABLE:
         job.next_run_at = None
     job.paused_at = now if target is State.PAUSED else None
+    # `paused_by` decides who may resume it: enabling a source wakes only what the source had paused.
     if target is not State.PAUSED:
         job.paused_by = None
     if target is State.CANCELLED:

@@ -1,19 +1,19 @@
-"""The rows of jobs, as those who manage them read and change them."""
+"""The rows of jobs: read, locked and changed by what manages them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from datetime import timedelta
+from typing import Final
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Job, Source
-from holdfast.errors import Invalid
-from holdfast.jobs.slots import ScheduledTurn
+from holdfast.errors import Invalid, NotFound
 
+# A job may be called anything; a directory is not, for a path with a slash or dots would lead elsewhere.
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 80
 
@@ -31,6 +31,16 @@ def folder_name(source_code: str, execution_id: int, job_name: str | None) -> st
 
 UNITS: Final = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1), "days": timedelta(days=1)}
 LONGEST: Final = timedelta(days=3660)
+
+
+class JobNotFound(NotFound):
+    """There is no such job, or it was deleted."""
+
+    code = "job_not_found"
+    summary = "Job not found"
+
+    def __init__(self) -> None:
+        super().__init__("Job not found; see them with: holdfast job list, or GET /api/v1/jobs")
 
 
 class IntervalRefused(Invalid):
@@ -51,6 +61,7 @@ def interval_of(number: int | None, unit: str = "minutes") -> timedelta | None:
         return None
     if number <= 0:
         raise IntervalRefused("interval_minutes", "it must be greater than 0; leave it out for a job that runs once")
+    # Checked before multiplying: a timedelta of more than 2.7 million years overflows.
     if number > LONGEST // UNITS[unit]:
         raise IntervalRefused("interval_minutes", "ten years at most")
     return number * UNITS[unit]
@@ -79,8 +90,9 @@ def source_of_job(session: Session, job_id: int) -> int | None:
 
 
 def locked_source(session: Session, source_id: int) -> Source | None:
-    """Return a source, and let nobody else make a job for it until the transaction ends."""
+    """Return a source, and let no other process make a job for it until the transaction ends."""
     # Not its key: PostgreSQL looks at that when a transaction writes a job's row twice, and would wait in a circle.
+    # The lock of one row is what makes two starts of the same source's job one job.
     query = select(Source).where(Source.id == source_id).with_for_update(key_share=True)
     return session.scalars(query).one_or_none()
 
@@ -91,6 +103,7 @@ def locked_both(session: Session, job_id: int) -> tuple[Job, Source] | None:
     The source first, as everywhere (decision 0012): two who change the same job never wait for each other.
     """
     source_id = source_of_job(session, job_id)
+    # The source before the job, everywhere: two transactions that change one job then never wait in a circle.
     source = None if source_id is None else locked_source(session, source_id)
     job = None if source is None else locked_job(session, job_id)
     return None if job is None or source is None else (job, source)
@@ -149,63 +162,3 @@ def jobs_of_source(session: Session, *, source_id: int, states: Sequence[str]) -
             .with_for_update()
         )
     )
-
-
-def turns(session: Session) -> list[ScheduledTurn]:
-    """Return every scheduled job as the slots see it, and recurring ones that run."""
-    rows = session.execute(
-        select(
-            Job.id,
-            Job.interval_minutes,
-            Job.interval_type,
-            Job.next_run_at,
-            Job.placed_at,
-            Job.state,
-            Job.schedule_enabled,
-        )
-        .where(Job.state.in_(("scheduled", "running")), Job.deleted_at.is_(None))
-        .order_by(Job.id)
-    )
-    found = []
-    for job_id, number, unit, moment, placed_at, state, enabled in rows:
-        interval = number * UNITS[unit] if enabled and number is not None else timedelta()
-        if interval or state == "scheduled":
-            found.append(
-                ScheduledTurn(
-                    job_id=job_id,
-                    interval=interval,
-                    next_run_at=moment,
-                    placed_at=placed_at,
-                    running=state == "running",
-                )
-            )
-    return found
-
-
-class DueJob(NamedTuple):
-    """A job and when it is due, for the slot table."""
-
-    job_id: int
-    next_run_at: datetime | None
-    interval: timedelta | None
-
-
-def waiting(session: Session, *, since: datetime | None = None) -> list[DueJob]:
-    """Return what waits for its turn: everything, or what changed since a moment (then also what waits no longer)."""
-    query = select(Job.id, Job.next_run_at, Job.interval_minutes, Job.interval_type)
-    query = query.where(Job.next_run_at.is_not(None) if since is None else Job.updated_at >= since)
-    return [
-        DueJob(row[0], row[1], None if row[2] is None else row[2] * UNITS[row[3]]) for row in session.execute(query)
-    ]
-
-
-def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: datetime) -> bool:
-    """Move a job to another time if nothing happened to it since it was looked at; False if something did."""
-    moved = session.scalars(
-        update(Job)
-        .where(Job.id == job_id, Job.state == "scheduled", Job.next_run_at == old)
-        .values(next_run_at=new, rhythm_at=new, placed_at=now, updated_at=now)
-        .returning(Job.id)
-        .execution_options(synchronize_session=False)
-    )
-    return moved.one_or_none() is not None

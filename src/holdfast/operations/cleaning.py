@@ -12,10 +12,16 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.archive_tool.files import forget_end, hold_output, holder_of
-from holdfast.archive_tool.maintenance import Cleaned, clean_temp, clean_temp_nonwarc, lost_by_cleaning, quarantine
-from holdfast.archive_tool.state import is_temp_dir
-from holdfast.archive_tool.storage import WarcVerdict, storage_statistics
+from holdfast.archive_tool.output_directory import forget_end, hold_output, holder_of, is_temp_dir
+from holdfast.archive_tool.storage import (
+    Cleaned,
+    WarcVerdict,
+    clean_temp,
+    clean_temp_nonwarc,
+    lost_by_cleaning,
+    quarantine,
+    storage_statistics,
+)
 from holdfast.archive_tool.warc_files import all_temp_dirs
 from holdfast.config import StorageSettings
 from holdfast.coordination.disk import identity_of
@@ -32,7 +38,7 @@ from holdfast.jobs.administration.maintenance import (
     uncleaned_runs,
 )
 from holdfast.jobs.views.listing import Latest, admin_state
-from holdfast.operations.watching import TOOLS
+from holdfast.operations.crawl_watchdog import TOOLS
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file
 from holdfast.warc.roots import StrayFile, locate, relative
@@ -57,26 +63,27 @@ class CleanupRefused(Conflict):
 
 
 def word_of(run: DirectoryRun) -> str:
-    """Return where an execution stands, in document 000's words."""
+    """Return where an execution stands, as `/api/admin/jobs` calls it."""
     return admin_state(None, retries=0, latest=Latest(run.execution.state, run.execution.index_state))
 
 
 def demand_idle(database: Database, run: DirectoryRun) -> Path:
-    """Return the directory of a run in which nobody works or is about to; NotFound if it is gone, else JobInUse."""
+    """Return the directory of a run in which no run is, or is about to be; NotFound if it is gone, else JobInUse."""
     folder = Path(run.execution.output_dir)
     if not folder.is_dir():
         raise NotFound(f"the directory of execution {run.execution.id} is gone: {folder}")
     with database.read() as session:
         wanted = maintenance.is_wanted(session, job_id=run.job.id, output_dir=run.execution.output_dir)
+    # The rows know of runs, the lock of a tool that an operator started by hand.
     if wanted or holder_of(folder) is not None:
         raise JobInUse(f"job {run.job.id} runs in {folder}, or is queued to; wait for its end, or stop it")
     return folder
 
 
 def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: CleanMode, *, replays: bool) -> Path:
-    """Return the directory if it may be cleaned up; CleanupRefused says what is in the way (HA-100).
+    """Return the directory if it may be cleaned up; CleanupRefused says what is in the way.
 
-    `replays` is whether archived pages are served from here, and nobody insisted.
+    `replays` is whether archived pages are served from here, and the operator did not insist.
     """
     folder, word = demand_idle(database, run), word_of(run)
     if word not in ("indexed", "index_failed"):
@@ -85,12 +92,14 @@ def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: Clean
         return folder
     with database.read() as session:
         files = maintenance.registered(session, execution_id=run.execution.id)
+    # A registered file in a temporary directory is the only copy that snapshots can show.
     inside = [file.path for file in files if _is_temporary(_located(home, file.path), folder)]
     if inside:
         raise CleanupRefused(
             f"{len(inside)} registered WARC files stand in temporary directories ({inside[0]}); "
             "keep them with --mode temp-nonwarc"
         )
+    # A server may be reading the very files that mode `temp` removes.
     if replays:
         raise CleanupRefused(
             "archived pages are served from this installation; --mode temp-nonwarc keeps every WARC file, or insist "
@@ -134,6 +143,7 @@ def _follow(runtime: Runtime, moved: dict[Path, Path]) -> None:
     home = runtime.settings.home
     with runtime.raw_db.write() as tx:
         for old, new in moved.items():
+            # Before the old name goes: a reader between the two finds the file under either.
             relocate_file(tx, old=relative(home, old), new=relative(home, new))
 
 
@@ -148,6 +158,7 @@ def check_quarantine(database: Database, run: DirectoryRun) -> Path:
     """Return the directory if damaged files may be moved away; Conflict if it runs or snapshots point into them."""
     folder = demand_idle(database, run)
     with database.read() as session:
+        # What snapshots show is never moved away.
         if maintenance.has_captures(session, execution_id=run.execution.id):
             raise CleanupRefused(
                 f"execution {run.execution.id} has snapshots that point into its files; nothing is moved"
@@ -163,6 +174,7 @@ def move_damaged(runtime: Runtime, database: Database, run: DirectoryRun, verdic
     if not moved:
         return Quarantined((), runs_again=False)
     _strike_out(runtime, database, run, damaged)
+    # The directory says that its crawl is complete: with files taken out of it, it is not.
     forget_end(folder)
     with database.write() as session:
         again = run_again(session, runtime.clock, run.job.id, reason="warcs_quarantined")
@@ -204,7 +216,7 @@ class SweepCase:
 
     run: DirectoryRun
     used_percent: float | None
-    """Of its disk, before; None if nobody can tell."""
+    """Of its disk, before; None if that cannot be told."""
     freed_bytes: int
     """Temporary files that are no WARC files."""
     refusal: str | None = None
@@ -215,8 +227,8 @@ class Sweep:
 
     def __init__(self, runtime: Runtime, database: Database, room: Callable[[Path], Room] = room_of) -> None:
         self._runtime, self._database, self._room = runtime, database, room
+        # Bytes that a dry run would have freed, by disk.
         self._planned: Counter[int] = Counter()
-        """Bytes that a dry run would have freed, by disk."""
 
     @property
     def _limits(self) -> StorageSettings:
@@ -228,11 +240,13 @@ class Sweep:
         cases: dict[Path, SweepCase] = {}
         for run in self._old():
             folder = Path(run.execution.output_dir)
+            # Retries share a directory: it is looked at once, and not while it is one of the newest of its source.
             if folder in cases or folder in newest(run.source.id):
                 continue
             try:
                 case = self._case(run, folder, apply=apply)
-            except (HoldfastError, OSError) as exc:  # of this directory alone: the next may be on another disk
+            except (HoldfastError, OSError) as exc:
+                # Of this directory alone: the next may be on another disk.
                 case = SweepCase(run=run, used_percent=None, freed_bytes=0, refusal=str(exc))
             if case is not None:
                 cases[folder] = case
@@ -247,6 +261,7 @@ class Sweep:
             yield from runs
             if not runs:
                 return
+            # By id and not by offset: what is cleaned up drops out of the list.
             after = runs[-1].execution.id
 
     def _newest(self, source_id: int) -> frozenset[Path]:
@@ -256,6 +271,7 @@ class Sweep:
 
     def _used_percent(self, folder: Path) -> float:
         room = self._room(folder)
+        # A dry run frees nothing: what it would have freed counts, or it would list every directory of a full disk.
         free = room.free + self._planned[folder.stat().st_dev]
         return 100.0 * (room.total - free) / room.total if room.total else 0.0
 

@@ -107,10 +107,13 @@ def browser_command(program: str, url: Url, *, ip: str, agent: str, folder: Path
         "--disable-sync",
         "--disable-background-networking",
         "--disable-component-update",
+        # A proxy would ask other addresses than the one that our guard has judged.
         "--no-proxy-server",
         "--mute-audio",
         f"--user-data-dir={folder / 'profile'}",
         f"--user-agent={agent}",
+        # Pinned to the address that was judged; every other host, of trackers and redirects into private networks, is
+        # unknown to it.
         f"--host-resolver-rules=MAP {url.host} {address},MAP * ~NOTFOUND",
         "--dump-dom",
         url.fetch,
@@ -121,6 +124,7 @@ def ask_with_browser(command: Sequence[str], folder: Path, clock: Clock, *, dead
     """Run a browser to its end, or to its deadline, and return what it saw; no process of it is left."""
     began = clock.monotonic()
     dom, said = folder / "dom.html", folder / "said.log"
+    # A browser's sandbox does not work as root, and without it a page would run next to our rights.
     nobody = pwd.getpwnam(_NOBODY) if os.geteuid() == 0 else None
     if nobody is not None:
         os.chown(folder, nobody.pw_uid, nobody.pw_gid)
@@ -156,6 +160,7 @@ def _wait(process: subprocess.Popen[bytes], deadline_s: float) -> int | None:
         return None
     finally:
         with suppress(ProcessLookupError):
+            # The whole group: a browser is many processes, and a page may keep one of them busy for ever.
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
@@ -237,8 +242,8 @@ async def _look(plan: CrawlPlan, settings: Settings) -> DryRun:
                 continue
             answer = await solo.get(url, deadline_s=settings.fetch.deadline_s)
             if not isinstance(answer, FetchedDocument):
-                told = answer.message if isinstance(answer, FetchFailed) else "it redirects too often"
-                rows[url.hash64] = (3, url, UrlKind.PAGE, 0, f"seed; cannot be read: {told}")
+                problem = answer.message if isinstance(answer, FetchFailed) else "it redirects too often"
+                rows[url.hash64] = (3, url, UrlKind.PAGE, 0, f"seed; cannot be read: {problem}")
                 continue
             for kind, hrefs in _mentioned(answer, requisites=plan.requisites):
                 for link in resolve(Base(*hrefs[0], policy=plan.normalisation()), hrefs[1]):

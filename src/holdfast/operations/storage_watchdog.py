@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.archive_tool.docker import docker_environment
-from holdfast.archive_tool.files import SENTINEL
+from holdfast.archive_tool.output_directory import SENTINEL
 from holdfast.config import StorageSettings
 from holdfast.jobs.administration import recovering
 from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage
@@ -29,7 +29,7 @@ from holdfast.jobs.administration.recovering import (
     FREED,
     SEEN_ALIVE,
     SEEN_DEAD,
-    Note,
+    RecoveryNote,
     StorageDecision,
     decide_storage,
     notes_since,
@@ -38,8 +38,7 @@ from holdfast.jobs.administration.recovering import (
 )
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.store import locked_job
-from holdfast.operations.recovering import is_deploying
-from holdfast.operations.watching import MOUNTS, PathHealth, Probe, mount_point, probe
+from holdfast.operations.crawl_watchdog import MOUNTS, PathHealth, Probe, is_deploying, mount_point, probe
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import hurry_tools
 
@@ -64,6 +63,8 @@ def run_step(
         words = [word.replace(MOUNT, mount) for word in shlex.split(command)]
     except ValueError as exc:
         return CommandStep(name, False, f"{command[:100]!r} is no command: {exc}")
+    # Commands come from the server's settings alone, as a list of arguments: no shell, and no request or row can name
+    # one.
     program = shutil.which(words[0]) if words else None
     if program is None:
         return CommandStep(name, False, f"there is no program {(words or [''])[0][:100]!r} on PATH")
@@ -73,7 +74,9 @@ def run_step(
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
+            # Without our secrets: it needs no database address.
             env=docker_environment(outer),
+            # Not in the directory that we were started in: it may lie on the mount that is to be unmounted.
             cwd="/",
             start_new_session=True,
         )
@@ -82,6 +85,7 @@ def run_step(
         except subprocess.TimeoutExpired:
             code = None
             with suppress(ProcessLookupError):
+                # The whole group: a mount helper that hangs is a child of the command.
                 os.killpg(process.pid, signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=_COMMAND_END_S)
@@ -113,7 +117,7 @@ class PathCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guarded:
+class StorageReport:
     """What one look saw and did, or would do."""
 
     deploying: bool = False
@@ -127,7 +131,7 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageGuard:
+class StorageWatchdog:
     """Looks at paths; what it asks the machine is handed in."""
 
     jobs: Jobs
@@ -138,12 +142,13 @@ class StorageGuard:
     def _limits(self) -> StorageSettings:
         return self.jobs.settings.storage
 
-    def look(self, *, apply: bool) -> Guarded:
+    def look(self, *, apply: bool) -> StorageReport:
         """Look once; without `apply` nothing is noted, so that nothing is ever confirmed."""
         jobs, now = self.jobs, self.jobs.clock.now()
         if is_deploying(jobs.settings, now):
-            return Guarded(deploying=True)
+            return StorageReport(deploying=True)
         with jobs.database.read() as session:
+            # A path that no job needs is not looked at; one that is dead here may be well on another machine.
             runs = [run for run in (*running(session), *waiting_for_storage(session)) if _is_here(run)]
             notes = notes_since(session, now - _A_DAY)
         root = jobs.settings.zimit.store_root
@@ -151,10 +156,11 @@ class StorageGuard:
         health = self._ask([*paths, *([root / SENTINEL] if root else [])])
         dead = [run for run in runs if self._health(run, health).is_dead]
         cases = [self._case(path, group, health, notes) for path, group in self._grouped(dead).items()]
+        # Only --apply notes what it saw: a dry run confirms nothing.
         if apply:
             self._note_alive([run for run in runs if run not in dead], notes)
             cases = [self._act(case) for case in cases]
-        return Guarded(looked_at=tuple(dict.fromkeys(paths)), cases=tuple(cases))
+        return StorageReport(looked_at=tuple(dict.fromkeys(paths)), cases=tuple(cases))
 
     def _ask(self, paths: Iterable[Path]) -> Mapping[Path, Probe]:
         if self.ask is not None:
@@ -166,6 +172,7 @@ class StorageGuard:
         root, folder = self.jobs.settings.zimit.store_root, _folder(run)
         if root is not None and folder.is_relative_to(root):
             mark = health[root / SENTINEL]
+            # Without its mark the store is not mounted: the empty directory below it answers well.
             if mark.health is not PathHealth.ALIVE:
                 return Probe(PathHealth.DEAD if mark.health is PathHealth.MISSING else mark.health, mark.errno)
         return health[folder]
@@ -176,12 +183,13 @@ class StorageGuard:
         groups: dict[Path, list[DirectoryRun]] = {}
         for run in dead:
             folder = _folder(run)
+            # From the kernel's list: asking the path itself could hang.
             above = root if root is not None and folder.is_relative_to(root) else mount_point(folder, table)
             groups.setdefault(above or folder, []).append(run)
         return groups
 
     def _case(
-        self, path: Path, runs: list[DirectoryRun], health: Mapping[Path, Probe], notes: Sequence[Note]
+        self, path: Path, runs: list[DirectoryRun], health: Mapping[Path, Probe], notes: Sequence[RecoveryNote]
     ) -> PathCase:
         decision = decide_storage([run.job.id for run in runs], notes, self._limits, now=self.jobs.clock.now())
         is_mount = path == self.jobs.settings.zimit.store_root or mount_point(path, self.table()) == path
@@ -189,19 +197,20 @@ class StorageGuard:
             path=path, is_mount=is_mount, probe=self._health(runs[0], health), runs=tuple(runs), decision=decision
         )
 
-    def _note_alive(self, runs: Sequence[DirectoryRun], notes: Sequence[Note]) -> None:
+    def _note_alive(self, runs: Sequence[DirectoryRun], notes: Sequence[RecoveryNote]) -> None:
         again = [run for run in runs if streak(notes, run.job.id)]
         if again:
             with self.jobs.database.write() as session:
                 recovering.note(session, self.jobs.clock, again, SEEN_ALIVE, "it answers again")
 
     def _act(self, case: PathCase) -> PathCase:
-        """Note a sight, or do all there is to do; the deed is noted first, so that it counts whatever happens.
+        """Note that a path is dead, or do all there is to do; that is noted first, so that it counts whatever happens.
 
         With the jobs locked it is decided once more: of two watchdogs at the same moment, one does it.
         """
         now = self.jobs.clock.now()
         with self.jobs.database.write() as session:
+            # Decided once more with the jobs locked: of two watchdogs at the same moment, one acts.
             ids = [run.job.id for run in case.runs if locked_job(session, run.job.id) is not None]
             case = replace(
                 case, decision=decide_storage(ids, notes_since(session, now - _A_DAY), self._limits, now=now)
@@ -210,13 +219,15 @@ class StorageGuard:
             if not wanted:
                 recovering.note(session, self.jobs.clock, case.runs, SEEN_DEAD, case.describe())
                 return case
+            # Noted before it is done: a watchdog that is killed in the middle does not begin anew at once.
             recovering.note(session, self.jobs.clock, wanted, FREED, case.describe())
+        # Runs are ended in the rows first: their holders' next write is refused, whenever they come to.
         steps = [*self._take(case, wanted), *self._remount(case)]
         healed = not self._ask([case.path])[case.path].is_dead and all(step.ok for step in steps)
         steps.append(CommandStep("probe", healed, "it answers" if healed else "it does not answer"))
         with self.jobs.database.write() as session:
-            told = [{"step": step.name, "ok": step.ok, "said": step.said} for step in steps]
-            detail = {"was": case.probe.describe(), "jobs": list(case.decision.jobs), "steps": told}
+            outcome = [{"step": step.name, "ok": step.ok, "said": step.said} for step in steps]
+            detail = {"was": case.probe.describe(), "jobs": list(case.decision.jobs), "steps": outcome}
             recovering.record_steps(session, self.jobs.clock, str(case.path), detail)
         return replace(case, steps=tuple(steps), healed=healed)
 
@@ -226,10 +237,11 @@ class StorageGuard:
         for run in wanted:
             with self.jobs.database.write() as session:
                 taken = take_for_storage(session, self.jobs.clock, settler, run, error=case.describe())
-            asked = hurry_tools(_folder(run))  # also one that a run left behind which has failed already
+            # Also one that a run left behind which has failed already.
+            asked = hurry_tools(_folder(run))
             if taken or asked:
-                told = f"{'infra_error' if taken else 'it had ended'}; {asked} tools were asked to end"
-                steps.append(CommandStep(f"end job {run.job.id}", True, told))
+                outcome = f"{'infra_error' if taken else 'it had ended'}; {asked} tools were asked to end"
+                steps.append(CommandStep(f"end job {run.job.id}", True, outcome))
         return steps
 
     def _remount(self, case: PathCase) -> list[CommandStep]:
@@ -258,4 +270,5 @@ def _folder(run: DirectoryRun) -> Path:
 def _is_here(run: DirectoryRun) -> bool:
     """Return whether the holder of a run is on this machine; a path may be dead here and well there."""
     host = (run.job.lock_owner or "").rpartition("/")[0]
+    # What waits for its storage has no holder: any machine may look after it.
     return run.execution.state != "running" or host in ("", socket.gethostname())

@@ -10,21 +10,21 @@ from threading import Lock
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from holdfast.archive_tool.contract import Host, JobConfig, read_job_config
+from holdfast.archive_tool.contract import Host, JobConfig, annual_caps, read_job_config
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.archive_tool.zimit_flags import manner_flags, scope_flags, with_robots, within_time
+from holdfast.archive_tool.zimit_flags import politeness_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.audit_events import acting
 from holdfast.db.engine import Database, SessionClock
 from holdfast.db.raw import DatabaseClock
-from holdfast.errors import Conflict, Unavailable
+from holdfast.errors import Conflict, Invalid, Unavailable
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.leases import ExecutionLeases
-from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import BackendCheck
 from holdfast.sources.config import SourceConfig, zimit_job
 from holdfast.wiring import Runtime, open_runtime, prepare
@@ -64,7 +64,7 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
         options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
         flags = [
             *scope_flags(config, settings.contact, host.extra_flags),
-            *manner_flags(config, host.extra_flags),
+            *politeness_flags(config, host.extra_flags),
             *within_time(content["zimit_passthrough_args"], most_s, host.extra_flags),
         ]
         return read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
@@ -81,7 +81,7 @@ class Jobs:
     clock: Clock
     """The database server's where it is another machine's, ours otherwise."""
     placement: Placement
-    board: JobActions
+    actions: JobActions
     scheduler: Scheduler
     leases: ExecutionLeases
 
@@ -92,6 +92,18 @@ def check_backend(settings: Settings) -> BackendCheck:
     def check(config: SourceConfig) -> None:
         if config.backend == "zimit":
             zimit_config(config, settings)
+
+    return check
+
+
+def check_annual(settings: Settings) -> BackendCheck:
+    """Return what refuses, with Invalid, flags of its tool that would cap an annual crawl by pages or depth."""
+
+    def check(config: SourceConfig) -> None:
+        if config.backend != "zimit":
+            return
+        if caps := annual_caps(zimit_config(config, settings), Host.of(settings.zimit)):
+            raise Invalid(f"an annual job has no caps: take away {', '.join(caps)}")
 
     return check
 
@@ -121,7 +133,12 @@ def open_jobs(settings: Settings, *, backend_check: BackendCheck | None = None) 
             database=database,
             clock=clock,
             placement=placement,
-            board=JobActions(clock, placement, backend_check=backend_check or check_backend(settings)),
+            actions=JobActions(
+                clock,
+                placement,
+                backend_check=backend_check or check_backend(settings),
+                annual_check=check_annual(settings),
+            ),
             scheduler=Scheduler(database, clock, settings.jobs, placement),
             leases=ExecutionLeases(database, clock, settler, home=settings.home),
         )
@@ -131,7 +148,7 @@ _WAIT_S = 10.0
 
 
 class JobService:
-    """The jobs of one serving process; for any thread, one after the other."""
+    """The job actions of one serving process; for any thread, one after the other."""
 
     def __init__(self, database: Database, clock: Clock, settings: Settings) -> None:
         self.settings, self.database = settings, database
@@ -139,7 +156,9 @@ class JobService:
         self._server = SessionClock(clock) if isinstance(clock, SystemClock) else None
         self.clock: Clock = self._server or clock
         self._check = check_backend(settings)
-        self.board = JobActions(self.clock, Placement(), backend_check=self._check)
+        self.actions = JobActions(
+            self.clock, Placement(), backend_check=self._check, annual_check=check_annual(settings)
+        )
         self._lock = Lock()
 
     @contextmanager
@@ -156,7 +175,7 @@ class JobService:
             self._lock.release()
 
     def look(self, session: Session) -> None:
-        """Let this service's clock be the database's, as of this transaction."""
+        """Let the clock of this process be the database's, as of this transaction."""
         if self._server is not None:
             self._server.look(session)
 

@@ -1,7 +1,7 @@
 """What follows a crawl: its files are read, search takes them in, captures are compared. A little at a time.
 
-Everything waits in rows: sealed files, executions that are pending or indexing, the search outbox, captures that nobody
-compared. So a worker may be killed anywhere, and the next one goes on.
+Everything waits in rows: sealed files, executions that are pending or indexing, the search outbox, captures that were
+never compared. So a worker may be killed anywhere, and the next one goes on.
 """
 
 from __future__ import annotations
@@ -39,41 +39,43 @@ _EVENTS = 200
 
 
 class AfterCrawl:
-    """The chore of indexing, searching and comparing."""
+    """The background task of indexing, searching and comparing."""
 
     name = "index, search, changes"
 
-    def __init__(self, bench: BackgroundContext) -> None:
-        self._bench = bench
+    def __init__(self, context: BackgroundContext) -> None:
+        self._context = context
         self._freed_at = -_FREE_S
         self._beat_at = 0.0
         self._compared_at = 0.0
+        # Whether there may be captures that were never compared.
         self._news = True
-        """Whether there may be captures that nobody compared."""
+        # Executions whose folder was searched for files of a tool, and what could not be taken in from there.
         self._refused: dict[int, list[str]] = {}
-        """Executions whose folder was searched for files of a tool, and what could not be taken in from there."""
 
     def run_once(self) -> bool:
         """Do the first of these that waits: read a file, let search take in what was read, compare captures."""
         try:
+            # In this order: search takes in what was indexed, and captures are compared by what was read of them.
             return self._index() or self._search() or self._compare()
         except Interrupted:
             return False
 
     @cached_property
     def _indexer(self) -> Indexer:
-        runtime = self._bench.runtime
+        runtime = self._context.runtime
+        # Opened with the first file and kept: it is an owner with a heartbeat, and each one is a row.
         opened = open_indexer(runtime.raw_db, runtime.clock, runtime.settings.home, on_progress=self._look)
-        return self._bench.on_end.enter_context(opened)
+        return self._context.on_end.enter_context(opened)
 
     def _look(self, _file: FileToIndex, _progress: ReadProgress) -> None:
-        self._indexer.stopping = self._bench.is_stopping()
+        self._indexer.stopping = self._context.is_stopping()
 
     def _index(self) -> bool:
         self._free()
         after = 0
-        while not self._bench.is_stopping():
-            with self._bench.database.read() as session:
+        while not self._context.is_stopping():
+            with self._context.database.read() as session:
                 found = indexing.next_to_index(session, after=after)
             if found is None:
                 break
@@ -85,7 +87,7 @@ class AfterCrawl:
 
     def _pending(self) -> Iterator[int]:
         """Yield the sealed files that wait to be read, by id."""
-        runtime, after = self._bench.runtime, 0
+        runtime, after = self._context.runtime, 0
         while True:
             with runtime.raw_db.read() as tx:
                 waiting = pending_files(tx, after=after, now=to_micros(runtime.clock.now()))
@@ -95,9 +97,9 @@ class AfterCrawl:
             after = waiting[-1]
 
     def _read_one(self, waiting: Iterable[int]) -> bool:
-        """Read the first of these that nobody else is at; False if there is none."""
+        """Read the first of these that no other worker is at; False if there is none."""
         for warc_file_id in waiting:
-            if self._bench.is_stopping():
+            if self._context.is_stopping():
                 return False
             if self._is_there(warc_file_id) and self._indexer.index_file(warc_file_id, only_waiting=True) is not None:
                 self._news = True
@@ -107,21 +109,22 @@ class AfterCrawl:
     def _is_there(self, warc_file_id: int) -> bool:
         """Return whether the folder of a file is there; if its storage is away, the file waits and is not failed.
 
-        A place where no file may lie will not become one: whoever reads it says so.
+        A place where no file may lie will not become one: the reader says so.
         """
-        with self._bench.runtime.raw_db.read() as tx:
+        with self._context.runtime.raw_db.read() as tx:
             stored = files.path_of(tx, warc_file_id)
         try:
-            return stored is not None and locate(self._bench.runtime.settings.home, stored).parent.is_dir()
+            return stored is not None and locate(self._context.runtime.settings.home, stored).parent.is_dir()
         except StrayFile:
             return True
 
     def _free(self) -> None:
         """Let go of what dead indexers and crawl processes of this machine held."""
-        runtime = self._bench.runtime
+        runtime = self._context.runtime
         now = runtime.clock.monotonic()
         if now - self._freed_at >= _FREE_S:
             self._freed_at = now
+            # Files that a killed indexer held would wait for the end of its lease.
             free_dead_indexers(runtime.raw_db, runtime.clock, runtime.run_folder)
         if now - self._beat_at >= _BEAT_S and "_indexer" in self.__dict__:
             self._beat_at = now
@@ -129,14 +132,18 @@ class AfterCrawl:
 
     def _go_on_with(self, found: ToIndex) -> bool:
         """Read one file of an execution, or close its account; False if others are at all that is left of it."""
-        now = self._bench.runtime.clock.now()
+        now = self._context.runtime.clock.now()
         try:
-            with self._bench.database.write() as session:
+            with self._context.database.write() as session:
+                # An execution that is `indexing` belongs to no worker: its files are leased one by one, and any
+                # number may go on with it.
                 is_new = indexing.take_up(session, found.execution_id, now=now)
-        except indexing.NotIndexable:  # another worker has finished it
+        except indexing.NotIndexable:
+            # Another worker has finished it.
             self._refused.pop(found.execution_id, None)
             return False
-        if is_new:  # asked for again: the folder may hold other files by now
+        # Asked for again: the folder may hold other files by now.
+        if is_new:
             self._refused.pop(found.execution_id, None)
         self._take_in(found)
         states = self._files(found)
@@ -148,25 +155,27 @@ class AfterCrawl:
         return not states.waiting and (lost := self._seal(found)) is not None and self._conclude(found, lost)
 
     def _files(self, found: ToIndex) -> FileStates:
-        with self._bench.database.read() as session:
+        with self._context.database.read() as session:
             return file_states(session, execution_id=found.execution_id)
 
     def _ask_again(self, states: FileStates) -> None:
         """Have files read again that could not be read the last time."""
-        with self._bench.runtime.raw_db.write() as tx:
+        with self._context.runtime.raw_db.write() as tx:
             for warc_file_id in states.failed:
                 files.set_index_state(tx, warc_file_id, "pending")
 
     def _take_in(self, found: ToIndex) -> None:
         """Register and read what a tool left in the execution's folder; our own crawler registers its files itself."""
         folder = Path(found.output_dir)
+        # Our own crawler registers its files itself; a tool's folder is searched once, not at each file.
         if found.backend in OWN or found.execution_id in self._refused or not folder.is_dir():
             return
-        runtime = self._bench.runtime
+        runtime = self._context.runtime
         wish = ImportWish(source=found.source, name=None, home=runtime.settings.home, config={})
-        importer = Importer(self._bench.database, runtime.raw_db, runtime.clock, self._indexer, wish)
+        importer = Importer(self._context.database, runtime.raw_db, runtime.clock, self._indexer, wish)
+        # A link costs no space, and the tool never writes again to what it has sealed.
         importer.keeping = Keeping.LINK
-        importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._bench.is_stopping())
+        importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._context.is_stopping())
         there = discover([folder], follow_state=True)
         new = [path for path in there.files if not importer.is_known(path)]
         importer.begun = ImportBegun(execution_id=found.execution_id, folder=folder / KEPT)
@@ -179,14 +188,16 @@ class AfterCrawl:
 
     def _seal(self, found: ToIndex) -> list[int] | None:
         """Have files sealed that a dead process left open; return those that are lost, None while one may yet be."""
-        with self._bench.database.read() as session:
+        with self._context.database.read() as session:
             still_written = open_files(session, execution_id=found.execution_id)
         if not still_written:
             return []
-        mended = recover(self._bench.runtime)  # its process died, or is just sealing
+        # Its process died, or is just sealing.
+        mended = recover(self._context.runtime)
         left = [number for number in still_written if number in mended.left and self._is_there(number)]
         lost = {number: mended.left[number] for number in left}
         lost |= {number: mended.elsewhere[number] for number in still_written if number in mended.elsewhere}
+        # One may still be sealed: its process may be at it at this moment.
         if len(lost) < len(still_written):
             return None
         self._refused.setdefault(found.execution_id, []).extend(lost.values())
@@ -195,7 +206,7 @@ class AfterCrawl:
     def _conclude(self, found: ToIndex, lost: Sequence[int]) -> bool:
         """Close the account of an execution; False if something of it waits again."""
         errors = self._refused.pop(found.execution_id, [])
-        database, clock = self._bench.database, self._bench.runtime.clock
+        database, clock = self._context.database, self._context.runtime.clock
         closed = indexing.close_account(
             database, clock, found.execution_id, errors=errors, lost=lost, folder=found.output_dir
         )
@@ -204,31 +215,36 @@ class AfterCrawl:
         return closed
 
     def _search(self) -> bool:
-        if self._bench.is_stopping():
+        if self._context.is_stopping():
             return False
-        runtime = self._bench.runtime
-        with suppress(IndexBusy):  # then another process takes it in
+        runtime = self._context.runtime
+        # Then another process takes it in.
+        # The search index has one writer; whichever process has it takes in everything that waits.
+        with suppress(IndexBusy):
             done = drain(
-                self._bench.database,
+                self._context.database,
                 runtime.settings.home,
                 runtime.clock,
                 limit_s=_DRAIN_S,
-                is_stopping=self._bench.is_stopping,
+                is_stopping=self._context.is_stopping,
             )
             return done.changes > 0
         return False
 
     def _compare(self) -> bool:
         """Compare captures after something was read, and now and then: others read too."""
-        now = self._bench.runtime.clock.monotonic()
-        if self._bench.is_stopping() or not (self._news or now - self._compared_at >= _COMPARE_S):
+        now = self._context.runtime.clock.monotonic()
+        if self._context.is_stopping() or not (self._news or now - self._compared_at >= _COMPARE_S):
             return False
         done = compute_pending(
-            self._bench.database, self._bench.runtime.clock, ComputeWish(max_events=_EVENTS), on_progress=self._pause
+            self._context.database,
+            self._context.runtime.clock,
+            ComputeWish(max_events=_EVENTS),
+            on_progress=self._pause,
         )
         self._compared_at, self._news = now, done.looked_at > 0
         return done.looked_at > 0
 
     def _pause(self, _so_far: Computed) -> None:
-        if self._bench.is_stopping():
+        if self._context.is_stopping():
             raise Interrupted("stopped between two batches")

@@ -18,7 +18,7 @@ from holdfast.search.signals import refresh
 from holdfast.wiring import Runtime, open_runtime
 
 
-class Chore(Protocol):
+class BackgroundTask(Protocol):
     """One kind of work, taken up whenever the worker has a moment; registered in `worker.roster`."""
 
     @property
@@ -30,21 +30,21 @@ class Chore(Protocol):
         """Do one piece, of a few seconds if possible, and return whether there was anything to do.
 
         Any number of workers may do so at once: the rows decide whose piece it is. What it raises is logged, and the
-        chore is tried again after a pause; a piece that takes long looks at `Bench.is_stopping` between two steps.
+        task is tried again after a pause; a piece that takes long looks at `is_stopping` of its context between steps.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundContext:
-    """What chores are made with; all of it belongs to the thread that they run on."""
+    """What background tasks are made with; all of it belongs to the thread that they run on."""
 
     runtime: Runtime
     database: Database
     is_stopping: Callable[[], bool]
     """Whether the worker ends: leave off at the next good moment, what is left stays in the rows."""
     on_end: ExitStack
-    """What a chore keeps open is entered here: it is closed, on the same thread, when the worker ends."""
+    """What a task keeps open is entered here: it is closed, on the same thread, when the worker ends."""
 
 
 _log = log.get()
@@ -54,19 +54,19 @@ _LONGEST_S = 60.0
 
 @dataclass(slots=True)
 class _Turn:
-    """One chore, and when it is looked at again after it failed."""
+    """One task, and when it is looked at again after it failed."""
 
-    chore: Chore
+    task: BackgroundTask
     failures: int = 0
     not_before: float = 0.0
     error: str | None = None
 
 
-class Rounds:
-    """The chores of one worker."""
+class BackgroundWork:
+    """The background tasks of one worker, on one thread."""
 
-    def __init__(self, settings: Settings, chores: Sequence[Callable[[BackgroundContext], Chore]]) -> None:
-        self._settings, self._chores = settings, chores
+    def __init__(self, settings: Settings, tasks: Sequence[Callable[[BackgroundContext], BackgroundTask]]) -> None:
+        self._settings, self._tasks = settings, tasks
         self._stopping = threading.Event()
         self._wake = threading.Event()
         self._changed = threading.Condition()
@@ -74,15 +74,15 @@ class Rounds:
         self._idle = False
         self._hurried = False
         self.errors: dict[str, str] = {}
-        """By chore, for those that failed the last time."""
-        self._thread = threading.Thread(target=self._run, name="chores", daemon=True)
+        """By task, for those that failed the last time."""
+        self._thread = threading.Thread(target=self._run, name="background", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Ask the chore in hand to leave off at its next good moment."""
+        """Ask the task at work to leave off at its next good moment."""
         self._stopping.set()
         self._wake.set()
 
@@ -99,18 +99,21 @@ class Rounds:
     def exhaust(self, is_wanted: Callable[[], bool]) -> None:
         """Wait until a whole round, begun after this call, has found nothing to do; or until it is not wanted."""
         with self._changed:
+            # Two rounds: the one at work may have passed the task for which there is something now.
             goal, self._hurried = self._count + 2, True
             self._wake.set()
             while not (self._count >= goal and self._idle) and is_wanted() and self._thread.is_alive():
+                # With a limit: `is_wanted` may turn false (a signal) without any round ending.
                 self._changed.wait(0.2)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
                 self._work()
-            except Exception as exc:  # the database is away, or a chore cannot be made: try again
-                _log.warning("worker.chores_wait", action="open", message=str(exc))
-                self._report(idle=True, errors={"chores": str(exc)})
+            except Exception as exc:
+                # The database is away, or a task cannot be made: try again.
+                _log.warning("worker.background_waits", action="open", message=str(exc))
+                self._report(idle=True, errors={"background": str(exc)})
                 self._stopping.wait(self._settings.worker.rest_s)
 
     def _work(self) -> None:
@@ -118,16 +121,18 @@ class Rounds:
         with ExitStack() as stack:
             runtime = stack.enter_context(open_runtime(settings))
             database = stack.enter_context(closing(Database(settings.database)))
-            bench = BackgroundContext(
+            context = BackgroundContext(
                 runtime=runtime, database=database, is_stopping=self._stopping.is_set, on_end=stack
             )
-            turns = [_Turn(make(bench)) for make in self._chores]
+            turns = [_Turn(make(context)) for make in self._tasks]
             while not self._stopping.is_set():
+                # Before the round, not after it: a run that ends while a task works must not be missed.
                 self._wake.clear()
                 busy = False
                 for turn in turns:
                     busy |= self._take(turn, runtime.clock.monotonic())
-                self._report(idle=not busy, errors={t.chore.name: t.error for t in turns if t.error is not None})
+                self._report(idle=not busy, errors={t.task.name: t.error for t in turns if t.error is not None})
+                # Rounds follow each other without a rest while there is something to do.
                 if not busy:
                     self._wake.wait(0.05 if self._hurried else settings.worker.rest_s)
 
@@ -141,12 +146,14 @@ class Rounds:
         if self._stopping.is_set() or now < turn.not_before:
             return False
         try:
-            busy = turn.chore.run_once()
-        except Exception as exc:  # the one place where a chore may fail: the others go on
+            busy = turn.task.run_once()
+        except Exception as exc:
+            # The one place where a task may fail: the others go on.
             turn.failures += 1
             turn.error = f"{type(exc).__name__}: {exc}"
+            # A task that cannot work now (the database is away, a file is locked) would otherwise fill the log.
             turn.not_before = now + min(_AGAIN_S * 2 ** (turn.failures - 1), _LONGEST_S)
-            _log.warning("worker.chore_failed", action=turn.chore.name, message=str(exc), times=turn.failures)
+            _log.warning("worker.background_failed", action=turn.task.name, message=str(exc), times=turn.failures)
             return False
         turn.failures, turn.error = 0, None
         return busy
@@ -160,18 +167,18 @@ class _Stopped(Exception):
 
 
 class Accounting:
-    """The chore of writing the reports of editions that are due."""
+    """The background task of writing the reports of editions that are due."""
 
     name = "edition reports"
 
-    def __init__(self, bench: BackgroundContext) -> None:
-        self._bench = bench
+    def __init__(self, context: BackgroundContext) -> None:
+        self._context = context
+        # Editions that this worker could not account for; another, or a person, may.
         self._passed: set[int] = set()
-        """Editions that this worker could not account for; another, or a person, may."""
 
     def run_once(self) -> bool:
         """Write one report that is due; False if none is, if others are at all of them, or if the worker ends."""
-        with self._bench.database.read() as session:
+        with self._context.database.read() as session:
             found = due(session, passed=self._passed)
         try:
             return any(self._account(edition_id) for edition_id in found)
@@ -179,10 +186,12 @@ class Accounting:
             return False
 
     def _account(self, edition_id: int) -> bool:
-        """Write a report; False if somebody else is at it."""
-        bench, runtime = self._bench, self._bench.runtime
+        """Write a report; False if another worker is at it."""
+        context, runtime = self._context, self._context.runtime
         try:
-            written = write_report(bench.database, runtime.settings.home, runtime.clock, edition_id, on_row=self._look)
+            written = write_report(
+                context.database, runtime.settings.home, runtime.clock, edition_id, on_row=self._look
+            )
         except EditionBusy:
             return False
         except LedgerUnbalanced as exc:
@@ -194,7 +203,7 @@ class Accounting:
         return True
 
     def _look(self, count: int) -> None:
-        if count % _LOOK_ROWS == 1 and self._bench.is_stopping():
+        if count % _LOOK_ROWS == 1 and self._context.is_stopping():
             raise _Stopped
 
 
@@ -202,19 +211,21 @@ _LOOK_S = 60.0
 
 
 class LinkSignals:
-    """The chore of computing page signals anew when enough links have come."""
+    """The background task of computing page signals anew when enough links have come."""
 
     name = "link signals"
 
-    def __init__(self, bench: BackgroundContext) -> None:
-        self._bench = bench
+    def __init__(self, context: BackgroundContext) -> None:
+        self._context = context
         self._looked_at: float | None = None
 
     def run_once(self) -> bool:
         """Compute them if that is due; False if it is not, if another process is at it, or if the worker ends."""
-        runtime = self._bench.runtime
+        runtime = self._context.runtime
         now = runtime.clock.monotonic()
         if self._looked_at is not None and now - self._looked_at < _LOOK_S:
             return False
         self._looked_at = now
-        return refresh(self._bench.database, runtime.settings.home, runtime.clock, is_stopping=self._bench.is_stopping)
+        return refresh(
+            self._context.database, runtime.settings.home, runtime.clock, is_stopping=self._context.is_stopping
+        )

@@ -28,8 +28,8 @@ from holdfast.wiring.jobs import Jobs
 from holdfast.worker.native import NativeRunner, plan_of
 from holdfast.worker.runner import RunnerHolding
 
+# How often the feed jobs are compared with what sources want.
 _FOLLOW_S = 60.0
-"""How often the feed jobs are compared with what sources want."""
 
 
 class FeedRunner:
@@ -43,6 +43,7 @@ class FeedRunner:
         settings = self._settings
         with closing(Database(settings.database)) as database, open_runtime(settings) as runtime:
             poll = _Poll(runtime, database, lease, holding)
+            # Nothing is due: no frontier is made and no process started. One that is resumed has items that it took.
             if poll.brief.is_idle and not lease.resumed:
                 reason = "crawl_is_running" if poll.brief.crawled_now else "nothing_due"
                 return RunEnding(result=RunResult.COMPLETED, reason=reason)
@@ -58,8 +59,8 @@ class FeedRunner:
             return ending
 
 
+# Reasons with which everything that a poll was to ask has been asked, or tried for long.
 _CAME_TO_ITS_END = (DONE, Shortfall.HOSTS_GIVEN_UP, Shortfall.TRUNCATED)
-"""Reasons with which everything that a poll was to ask has been asked, or tried for long."""
 
 
 class _Poll:
@@ -73,6 +74,7 @@ class _Poll:
 
     def _read(self) -> PollPlan:
         lease = self._lease
+        # Items that a poll took and did not come to wait again: its worker may have been killed.
         if given := registry.recover_items(self._database, job_id=lease.job.id, source_id=lease.source.id):
             self._holding.note("info", "queue", "items of earlier polls wait again", items=given)
         if gone := registry.forget_items(self._database, now=self._began):
@@ -91,6 +93,7 @@ class _Poll:
         plan = feed_plan(plan, lists, search=brief.search)
         book = open_feeds(self._runtime, plan, self._lease.execution_id)
         if book is not None:
+            # Before the crawl begins: items that earlier polls had no room for come before new ones.
             book.take()
         return plan
 
@@ -101,6 +104,7 @@ class _Poll:
         with self._database.write() as session:
             if over and self.brief.search:
                 note_search(session, source_id=lease.source.id, at=now)
+            # A poll that was stopped has not asked all feeds: their silence says nothing.
             if over:
                 registry.count_unreached(session, self.brief, self._settings, since=self._began, now=now)
             feeds = queries.feeds_of_source(session, source_id=lease.source.id)
@@ -148,6 +152,7 @@ class _Poll:
 
 def as_poll(ending: RunEnding, *, has_files: bool) -> RunEnding:
     """Return the ending of a poll: that no feed answered well is theirs to bear, and what they said is indexed."""
+    # That no feed answered stands with each feed and disables it in time: the job itself must not fail for it.
     if ending.reason not in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
         return ending
     return replace(
@@ -171,7 +176,8 @@ class FeedJobs:
     def look(self) -> int:
         """Make and remove feed jobs where sources want it so; return how many, mostly none."""
         now = self._jobs.clock.monotonic()
+        # Looked at by the thread that queues: it must not read all sources at each poll.
         if self._looked_at is not None and now - self._looked_at < _FOLLOW_S:
             return 0
         self._looked_at = now
-        return follow_all(self._jobs.database, self._jobs.board, self._jobs.settings.feeds)
+        return follow_all(self._jobs.database, self._jobs.actions, self._jobs.settings.feeds)

@@ -1,4 +1,4 @@
-"""The worker: queues what is due, leases it, has it run, settles it, and does chores in between; until told to stop.
+"""The worker: queues what is due, leases it, has it run, settles it, and works in the background; until told to stop.
 
 The first signal drains: nothing new is taken, crawls finish what is in flight and are handed back. The second does not
 wait. What is not settled is in the rows, and another worker goes on with it.
@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holdfast import log
 from holdfast.clock import SystemClock
-from holdfast.config import JobSettings, Settings
+from holdfast.config import Settings
 from holdfast.coordination.disk import low_volume, shortage
 from holdfast.coordination.owners import OwnerProcess, is_gone, is_registered
 from holdfast.coordination.runfile import RunFile
@@ -25,24 +25,32 @@ from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database, SessionClock
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
-from holdfast.jobs.journal import LogBook
-from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, HolderNews
-from holdfast.jobs.placement import Placement
+from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import backend_of
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.jobs import Jobs, Pulse, open_jobs, open_pulse
-from holdfast.worker.background import BackgroundContext, Chore, Rounds
-from holdfast.worker.crash_attribution import crashed
-from holdfast.worker.feeds import FeedJobs
-from holdfast.worker.runner import Runner, RunnerHolding, RunProgress, StopReason
+from holdfast.worker.after_crawl import AfterCrawl
+from holdfast.worker.background import Accounting, BackgroundContext, BackgroundTask, BackgroundWork, LinkSignals
+from holdfast.worker.feeds import FeedJobs, FeedRunner
+from holdfast.worker.native import NativeRunner
+from holdfast.worker.runner import (
+    Runner,
+    RunnerHolding,
+    StopReason,
+    WorkerRun,
+    asked_for,
+    holding_for,
+)
+from holdfast.worker.zimit import ZimitRunner
 
 _log = log.get()
 _LISTEN_S = 1.0
 _LET_GO_S = 10.0
+# How often the worker's own row is renewed; a worker is gone after two minutes of silence.
 _OWNER_S = 15.0
-"""How often the worker's own row is renewed; a worker is gone after two minutes of silence."""
 
 
 @dataclass(slots=True)
@@ -63,7 +71,9 @@ class Heartbeat:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._owner_at = 0.0
-        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+        # A thread of its own with connections of its own: a main thread that waits for a slow statement must not lose
+        # its leases.
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
         """Begin to beat."""
@@ -76,6 +86,7 @@ class Heartbeat:
 
     def keep(self, lease: ExecutionLease, holding: RunnerHolding, *, taken_at: float) -> None:
         """Keep a lease alive that was taken no earlier than this moment."""
+        # From the moment before the lease was asked for: what the statement took is on the safe side.
         holding.good_until(taken_at + self._settings.jobs.stale_s)
         with self._lock:
             self._held[lease.execution_id] = _Held(lease, holding, taken_at)
@@ -84,6 +95,8 @@ class Heartbeat:
         """Say that a run's ending is about to be written; the lease is kept alive until it is dropped."""
         with self._lock:
             if (held := self._held.get(lease.execution_id)) is not None:
+                # The rows name no holder a moment before the lease is dropped: without this the heartbeat would take
+                # a run that was just settled for lost, and log so.
                 held.is_ending = True
 
     def drop(self, lease: ExecutionLease) -> None:
@@ -98,8 +111,9 @@ class Heartbeat:
                 with open_pulse(self._settings) as pulse:
                     while not self._ended.wait(pause):
                         self._beat(pulse)
-            except Exception as exc:  # a heart that stops loses every run: whatever it was, it goes on
-                _log.error("worker.heart_stumbles", action="beat", error=repr(exc))
+            except Exception as exc:
+                # A heartbeat that stops loses every run: whatever it was, it goes on.
+                _log.error("worker.heartbeat_failed", action="beat", error=repr(exc))
                 self._ended.wait(pause)
 
     def _beat(self, pulse: Pulse) -> None:
@@ -108,11 +122,14 @@ class Heartbeat:
             held = list(self._held.values())
         for one in held:
             try:
+                # The time is read for each lease: the one before it may have waited for the database.
                 self._renew(pulse, one, pulse.runtime.clock.monotonic())
                 one.holding.flush()
-            except Exception as exc:  # the one place where a lease may fail to beat: the others do not wait for it
+            except Exception as exc:
+                # The one place where a lease may fail to beat: the others do not wait for it.
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
         if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
+            # A database that is away is no reason to stop: the next beat writes the row.
             with suppress(Unavailable), pulse.runtime.raw_db.write() as tx:
                 self._owner.beat(tx)
                 self._owner_at = now
@@ -122,6 +139,8 @@ class Heartbeat:
         if one.holding.stop is StopReason.LOST:
             return
         try:
+            # Written at each heartbeat, only read every second: a stop is heard soon, and SQLite's one writer is not
+            # asked all the time.
             if now - one.renewed_at >= settings.heartbeat_s:
                 word = pulse.leases.renew(one.lease)
                 one.renewed_at = now
@@ -143,112 +162,6 @@ class Heartbeat:
                 one.holding.ask(asked)
 
 
-def asked_for(word: HolderNews) -> StopReason | None:
-    """Return what a holder is asked by the rows."""
-    if word.cancelled:
-        return StopReason.CANCEL
-    if word.stop is None:
-        return None
-    return StopReason.DISCARD if word.stop == "cancel" else StopReason.FINISH
-
-
-class WorkerRun:
-    """Started with its lease; `is_over` once the runner has come back."""
-
-    def __init__(
-        self,
-        lease: ExecutionLease,
-        make_runner: Callable[[], Runner],
-        holding: RunnerHolding,
-        *,
-        wake: Callable[[], object],
-    ) -> None:
-        self.lease, self.holding = lease, holding
-        self._make_runner, self._wake = make_runner, wake
-        self.ending: RunEnding | None = None
-        """None if it is to be continued, or is lost."""
-        self.is_lost = False
-        """Whether its lease was lost before the runner came back: then what it returned is not heard."""
-        self._thread = threading.Thread(target=self._work, name=f"execution {lease.execution_id}", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        lease = self.lease
-        self.holding.note(
-            "info",
-            "lifecycle",
-            "run continues" if lease.resumed else "run starts",
-            owner=lease.owner,
-            source=lease.source.code,
-            number=lease.number,
-            epoch=lease.claim.epoch,
-        )
-        self._thread.start()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the runner has come back."""
-        return not self._thread.is_alive()
-
-    def _work(self) -> None:
-        try:
-            self.ending = self._make_runner().run(self.lease, self.holding)
-        except LeaseLost:
-            self.holding.ask(StopReason.LOST)
-        except Exception as exc:  # what nobody foresaw ends this run, not the worker
-            _log.exception("worker.run_failed", action="run", execution=self.lease.execution_id)
-            self.ending = crashed(exc, self.lease.output_dir)
-        finally:
-            self.is_lost = self.holding.stop is StopReason.LOST
-            self._say_how()
-            self._wake()
-
-    def _say_how(self) -> None:
-        ending = self.ending
-        if ending is None:
-            self.holding.note("info", "lifecycle", "run is handed back, to be continued")
-        else:
-            counts = ending.counts
-            if ending.result is RunResult.FAILED:
-                failure = ending.failure or FailureCause.FAILED
-                self.holding.note("error", "error", ending.error or ending.reason or "it failed", failure=failure.value)
-            self.holding.note(
-                "info",
-                "lifecycle",
-                f"run {ending.result.value}",
-                reason=ending.reason,
-                items_crawled=counts.items_crawled,
-                items_failed=counts.items_failed,
-                cpu_ms=counts.cpu_ms,
-                peak_memory_bytes=counts.peak_memory_bytes,
-            )
-        self.holding.flush()
-
-
-def holding_for(
-    lease: ExecutionLease, database: Database, leases: ExecutionLeases, settings: JobSettings
-) -> RunnerHolding:
-    """Return what a runner holds beside this lease; `leases` is asked from its thread, and never with its clock."""
-
-    def report(progress: RunProgress) -> None:
-        try:
-            leases.report(lease, progress.counts, progress.metrics)
-        except LeaseLost:
-            holding.ask(StopReason.LOST)
-        except Unavailable as exc:
-            _log.warning("worker.database_unavailable", message=str(exc))
-
-    def listen() -> StopReason | None:
-        try:
-            return asked_for(leases.hear(lease))
-        except LeaseLost:
-            return StopReason.LOST
-
-    clock = SystemClock()
-    holding = RunnerHolding(LogBook(database, clock, lease.execution_id, settings), clock, report=report, listen=listen)
-    return holding
-
-
 def name_of(owner_id: int) -> str:
     """Return the name under which a worker holds jobs: its machine, and its number among the owners."""
     return f"{socket.gethostname()}/{owner_id}"
@@ -266,23 +179,24 @@ def dead_holders(runtime: Runtime, database: Database) -> list[str]:
         host, _, number = name.rpartition("/")
         if not number.isdecimal():
             continue
+        # A machine that was renamed, or a container that was replaced, is known by the rows of its owners.
         known = host == socket.gethostname() or is_registered(runtime.raw_db, int(number), host=host)
         if known and is_gone(runtime.raw_db, runtime.clock, int(number), folder=runtime.run_folder):
             dead.append(name)
     return dead
 
 
+# How long runs may take to let go after the second signal.
 _LOOK_S = 0.1
-"""How long runs may take to let go after the second signal."""
 SCHEDULING, RUNNING = "worker", "runner"
 """What a worker is called among the owners: one that also queues what is due, and one that leaves it to others."""
 
 
 class RunnerTable(NamedTuple):
-    """Who runs the executions of which backend, and which chores there are; filled in `worker.roster`."""
+    """Which runner has which backend, and what is done in the background: `RUNNERS` and `BACKGROUND_TASKS` below."""
 
     runners: Mapping[str, Callable[[Settings], Runner]]
-    chores: Sequence[Callable[[BackgroundContext], Chore]] = ()
+    tasks: Sequence[Callable[[BackgroundContext], BackgroundTask]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,48 +223,59 @@ class WorkerReport:
     executions: list[int] = field(default_factory=list)
     low_disk: bool = False
     """Whether something waits that was not begun for want of space."""
-    chore_errors: dict[str, str] = field(default_factory=dict)
+    background_errors: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerContext:
-    """What a worker stands on; of its main thread, but for the heart and the chores."""
+    """What a worker works with; of its main thread, but for the heartbeat and the background work."""
 
     runtime: Runtime
     jobs: Jobs
     name: str
     heartbeat: Heartbeat
-    rounds: Rounds
-    telling: ExecutionLeases
+    background: BackgroundWork
+    run_leases: ExecutionLeases
     """For the threads of runs: with a clock that any thread may read."""
 
 
 @contextmanager
-def open_shop(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
-    """Open connections, register the worker and start its heart and its chores; all of it ends with the block."""
+def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
+    """Open connections, register the worker, start its heartbeat and background work; all of it ends with the block."""
     with ExitStack() as stack:
         runtime = stack.enter_context(open_runtime(settings))
         jobs = stack.enter_context(open_jobs(settings))
+        # What this machine's dead processes held is freed before anything is taken: their run files tell at once that
+        # they are gone, another machine would wait for the stale period.
         recover(runtime)
         kind = SCHEDULING if schedules else RUNNING
         owner = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=kind, execution_id=None
         )
         stack.callback(_say_goodbye, owner)
-        heartbeat, rounds = Heartbeat(settings, owner), Rounds(settings, runner_table.chores)
+        heartbeat, background = Heartbeat(settings, owner), BackgroundWork(settings, runner_table.tasks)
         heartbeat.start()
+        # Registered after the owner's end, so called before it: a heartbeat must not renew a row that says that the
+        # worker has ended.
         stack.callback(heartbeat.stop)
-        rounds.start()
-        stack.callback(rounds.stop, _LET_GO_S)
+        background.start()
+        stack.callback(background.stop, _LET_GO_S)
+        # Runs report from threads of their own, and the database's clock of the main thread is for that thread alone.
         clock = SessionClock(SystemClock())
-        telling = ExecutionLeases(jobs.database, clock, RunSettler(settings.jobs, Placement()), home=settings.home)
+        run_leases = ExecutionLeases(jobs.database, clock, RunSettler(settings.jobs, Placement()), home=settings.home)
         yield WorkerContext(
-            runtime=runtime, jobs=jobs, name=name_of(owner.id), heartbeat=heartbeat, rounds=rounds, telling=telling
+            runtime=runtime,
+            jobs=jobs,
+            name=name_of(owner.id),
+            heartbeat=heartbeat,
+            background=background,
+            run_leases=run_leases,
         )
 
 
 def _say_goodbye(owner: OwnerProcess) -> None:
-    with suppress(Unavailable):  # then the next start buries us
+    # Without a database the next start of a worker closes our row.
+    with suppress(Unavailable):
         owner.end()
 
 
@@ -365,8 +290,8 @@ class Worker:
         self._wake = threading.Event()
         self._poll_at = 0.0
         self._hurried_at: float | None = None
+        # Whether the last look found nothing that could be taken.
         self._is_empty = False
-        """Whether the last look found nothing that could be taken."""
         self._is_low = False
         self.report = WorkerReport()
 
@@ -380,16 +305,18 @@ class Worker:
                 self._wake.wait(_LOOK_S)
                 self._wake.clear()
         if self._options.once:
-            self._context.rounds.exhaust(lambda: not self._stops.count)
-        self.report.chore_errors = self._context.rounds.errors
+            self._context.background.exhaust(lambda: not self._stops.count)
+        self.report.background_errors = self._context.background.errors
         return self.report
 
     def _patiently(self, step: Callable[[], None]) -> None:
         try:
             step()
-        except Unavailable as exc:  # nothing is lost: the next look finds the same rows
+        except Unavailable as exc:
+            # Nothing is lost: the next look finds the same rows.
             _log.warning("worker.waits", action="look", message=str(exc))
-        except Exception:  # what nobody foresaw: the runs go on, and so does the worker, unless it is to end anyway
+        except Exception:
+            # Not foreseen: the runs go on, and so does the worker, unless it is to end anyway.
             _log.exception("worker.look_failed", action="look")
             if self._options.once and not self._runs:
                 raise
@@ -413,6 +340,7 @@ class Worker:
         for run in ended:
             self._settle(run)
         now = self._clock.monotonic()
+        # A run that ended frees a place: the next one is taken at once, not at the next poll.
         if self._stops.count or not (ended or now >= self._poll_at):
             return
         self._poll_at = now + self._options.poll_s
@@ -423,6 +351,8 @@ class Worker:
     def _schedule(self) -> bool:
         """Free what the dead of this machine held, and queue what is due; return whether there was any of it."""
         jobs = self._context.jobs
+        # At each look: the jobs of a worker of this machine that was killed go on within seconds, not after the stale
+        # period.
         dead = dead_holders(self._context.runtime, jobs.database)
         freed = jobs.scheduler.sweep(dead_owners=dead) if dead else 0
         if self._options.schedules:
@@ -434,6 +364,7 @@ class Worker:
         """Begin as many executions as there is room for; return whether one was begun or may be at the next look."""
         taken = False
         while len(self._runs) < self._options.concurrency and not self._is_done() and self._has_space():
+            # Before the statement: the lease is good from a moment that is not later than the row's.
             asked_at = self._clock.monotonic()
             lease = self._context.jobs.leases.take(
                 self._context.name, kinds=self._options.kinds, job_id=self._options.job_id
@@ -446,11 +377,13 @@ class Worker:
 
     def _has_space(self) -> bool:
         """Return whether every volume has room for new work; the first time that one has not is told."""
+        # Looked at whenever something would be begun: nothing else could act on it.
         low = low_volume(self._settings)
         if low is not None and not self._is_low:
+            # Told once, with the first job that waits: each look would fill log and events.
             waits = self._context.jobs.leases.tell_waiting("disk_space", kinds=self._options.kinds)
-            told = shortage(low, self._settings.disk)
-            _log.error("worker.low_disk", action="take", folder=str(low), execution=waits, message=told)
+            message = shortage(low, self._settings.disk)
+            _log.error("worker.low_disk", action="take", folder=str(low), execution=waits, message=message)
             self.report.low_disk = waits is not None
         elif self._is_low and low is None:
             _log.info("worker.disk_has_room", folder=str(self._settings.home))
@@ -459,7 +392,7 @@ class Worker:
         return low is None
 
     def _start(self, lease: ExecutionLease, asked_at: float) -> None:
-        holding = holding_for(lease, self._context.jobs.database, self._context.telling, self._settings.jobs)
+        holding = holding_for(lease, self._context.jobs.database, self._context.run_leases, self._settings.jobs)
         self._context.heartbeat.keep(lease, holding, taken_at=asked_at)
         run = WorkerRun(lease, lambda: self._runner(lease), holding, wake=self._wake.set)
         self._runs.append(run)
@@ -477,22 +410,26 @@ class Worker:
     def _runner(self, lease: ExecutionLease) -> Runner:
         backend = backend_of(lease.job.kind, lease.job.config, lease.source.config)
         make = self._runners.get(backend)
-        return _Nobody(backend) if make is None else make(self._settings)
+        # As a run that fails at once: a job of an unknown backend would otherwise be taken, dropped and taken again.
+        return _NoRunner(backend) if make is None else make(self._settings)
 
     def _settle(self, run: WorkerRun) -> None:
         """Write how a run ended, under its lease; a database that is away leaves it for the next look."""
+        # Only this thread writes how a run ended, under the token and epoch of its lease.
         self._context.heartbeat.ends(run.lease)
         try:
             word = self._write(run, run.ending)
         except Unavailable:
             raise
-        except Exception as exc:  # the rows do not take this ending: one that says so is written in its place
+        except Exception as exc:
+            # The rows do not take this ending: one that says so is written in its place.
             _log.exception("worker.settle_failed", action="settle", execution=run.lease.execution_id)
             word = self._give_up(run, exc)
         self._context.heartbeat.drop(run.lease)
         self._runs.remove(run)
         self.report.endings[word] += 1
-        self._context.rounds.wake()
+        # There are new files to index.
+        self._context.background.wake()
         _log.info(
             "worker.run_ends",
             execution=run.lease.execution_id,
@@ -504,7 +441,8 @@ class Worker:
         """Settle or hand back what is still ours; return the word for it."""
         leases = self._context.jobs.leases
         try:
-            if ending is None or run.is_lost:  # one that only lapsed is handed back, so that nobody waits for its end
+            # One that only lapsed is handed back, so that its job does not wait for the stale period.
+            if ending is None or run.is_lost:
                 leases.release(run.lease, rest_s=run.holding.rest_s)
                 return "released"
             leases.settle(run.lease, ending)
@@ -527,17 +465,19 @@ class Worker:
             return "unsettled"
 
     def _pass_on(self) -> None:
-        """Tell the runs and the chores what the signals said; runs that do not let go are left to the next worker."""
+        """Pass on what the signals said; runs that do not let go are left to the next worker."""
         if not self._stops.count:
             return
-        self._context.rounds.ask_to_stop()
+        self._context.background.ask_to_stop()
         for run in self._runs:
+            # The first signal drains, the second does not wait: what is not settled is in the rows, and another
+            # worker goes on.
             run.holding.ask(StopReason.DRAIN if self._stops.count == 1 else StopReason.NOW)
         if self._stops.count > 1 and self._hurried_at is None:
             self._hurried_at = self._clock.monotonic()
 
 
-class _Nobody:
+class _NoRunner:
     """Stands in for a backend that no runner is known for."""
 
     def __init__(self, backend: str) -> None:
@@ -555,8 +495,22 @@ class _Nobody:
 
 def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table: RunnerTable) -> WorkerReport:
     """Be a worker until told to stop, or until nothing is due; Unavailable if it cannot even begin."""
-    with open_shop(settings, runner_table, schedules=options.schedules) as context:
+    with open_worker(settings, runner_table, schedules=options.schedules) as context:
         _log.info("worker.starts", name=context.name, concurrency=options.concurrency, schedules=options.schedules)
         report = Worker(context, options, stops, runner_table).run()
         _log.info("worker.ends", name=context.name, **report.endings)
         return report
+
+
+RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
+    "native": NativeRunner,
+    "zimit": ZimitRunner,
+    # The keys are the words that `backend_of` gives; a source's configuration names the first two.
+    "feed": FeedRunner,
+}
+BACKGROUND_TASKS: Final[tuple[Callable[[BackgroundContext], BackgroundTask], ...]] = (
+    AfterCrawl,
+    Accounting,
+    LinkSignals,
+)
+"""In the order in which they are looked at."""

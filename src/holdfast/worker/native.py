@@ -30,19 +30,18 @@ from holdfast.jobs.endings import Counts, FailureCause, Retry, RunEnding, RunRea
 from holdfast.jobs.execution_queries import from_json
 from holdfast.jobs.executions import Begun, files_are_away, read_ending
 from holdfast.jobs.leases import ExecutionLease, start_etag, start_page
-from holdfast.jobs.specs import House, crawl_plan, job_config, start_url
+from holdfast.jobs.specs import CrawlDefaults, crawl_plan, job_config, start_url
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime, open_runtime
-from holdfast.worker.crash_attribution import tail
-from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
+from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason, tail
 
 _TOP: Final = 10
 _CAPTURED: Final = (Outcome.SUCCESS.value,)
 _RULED_OUT: Final = (Outcome.EXCLUDED.value, Outcome.BLOCKED_ROBOTS.value)
+# Why a source that keeps no bodies leaves an answer out.
 _UNSUPPORTED: Final = "unsupported_type"
-"""Why a source that keeps no bodies leaves an answer out."""
 
 
 class Timing(NamedTuple):
@@ -62,6 +61,7 @@ def counts_of(outcomes: dict[str, int], *, pages: int, queue: int) -> Counts:
 def counted(summary: Summary) -> Counts:
     """Return the counts of an execution that is over, from its rows: a killed process may have told too much."""
     failed = sum(count for word, count in summary.outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
+    # From the rows and not from the processes' totals: one that was killed may have told more than it settled.
     crawled = summary.kinds.get((UrlKind.PAGE.value, Outcome.SUCCESS.value), 0)
     return Counts(items_crawled=crawled, items_failed=failed, items_total=summary.total)
 
@@ -153,10 +153,13 @@ class CrawlWatch:
         """Pass on the events that the processes have written up to now; half a line waits, one over long is dropped."""
         with suppress(OSError), self._log_path.open("rb") as file:
             end = os.fstat(file.fileno()).st_size
+            # Up to the size that the file had at the beginning: a crawl that writes faster than it is read would hold
+            # this thread.
             while self._position < end:
                 file.seek(self._position)
                 piece = file.read(min(_LINE_BYTES, end - self._position))
                 whole, newline, _ = piece.rpartition(b"\n")
+                # Half a line waits for its end; one that is longer than a piece is dropped.
                 if not newline and len(piece) < _LINE_BYTES:
                     return
                 self._position += len(whole) + 1 if newline else len(piece)
@@ -203,8 +206,8 @@ def _size(path: Path) -> int:
 
 _log = log.get()
 _LOOK_S = 0.25
+# Addresses that could not be captured and are named in the log; the report has them all.
 _LISTED = 100
-"""Addresses that could not be captured and are named in the log; the report has them all."""
 
 
 class LeaseStops(Stops):
@@ -223,6 +226,7 @@ class LeaseStops(Stops):
         word, now = self._holding.stop, self._clock.monotonic()
         if not self.has_vanished and now - self._looked_at >= _LOOK_S:
             self._looked_at, self.has_vanished = now, not self._mount.is_same
+        # A directory that is gone is not waited for: each write would only fail, or fill the disk below the mount.
         said = 2 if self.has_vanished else 0 if word is None else 2 if word >= StopReason.NOW else 1
         return max(said, self._asked)
 
@@ -243,7 +247,9 @@ class NativeRunner:
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Crawl, as `Runner` has it."""
         plan, self._etag = self._given or plan_of(self._settings, lease), self._known_etag(lease)
+        # Connections of its own: a runner has its own thread.
         with open_runtime(self._settings) as runtime:
+            # A process of an earlier holder may have left files open and domains held.
             recover(runtime)
             if (trouble := _prepared(runtime, lease)) is not None:
                 return _infra(trouble)
@@ -259,10 +265,12 @@ class NativeRunner:
             )
             conclusion = supervisor.crawl(stops, epoch=lease.claim.epoch)
             watch.read_log()
+            # Nothing is read and nothing returned: the rows belong to another worker.
             if holding.stop is StopReason.LOST:
                 return None
             if stops.has_vanished:
                 return _infra(f"{lease.output_dir} has vanished while it was written to: is its storage mounted?")
+            # Processes that keep dying on a broken disk are the machine's trouble: no retry is spent.
             if conclusion.reading.reason == Shortfall.CRASHED and (trouble := storage_trouble(lease.output_dir)):
                 return _infra(trouble, stack=tail(lease.output_dir / "crawl.log"))
             status = read_status(runtime.raw_db, runtime.clock, lease.execution_id)
@@ -283,6 +291,7 @@ class NativeRunner:
         if conclusion.state == "cancelled":
             return RunEnding(result=RunResult.CANCELLED, reason="discarded")
         if conclusion.state == "stopped":
+            # Asked once more: a stop that a person wrote a moment ago must not be taken for the worker's own drain.
             word = holding.hear()
             if word not in (StopReason.FINISH, StopReason.CANCEL, StopReason.DISCARD):
                 holding.tell(RunProgress(counts=counts))
@@ -312,6 +321,8 @@ class NativeRunner:
         )
         if ending.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
             ending = replace(ending, error=f"nothing could be captured: {_worst(metrics)}; {ending.error}")
+        # A retry that begins before the hosts may be asked again would hold a worker for up to an hour without a
+        # request.
         if ending.rule.retry is Retry.YES:
             ending = replace(ending, not_before=runtime.frontier.reachable_at(status.frontier_id))
         over = ending.result is not RunResult.FAILED and has_files
@@ -326,6 +337,7 @@ class NativeRunner:
 
     def _known_etag(self, lease: ExecutionLease) -> str | None:
         """Return the start page's ETag of earlier runs; nothing if this one may have seen the page already."""
+        # A run that is resumed may have seen the page already: its ETag of now says nothing of earlier runs.
         if (url := start_url(lease.job, lease.source)) is None or lease.resumed:
             return None
         with closing(Database(self._settings.database)) as database, database.read() as session:
@@ -337,9 +349,10 @@ def plan_of(settings: Settings, lease: ExecutionLease) -> CrawlPlan:
     if not settings.contact:
         raise Invalid("no contact, so nothing is crawled; give one with HOLDFAST_CONTACT")
     networks, most_s = tuple(map(str, settings.allow_networks)), settings.worker.max_time_s or None
-    house = House(settings.contact, settings.user_agent, networks, most_s)
+    house = CrawlDefaults(settings.contact, settings.user_agent, networks, most_s)
     plan = crawl_plan(job_config(lease.job, lease.source), house, number=lease.number)
     plan.build_scope()
+    # Made to be checked: a wrong one is a wrong configuration now, not a failure of each page later.
     Credentials(plan)
     return plan
 
@@ -350,6 +363,7 @@ def _prepared(runtime: Runtime, lease: ExecutionLease) -> str | None:
     with runtime.raw_db.read() as tx:
         ids = [lease.execution_id, *execution_queries.runs_before(tx, execution_id=lease.execution_id)]
         is_away = files_are_away(tx, home, ids)
+    # The empty directory below a lost mount would take a second copy of everything.
     if is_away:
         return f"{folder} has none of the files that were written there: is its storage mounted?"
     try:
@@ -381,6 +395,7 @@ def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes:
         assert row is not None
         known = execution_queries.execution(tx, frontier_id) if frontier_id != row.id else row
         before = from_json(known.config).get("landing", ()) if known is not None else ()
+        # Where seeds landed is part of the scope: a retry that forgot it would leave out what the first run followed.
         landing = tuple(from_json(row.config).get("landing", ())) or tuple(before) or plan.landing
         execution_queries.store_config(
             tx, execution_id=row.id, config=json.dumps({**plan.public(), "landing": list(landing)})
@@ -419,6 +434,7 @@ def frontier_for(runtime: Runtime, execution_id: int) -> int:
         earlier = next(
             (row for row in rows if row and execution_queries.has_frontier(tx, execution_id=row.frontier_id)), None
         )
+        # Captures whose file was struck out are gone: pages that count as done there have to be asked for again.
         if earlier is None or execution_queries.has_lost_captures(
             tx, frontier_id=earlier.frontier_id, execution_ids=chain
         ):
@@ -444,6 +460,7 @@ def _given_up(runtime: Runtime, status: ExecutionStatus, word: StopReason) -> Ru
 
 
 def _close_rest(runtime: Runtime, frontier_id: int, reason: str) -> None:
+    # A portion at a time: a frontier may hold millions of open addresses.
     while runtime.frontier.close_rest(frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
         pass
 

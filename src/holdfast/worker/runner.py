@@ -1,48 +1,60 @@
-"""What a worker and whoever runs an execution for it say to each other: a lease in, an ending out, a stop word between.
+"""What a worker and the runner of an execution say to each other: a lease in, an ending out, a stop word between.
 
 A runner never writes a job or an execution itself: what it returns is settled under the lease, or not at all.
 """
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import threading
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.clock import Clock
-from holdfast.errors import Unavailable
-from holdfast.jobs.endings import Counts, RunEnding
+from holdfast import log
+from holdfast.archive_tool.outcome import is_storage_errno
+from holdfast.clock import Clock, SystemClock
+from holdfast.config import JobSettings
+from holdfast.db.engine import Database
+from holdfast.db.raw import DatabaseDamaged
+from holdfast.errors import Invalid, LeaseLost, Unavailable
+from holdfast.jobs.endings import Counts, FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
-from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, HolderNews
 
+_log = log.get()
 _ITEMS = 10
+# Progress is told each ten items or five seconds, and only if something changed.
 _EVERY_S = 5.0
-"""Progress is told each ten items or five seconds, as document 003 has it, and only if something changed."""
 
 
+# The numbers are an order: a worker that ends at once outdoes a person who asks to finish, and a lost lease outdoes
+# all.
 class StopReason(IntEnum):
     """Why a run is to end; a later word in this list outdoes an earlier one."""
 
     DRAIN = 1
     """The worker ends: finish what is in flight, seal, and return None: another worker goes on with it."""
     FINISH = 2
-    """Somebody asked this run to stop: seal, and return a completed ending with what there is, reason `stopped`."""
+    """A person asked this run to stop: seal, and return a completed ending with what there is, reason `stopped`."""
     CANCEL = 3
     """Its job was cancelled: seal, keep what was captured, return a cancelled ending."""
     DISCARD = 4
-    """Somebody asked to throw this run away: remove its files, return a cancelled ending."""
+    """A person asked to throw this run away: remove its files, return a cancelled ending."""
     NOW = 5
     """The worker ends at once: let go of everything without waiting, return None."""
     LOST = 6
-    """Somebody else holds the execution: end at once and write nothing; what is returned is not heard."""
+    """Another worker holds the execution: end at once and write nothing; what is returned is not heard."""
 
 
 LEAVING = (StopReason.DRAIN, StopReason.NOW, StopReason.LOST)
-"""Words after which this worker has no more to do with a run, whoever goes on with it."""
+"""Words after which this worker has no more to do with a run; another may go on with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +82,19 @@ class RunnerHolding:
         self._changed = threading.Condition()
         self._stop: StopReason | None = None
         self._good_until = math.inf
-        self._told = RunProgress()
-        self._told_at = clock.monotonic()
+        self._reported = RunProgress()
+        self._reported_at = clock.monotonic()
         self.rest_s = 0.0
         """How long an execution that is handed back rests before it is taken again; the runner says so."""
 
     @property
     def stop(self) -> StopReason | None:
         """The strongest word so far, None while the run may go on."""
+        # Judged by the reader itself: whatever holds up the heartbeat's thread, a run knows until when its lease is
+        # good.
         if self._stop is not StopReason.LOST and self._clock.monotonic() > self._good_until:
-            self.ask(StopReason.LOST)  # somebody else may have it by now, and nobody could tell us
+            # Another worker may have it by now, and without a database we would not hear of it.
+            self.ask(StopReason.LOST)
         return self._stop
 
     def good_until(self, moment: float) -> None:
@@ -89,6 +104,7 @@ class RunnerHolding:
     def ask(self, word: StopReason) -> None:
         """Ask the run to end; a weaker word than before changes nothing."""
         with self._changed:
+            # Never weaker: a second look at the rows must not turn "now" into "drain".
             if self._stop is None or word > self._stop:
                 self._stop = word
                 self._changed.notify_all()
@@ -103,13 +119,16 @@ class RunnerHolding:
     def wait(self, seconds: float) -> StopReason | None:
         """Wait so long, or until there is a stronger word than before; return the word."""
         with self._changed:
+            # Only a new word wakes it: one that was heard before must not make this wait a busy loop.
             before = self._stop
             self._changed.wait_for(lambda: self._stop is not before, timeout=seconds)
         return self.stop
 
     def note(self, level: str, category: str, message: str, **fields: Any) -> None:
         """Write a line of the execution's log; the word after `crawler.` names the category, such as `lifecycle`."""
-        with self._lock, suppress(Unavailable):  # then it waits for the next flush
+        # Then it waits for the next flush.
+        with self._lock, suppress(Unavailable):
+            # Another worker writes this log now: lines of a run that was lost would stand among its lines.
             if self._stop is not StopReason.LOST:
                 self._book.write(level, f"crawler.{category}", message, **fields)
 
@@ -123,13 +142,15 @@ class RunnerHolding:
         """Tell how far the run is, as often as one likes: it is passed on each ten items or five seconds."""
         now = self._clock.monotonic()
         with self._lock:
-            same = progress.counts.items == self._told.counts.items and progress.metrics == self._told.metrics
-            if same or self._stop is StopReason.LOST:  # time and memory alone are no news
+            same = progress.counts.items == self._reported.counts.items and progress.metrics == self._reported.metrics
+            # Time and memory alone are no news.
+            if same or self._stop is StopReason.LOST:
                 return
-            grown = _items(progress) - _items(self._told)
-            if grown < _ITEMS and now - self._told_at < _EVERY_S:
+            grown = _items(progress) - _items(self._reported)
+            if grown < _ITEMS and now - self._reported_at < _EVERY_S:
                 return
-            self._told, self._told_at = progress, now
+            self._reported, self._reported_at = progress, now
+        # Outside the lock: it writes to the database, and `flush` of the heartbeat must not wait for that.
         self._report(progress)
 
     def tell(self, progress: RunProgress) -> None:
@@ -155,3 +176,163 @@ class Runner(Protocol):
         the storage as the machine's fault, Invalid as the configuration's, the rest as the crawl's.
         """
         ...
+
+
+_TAIL_BYTES = 16_384
+
+
+def crashed(exc: BaseException, output_dir: Path) -> RunEnding:
+    """Return the ending of a run that raised this, with the stack and whose fault it was."""
+    failure = failure_of(exc, output_dir)
+    stack = "".join(traceback.format_exception(exc))
+    error = f"{type(exc).__name__}: {exc}" if failure is FailureCause.FAILED else str(exc) or type(exc).__name__
+    return RunEnding(result=RunResult.FAILED, failure=failure, reason=failure.value, error=error, stack=stack)
+
+
+def failure_of(exc: BaseException, output_dir: Path) -> FailureCause:
+    """Return whose fault an exception is.
+
+    Storage and network trouble of this machine (errno), an output directory that is gone, a database that is away or
+    damaged: the machine's. What cannot be used as it is: the configuration's. Anything else counts as the crawl's.
+    """
+    seen: BaseException | None = exc
+    while seen is not None:
+        if isinstance(seen, OSError) and (is_storage_errno(seen.errno) or _is_about_storage(seen, output_dir)):
+            return FailureCause.INFRA
+        # A database that is away or damaged spends no retry: the site was not at fault.
+        if isinstance(seen, Unavailable | DatabaseDamaged):
+            return FailureCause.INFRA
+        if isinstance(seen, Invalid):
+            return FailureCause.CONFIG
+        # The first error may be a plain one that was raised from what really happened, such as a full disk.
+        seen = seen.__cause__
+    return FailureCause.FAILED
+
+
+def _is_about_storage(exc: OSError, output_dir: Path) -> bool:
+    """Return whether we may not write where the run writes, or whether that place is gone altogether."""
+    if exc.filename is None or not Path(os.fsdecode(exc.filename)).is_relative_to(output_dir):
+        return False
+    # A file that is missing in a directory that is there is the crawl's fault; a missing directory is a lost mount.
+    gone = exc.errno in (errno.ENOENT, errno.ENOTDIR) and not output_dir.is_dir()
+    return gone or exc.errno in (errno.EACCES, errno.EPERM)
+
+
+def tail(path: Path) -> str:
+    """Return the end of a log, for the stack of a run whose processes died; empty if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def asked_for(word: HolderNews) -> StopReason | None:
+    """Return what a holder is asked by the rows."""
+    # Before the stop word: a cancelled job leaves one as well, and its run is to end as cancelled.
+    if word.cancelled:
+        return StopReason.CANCEL
+    if word.stop is None:
+        return None
+    return StopReason.DISCARD if word.stop == "cancel" else StopReason.FINISH
+
+
+class WorkerRun:
+    """Started with its lease; `is_over` once the runner has come back."""
+
+    def __init__(
+        self,
+        lease: ExecutionLease,
+        make_runner: Callable[[], Runner],
+        holding: RunnerHolding,
+        *,
+        wake: Callable[[], object],
+    ) -> None:
+        self.lease, self.holding = lease, holding
+        self._make_runner, self._wake = make_runner, wake
+        self.ending: RunEnding | None = None
+        """None if it is to be continued, or is lost."""
+        self.is_lost = False
+        """Whether its lease was lost before the runner came back: then what it returned is not heard."""
+        self._thread = threading.Thread(target=self._work, name=f"execution {lease.execution_id}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        lease = self.lease
+        self.holding.note(
+            "info",
+            "lifecycle",
+            "run continues" if lease.resumed else "run starts",
+            owner=lease.owner,
+            source=lease.source.code,
+            number=lease.number,
+            epoch=lease.claim.epoch,
+        )
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the runner has come back."""
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        try:
+            self.ending = self._make_runner().run(self.lease, self.holding)
+        # Asked by the heartbeat as well; whichever hears of it first ends the run.
+        except LeaseLost:
+            self.holding.ask(StopReason.LOST)
+        except Exception as exc:
+            # What was not foreseen ends this run, not the worker.
+            _log.exception("worker.run_failed", action="run", execution=self.lease.execution_id)
+            self.ending = crashed(exc, self.lease.output_dir)
+        finally:
+            # Noted when the runner comes back: a lease that lapses later was good while the run worked.
+            self.is_lost = self.holding.stop is StopReason.LOST
+            self._say_how()
+            self._wake()
+
+    def _say_how(self) -> None:
+        ending = self.ending
+        if ending is None:
+            self.holding.note("info", "lifecycle", "run is handed back, to be continued")
+        else:
+            counts = ending.counts
+            if ending.result is RunResult.FAILED:
+                failure = ending.failure or FailureCause.FAILED
+                self.holding.note("error", "error", ending.error or ending.reason or "it failed", failure=failure.value)
+            self.holding.note(
+                "info",
+                "lifecycle",
+                f"run {ending.result.value}",
+                reason=ending.reason,
+                items_crawled=counts.items_crawled,
+                items_failed=counts.items_failed,
+                cpu_ms=counts.cpu_ms,
+                peak_memory_bytes=counts.peak_memory_bytes,
+            )
+        self.holding.flush()
+
+
+def holding_for(
+    lease: ExecutionLease, database: Database, leases: ExecutionLeases, settings: JobSettings
+) -> RunnerHolding:
+    """Return what a runner holds beside this lease; `leases` is asked from its thread, and never with its clock."""
+
+    def report(progress: RunProgress) -> None:
+        try:
+            leases.report(lease, progress.counts, progress.metrics)
+        except LeaseLost:
+            holding.ask(StopReason.LOST)
+        except Unavailable as exc:
+            _log.warning("worker.database_unavailable", message=str(exc))
+
+    def listen() -> StopReason | None:
+        try:
+            return asked_for(leases.hear(lease))
+        except LeaseLost:
+            return StopReason.LOST
+
+    clock = SystemClock()
+    holding = RunnerHolding(LogBook(database, clock, lease.execution_id, settings), clock, report=report, listen=listen)
+    return holding

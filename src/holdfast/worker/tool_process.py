@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urljoin
 
 from holdfast.archive_tool.contract import ToolMissing
-from holdfast.archive_tool.files import Holder, hold_output, holder_of, last_end
 from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
+from holdfast.archive_tool.output_directory import Holder, hold_output, holder_of, last_end
 from holdfast.archive_tool.warc_files import all_temp_dirs, consolidate, discover_warcs, warcs_in
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
@@ -71,6 +71,8 @@ class StartedTool:
     def __init__(self, command: Sequence[str], output_dir: Path, environment: Mapping[str, str], now: datetime) -> None:
         """Start it; ToolMissing if the program cannot be started, OSError if the directory takes no log."""
         self.said: Path | None = output_dir / f"tool_{now:%Y%m%dT%H%M%S%fZ}.log"
+        # A file and never a pipe: a tool whose reader died would be killed by its next line, or stand still when the
+        # pipe is full.
         with self.said.open("xb") as log:
             try:
                 self._process = subprocess.Popen(
@@ -79,6 +81,8 @@ class StartedTool:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     env=dict(environment),
+                    # A session of its own: Ctrl-C at the worker's terminal, or the end of its service, does not end
+                    # it.
                     start_new_session=True,
                 )
             except (FileNotFoundError, PermissionError) as exc:
@@ -100,13 +104,14 @@ class StartedTool:
 
 
 class AdoptedTool:
-    """A tool that somebody else started, known by its hold on the directory; its end stands there as well."""
+    """A tool that another worker started, known by its hold on the directory; its end stands there as well."""
 
     def __init__(self, output_dir: Path, holder: Holder) -> None:
         self._output_dir, self._holder = output_dir, holder
         self.said = newest_words(output_dir)
 
     def poll(self) -> int | None:
+        # The lock of the directory says whether it lives: it is not our child, so its exit code cannot be waited for.
         if holder_of(self._output_dir) is not None:
             return None
         end = last_end(self._output_dir)
@@ -131,6 +136,7 @@ def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> b
 
     A number alone is no identity: the process must have this directory as its output directory.
     """
+    # A number alone is no identity: it may belong to another program by now, or to one of another machine.
     if not holder.is_here or not _works_in(holder.pid, output_dir):
         return False
     with suppress(ProcessLookupError):
@@ -142,10 +148,11 @@ def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> b
 def hurry_tools(output_dir: Path) -> int:
     """Ask every tool that writes to this directory to end at once; return how many there were.
 
-    The directory itself is not touched: it may be on storage that holds whoever does.
+    The directory itself is not touched: it may be on storage that never lets go of a process that does.
     """
     asked = 0
     for entry in Path("/proc").iterdir():
+        # By the command line and not by the lock file: to touch a dead mount may never come back.
         if entry.name.isdigit() and int(entry.name) != os.getpid() and _works_in(int(entry.name), output_dir):
             with suppress(ProcessLookupError, PermissionError):
                 for number in HURRY:
@@ -184,7 +191,7 @@ class KeptFiles:
 
     @property
     def index_state(self) -> str:
-        """What the execution's index waits for: `index_failed` says that there is nothing to read (HA-044)."""
+        """What the execution's index waits for: `index_failed` says that there is nothing to read."""
         return "pending" if self.registered else "index_failed"
 
 
@@ -196,6 +203,7 @@ def keep_files(
     OutputBusy if a tool works there; Interrupted if the worker ends; NoSpace, Unavailable if the disk refuses.
     """
     with hold_output(output_dir):
+        # Stable names first: a clean-up of temporary directories then never takes what is registered.
         consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), runtime.clock, allow_copy=True)
         paths = discover_warcs(output_dir).paths
         if not paths:
@@ -206,19 +214,20 @@ def keep_files(
             wish = ImportWish(source="", name=None, home=runtime.settings.home, config={})
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
             importer.begun, importer.only_register = ImportBegun(execution_id=execution_id, folder=folder), True
-            importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
+            # The folder is the tool's own, and what it sealed it never writes again.
+            importer.keeping = Keeping.LINK
 
             def on_step(_step: ImportStep) -> None:
                 indexer.stopping = holding.stop in LEAVING
 
             importer.on_step = on_step
-            done = [_told(one, holding) for one in importer.run(paths)]
+            done = [_noted(one, holding) for one in importer.run(paths)]
     errors = tuple(one.error for one in done if one.error is not None)
     return KeptFiles(registered=len(done) - len(errors), errors=errors)
 
 
+# Records in which a start page is looked for: a crawler captures its seeds first.
 _LOOKED_AT = 5_000
-"""Records in which a start page is looked for: a crawler captures its seeds first."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
 
@@ -256,7 +265,8 @@ def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, _Answer]
                     yield page, _answer(record, address)
                 record.drain()
         except (HoldfastError, OSError):
-            continue  # a file that cannot be read is told elsewhere
+            # A file that cannot be read is told elsewhere.
+            continue
 
 
 def _answer(record: Record, address: str) -> _Answer:
@@ -276,7 +286,7 @@ def _page(url: str) -> int | None:
         return None
 
 
-def _told(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
+def _noted(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
     name = Path(one.origin).name
     if one.error is not None:
         holding.note("warning", "error", "a WARC file cannot be used", file=name, error=one.error)
@@ -294,8 +304,8 @@ def _told(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
     return one
 
 
+# How often statistics become a line of the log; progress is told more often, and bounded where it is heard.
 _STATISTICS_S = 30.0
-"""How often statistics become a line of the log; progress is told more often, and bounded where it is heard."""
 _PLAIN = ("event", "level", "timestamp")
 _PIECE = 256 * 1024
 
@@ -309,7 +319,7 @@ class ToolFollower:
         self._rest = b""
         self._log: Path | None = None
         self._last: Statistics | None = None
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
 
     def look(self) -> None:
         """Tell on what is new."""
@@ -319,9 +329,9 @@ class ToolFollower:
         if newest is None:
             return
         if newest != self._log:
-            self._log, self._told_at = newest, None
+            self._log, self._reported_at = newest, None
             self._holding.note("info", "lifecycle", "a stage writes its log", log=newest.name)
-        self._tell_statistics(newest)
+        self._report_statistics(newest)
 
     def _new_lines(self) -> list[bytes]:
         """Return the whole lines that were written since the last look; one that is over long is dropped."""
@@ -335,6 +345,7 @@ class ToolFollower:
             return []
         self._at += len(data)
         lines = (self._rest + data).split(b"\n")
+        # What a page wrote may have no line end at all: the rest is bounded.
         self._rest = lines.pop()[-MAX_LINE_BYTES:]
         return lines
 
@@ -351,20 +362,20 @@ class ToolFollower:
         category = "error" if level in ("error", "critical") else "lifecycle"
         self._holding.note(level, category, str(entry["event"]), **{f"tool_{name}": v for name, v in fields.items()})
 
-    def _tell_statistics(self, log: Path) -> None:
+    def _report_statistics(self, log: Path) -> None:
         found = last_statistics(log)
         if found is None or found == self._last:
             return
         self._last = found
         self._holding.progress(RunProgress(counts=counts_of(found), metrics=found.as_json()))
         now = self._clock.monotonic()
-        if self._told_at is None or now - self._told_at >= _STATISTICS_S:
-            self._told_at = now
+        if self._reported_at is None or now - self._reported_at >= _STATISTICS_S:
+            self._reported_at = now
             self._holding.note("info", "metrics", "crawl statistics", **found.as_json())
 
 
 def counts_of(found: Statistics | None) -> Counts:
-    """Return what an execution keeps of a crawl's statistics (HA-035)."""
+    """Return what an execution keeps of a crawl's statistics."""
     if found is None:
         return Counts()
     return Counts(items_crawled=found.crawled, items_failed=max(found.failed, 0), items_total=found.total)

@@ -22,7 +22,6 @@ from holdfast.archive_tool import outcome
 from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, find_program, tool_command
 from holdfast.archive_tool.docker import tool_environment
 from holdfast.archive_tool.errors import OutputBusy
-from holdfast.archive_tool.files import OutputDirectory, holder_of, last_end, open_place
 from holdfast.archive_tool.logs import newest_crawl_log
 from holdfast.archive_tool.options import Backend
 from holdfast.archive_tool.outcome import (
@@ -34,7 +33,7 @@ from holdfast.archive_tool.outcome import (
     crawl_statistics,
     failure_reason,
 )
-from holdfast.archive_tool.state import STATE_NAME
+from holdfast.archive_tool.output_directory import STATE_NAME, OutputDirectory, holder_of, last_end, open_place
 from holdfast.archive_tool.warc_files import discover_warcs
 from holdfast.config import Settings
 from holdfast.crawl_process.recovery import open_store, recover
@@ -70,8 +69,8 @@ from holdfast.worker.tool_process import (
 _TURN_S = 0.2
 _FOLLOW_S = 1.0
 _RENEW_S = 10.0
+# How long a tool that was killed may take to be gone.
 _LAST_S = 10.0
-"""How long a tool that was killed may take to be gone."""
 _STAMP = re.compile(r"(\d{8}T\d{6})Z__")
 _FAILURES = {CrawlerStatus.INFRA: FailureCause.INFRA, CrawlerStatus.CONFIG: FailureCause.CONFIG}
 
@@ -88,6 +87,7 @@ class ZimitRunner:
             run = _Run(runtime, database, lease, holding)
             try:
                 return run.run(self._outer)
+            # The worker ends while files are registered: the next one goes on with them.
             except Interrupted:
                 return None
             except (HoldfastError, OSError) as exc:
@@ -109,6 +109,7 @@ class _Run:
         self._config = job_config(self._lease.job, self._lease.source)
         job = zimit_config(self._config, self._settings)
         self._prepare(job)
+        # A crawl that came to its end while no worker was there is registered and indexed, not crawled again.
         end = last_end(self._dir) if holder_of(self._dir) is None else None
         if end is not None and self._meaning(end.exit_code, None).status == "completed":
             self._holding.note("info", "lifecycle", "the crawl had come to its end before; only its files are seen to")
@@ -117,17 +118,21 @@ class _Run:
         host = replace(host, command=shlex.join(find_program(host.command, outer)))
         command = tool_command(job, host, name=self._name(), output_dir=self._dir)
         try:
+            # As our own crawls do: two crawlers at one host would ask it twice as often as either was told to.
             with self._hold_domains(job) as leases:
                 ended = self._crawl(command, outer, leases)
         except (DomainBusy, DomainForbidden, Interrupted) as exc:
             ended = self._end_left_behind()
+            # Handed back to be tried later: nothing failed, and no retry is spent.
             if isinstance(exc, DomainBusy) and self._holding.hear() is None:
                 self._come_back(str(exc))
                 return None
             if isinstance(exc, DomainForbidden) and self._holding.hear() is None:
-                raise  # to come back would help nothing: a person has to decide
+                # To come back would help nothing: a person has to decide.
+                raise
         if ended is None:
             return None
+        # Another crawl asks a host of this one now; a crawl that was complete by then is kept.
         if self._lost_domains and self._holding.stop is None and self._meaning(*ended).status != "completed":
             self._come_back("another crawl asks a host of this one; the tool was stopped")
             return None
@@ -140,7 +145,8 @@ class _Run:
         not be asked. Interrupted if this run is to end while it waits.
         """
         assert self._config is not None
-        recover(self._runtime)  # a worker that died here a moment ago may still hold them
+        # A worker that died here a moment ago may still hold them.
+        recover(self._runtime)
 
         def sleep(seconds: float) -> None:
             if self._holding.wait(seconds) is not None:
@@ -177,6 +183,7 @@ class _Run:
         while True:
             holder = holder_of(self._dir)
             tool: Tool
+            # A tool outlives the worker that started it: none is started beside one that still runs.
             if holder is not None:
                 self._holding.note("warning", "lifecycle", "a tool that was left behind goes on", pid=holder.pid)
                 tool = AdoptedTool(self._dir, holder)
@@ -186,6 +193,7 @@ class _Run:
             code = self._watch(tool, leases)
             if code is None:
                 return None
+            # An adopted tool that left no word of its end was killed: it is started again in the same directory.
             if holder is None or code != KILLED or self._lost_domains or self._holding.stop is not None:
                 return code, tool.said
 
@@ -193,6 +201,7 @@ class _Run:
         """Make the directory and say with what it is filled; StoreMissing rather than one in a wrong place."""
         store_root = self._settings.zimit.store_root
         store = store_root.resolve() if store_root else open_store(self._settings.home, self._lease.source.code)
+        # Known by device and inode from here on: a mount that vanishes is never written through.
         self._place = open_place(self._dir, store)
         backend = job.execution_policy.capture_backend
         content = {
@@ -236,20 +245,24 @@ class _Run:
                 follower.look()
                 self._holding.flush()
                 look_at = now + _FOLLOW_S
+            # A run of hours says that it lives: a start on another machine would take it for gone after two minutes.
             if leases is not None and now >= renew_at:
                 renew_at = now + _RENEW_S
-                with suppress(Unavailable):  # without a database no crawl takes them either
+                # Without a database no crawl takes them either.
+                with suppress(Unavailable):
                     self._lost_domains = not leases.renew()
             if (word is not None or self._lost_domains) and not asked:
                 tool.ask_to_end()
                 asked, deadline = True, now + self._settings.zimit.stop_s
                 why = "domain_lost" if word is None else word.name.lower()
                 self._holding.note("info", "lifecycle", "the tool is asked to end", word=why)
+            # Not waited for: the tool keeps its WARC files, and the next worker adopts it or its directory.
             if word in (StopReason.NOW, StopReason.LOST):
                 tool.hurry()
                 return None
             if now >= deadline and killed:
-                return None  # it is out of reach: on another machine, or stuck in the kernel
+                # It is out of reach: on another machine, or stuck in the kernel.
+                return None
             if now >= deadline:
                 self._holding.note("error", "error", "the tool did not end in time and is killed")
                 tool.kill()
@@ -263,8 +276,10 @@ class _Run:
     def _conclude(self, code: int, said: Path | None) -> RunEnding | None:
         """Say what an exit code and a stop word mean together. A crawl that came to its end has come to its end."""
         if self._place is not None:
-            self._place.check_identity()  # a mount that went away took its logs along: nothing there speaks of this run
+            # A mount that went away took its logs along: nothing there speaks of this run.
+            self._place.check_identity()
         result, word = self._meaning(code, said), self._holding.stop
+        # Before all else: also a crawl that came to its end is thrown away if a person asked for that.
         if word is StopReason.DISCARD:
             self._discard()
             return RunEnding(result=endings.RunResult.CANCELLED, reason="discarded", exit_code=code)
@@ -275,12 +290,15 @@ class _Run:
         if word is StopReason.CANCEL:
             return replace(self._completed(code, "stopped"), result=endings.RunResult.CANCELLED, reason="cancelled")
         if word in LEAVING or result.stage == "stopped":
-            return None  # it goes on in the same directory, with this worker or another
+            # It goes on in the same directory, with this worker or another.
+            return None
         return self._failed(code, result, words_of(self._dir, said))
 
     def _discard(self) -> None:
         """Remove the directory, but for what an earlier run in it gave to the archive."""
         for path in sorted(self._dir.iterdir()):
+            # Files that an earlier run in this directory gave to the archive are registered: snapshots may point into
+            # them.
             if path.name == KEPT:
                 continue
             if path.is_dir() and not path.is_symlink():
@@ -326,6 +344,7 @@ class _Run:
 
     def _failed(self, code: int, result: JobResult, said: str) -> RunEnding:
         failure = _FAILURES.get(result.crawler_status, FailureCause.FAILED)
+        # What a failed crawl captured is part of the archive, whatever becomes of the job.
         if failure is FailureCause.FAILED:
             self._keep_what_there_is()
         ending = replace(
@@ -346,7 +365,7 @@ class _Run:
             self._holding.note("warning", "error", "files of the failed crawl were not registered", error=str(exc))
 
     def _rescued(self, ending: RunEnding) -> RunEnding:
-        """Let the policy's fallback take over where it says so (1.4 of the facts); the job keeps that."""
+        """Let the policy's fallback take over where it says so; the job keeps that."""
         assert self._config is not None
         policy = zimit_config(self._config, self._settings).execution_policy
         # A promotion is itself a retry: the fallback's own failures are counted from there.
@@ -400,6 +419,7 @@ def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, st
     made = tool_environment(outer)
     for name, value in (("CONTACT", settings.contact), ("USER_AGENT", settings.user_agent)):
         if value:
+            # Settings may stand in a file that the tool does not read: its own crawl needs them from its environment.
             made[f"HOLDFAST_{name}"] = value
     if settings.allow_networks:
         made["HOLDFAST_ALLOW_NETWORKS"] = ",".join(map(str, settings.allow_networks))

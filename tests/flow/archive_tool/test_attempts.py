@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.files import SENTINEL
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED, CrawlerStatus, JobResult, classify_exit
+from holdfast.archive_tool.output_directory import SENTINEL
 from tests import needs
 from tests.flow.archive_tool.bed import Bed, Ended, Step
 
@@ -244,10 +244,10 @@ def test_permissions_are_relaxed_on_request(bed: Bed) -> None:
 
 def test_permissions_are_relaxed_round_after_round_while_the_crawl_runs(bed: Bed) -> None:
     marks = [bed.root / "mark-1", bed.root / "mark-2"]
-    rounds: list[Step] = []
+    background: list[Step] = []
     for number, mark in enumerate(marks):
-        rounds += [{"warc": f"{number}.warc.gz"}, {"mode": "700"}, {"touch": str(mark)}, {"await": f"{mark}-seen"}]
-    bed.script([*rounds, {"stats": [2, 2, 0, 0]}])
+        background += [{"warc": f"{number}.warc.gz"}, {"mode": "700"}, {"touch": str(mark)}, {"await": f"{mark}-seen"}]
+    bed.script([*background, {"stats": [2, 2, 0, 0]}])
     process = bed.start(ONLY_WARCS, "--relax-perms")
 
     for mark in marks:

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from holdfast.archive_tool.files import read_mapping
+from holdfast.archive_tool.output_directory import read_mapping
 from tests.flow.archive_tool.bed import Bed, Step
 
 GOOD: list[Step] = [{"warc": "a.warc.gz"}, {"stats": [2, 2, 0, 0]}]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.files import holder_of, last_end
+from holdfast.archive_tool.output_directory import holder_of, last_end
 from holdfast.archive_tool.warc_files import warcs_below
 from tests import patience
 from tests.flow.archive_tool.bed import Bed, Step

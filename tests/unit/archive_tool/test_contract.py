@@ -1,4 +1,4 @@
-"""What a job's configuration becomes: checked before it is queued, flags in the agreed order (HA-023 to HA-038)."""
+"""What a job's configuration becomes: checked before it is queued, flags in the agreed order."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_server_s_settings_decide_what_runs_on_the_host(monkeypatch: pytest.
 
 
 def test_groups_appear_only_with_what_they_need() -> None:
-    """HA-032: a stored configuration loses a group rather than the run."""
+    """A stored configuration loses a group rather than the run."""
     config = read_job_config(DOCUMENT, HOST)
     quiet = config.tool_options.__class__(
         enable_adaptive_workers=True, min_workers=1, stall_timeout_minutes=5, backoff_delay_minutes=1,

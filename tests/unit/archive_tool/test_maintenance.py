@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.maintenance import clean_temp, clean_temp_nonwarc, compact, quarantine
-from holdfast.archive_tool.storage import ErrorKind, WarcVerdict, integrity_report, verify_warc
+from holdfast.archive_tool.storage import (
+    ErrorKind,
+    WarcVerdict,
+    clean_temp,
+    clean_temp_nonwarc,
+    compact,
+    integrity_report,
+    quarantine,
+    verify_warc,
+)
 from holdfast.archive_tool.warc_files import consolidate, discover_warcs, warcs_in
 from holdfast.errors import Invalid
 from holdfast.warc.reader import DamagedWarc, read_records

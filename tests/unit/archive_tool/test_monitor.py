@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from holdfast.archive_tool.strategies import HTTP_ERRORS, NO_PROGRESS, NO_STATISTICS, TIMEOUTS, Monitor, TroubleLimits
+from holdfast.archive_tool.stage import HTTP_ERRORS, NO_PROGRESS, NO_STATISTICS, TIMEOUTS, Monitor, TroubleLimits
 
 TIMEOUT = b"Navigation timeout of 1 ms exceeded"
 HTTP = b"net::ERR_FAILED"

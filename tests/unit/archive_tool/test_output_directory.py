@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.archive_tool.contract import ToolMissing, find_program
 from holdfast.archive_tool.errors import OutputBusy
-from holdfast.archive_tool.files import (
+from holdfast.archive_tool.output_directory import (
     END_NAME,
     LOCK_NAME,
     LastEnd,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.archive_tool.zimit_flags import manner_flags
+from holdfast.archive_tool.zimit_flags import politeness_flags
 from holdfast.config import Settings, WorkerSettings
 from holdfast.sources.config import read_config
 from holdfast.wiring.jobs import zimit_config
@@ -35,7 +35,7 @@ def _config(*given: str, options: dict[str, Any] | None = None, **fields: Any) -
 def test_delay_and_quota_become_flags_unless_zimit_is_told_itself(
     fields: dict[str, Any], given: tuple[str, ...], options: dict[str, Any], flags: list[str]
 ) -> None:
-    assert manner_flags(_config(*given, options=options, **fields)) == flags
+    assert politeness_flags(_config(*given, options=options, **fields)) == flags
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 
 from holdfast.archive_tool.contract import ExecutionPolicy
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.archive_tool.options import job_directory, job_name
+from holdfast.archive_tool.options import job_name
 from holdfast.archive_tool.outcome import after_failure, operator_state, rescue_word
 
 FRESH = ExecutionPolicy(resume_policy="fresh_only", fallback_backend="http_warc", max_fresh_failures_before_fallback=2)
@@ -72,7 +71,6 @@ def test_operators_see_one_word() -> None:
 def test_names_come_from_the_date_in_utc() -> None:
     assert job_name("hc-{date:%Y%m%d}", AT) == "hc-20251209"
     assert job_name("hc-{date}", AT.astimezone(timezone(timedelta(hours=9)))) == "hc-20251209"
-    assert job_directory(Path("root"), "hc", "hc-20251209", AT) == Path("root/hc/20251209T233000Z__hc-20251209")
 
 
 @pytest.mark.parametrize("template", ["{date.__class__}", "../{date}", "{0}", "", "a b", "{date:%Y/%m}"])

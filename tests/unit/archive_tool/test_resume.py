@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.files import read_mapping
+from holdfast.archive_tool.output_directory import read_mapping
 from holdfast.archive_tool.run import (
     RESUME_NAME,
     candidates,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.state import STATE_NAME, load_state
+from holdfast.archive_tool.output_directory import STATE_NAME, load_state
 
 
 def _write(folder: Path, **content: object) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.state import temp_dirs_in
+from holdfast.archive_tool.output_directory import temp_dirs_in
 from holdfast.archive_tool.storage import (
     ErrorKind,
     ManifestLevel,

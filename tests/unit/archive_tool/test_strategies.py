@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.archive_tool.docker import Times
 from holdfast.archive_tool.options import WatchOptions
-from holdfast.archive_tool.state import CrawlState, load_state
-from holdfast.archive_tool.strategies import NO_PROGRESS, Bell, StageAction, Strategies, Vpn
+from holdfast.archive_tool.output_directory import CrawlState, load_state
+from holdfast.archive_tool.stage import NO_PROGRESS, StageAction, StopRequest, Strategies, Vpn
 from holdfast.clock import SystemClock
 from tests.clock import FakeClock
 
@@ -21,10 +21,10 @@ ALL = WatchOptions(
 )  # fmt: skip
 
 
-def _vpn(text: str, bell: Bell | None = None) -> Vpn:
+def _vpn(text: str, stop_request: StopRequest | None = None) -> Vpn:
     """A VPN command that is this interpreter with one line of code."""
     times = replace(Times(), vpn_limit=5.0, vpn_settle=0.0)
-    return Vpn(f"{sys.executable} -S -c '{text}'", times, bell or Bell(SystemClock()))
+    return Vpn(f"{sys.executable} -S -c '{text}'", times, stop_request or StopRequest(SystemClock()))
 
 
 def _bed(tmp_path: Path, clock: FakeClock, vpn: Vpn | None, watch: WatchOptions = ALL) -> tuple[Strategies, CrawlState]:
@@ -73,7 +73,7 @@ def test_a_vpn_that_fails_is_not_counted_and_the_next_strategy_follows(
 
 @pytest.mark.parametrize("command", ["no-such-program-anywhere up", "", "'unclosed", "sh;id"])
 def test_a_command_that_is_not_on_the_path_is_never_started(command: str) -> None:
-    vpn = Vpn(command, Times(), Bell(SystemClock()))
+    vpn = Vpn(command, Times(), StopRequest(SystemClock()))
 
     assert vpn.arguments() is None
     assert not vpn.rotate()
@@ -81,7 +81,7 @@ def test_a_command_that_is_not_on_the_path_is_never_started(command: str) -> Non
 
 def test_a_command_never_meets_a_shell(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    vpn = Vpn(f"echo up; touch {mark} && $(touch {mark})", replace(Times(), vpn_settle=0.0), Bell(SystemClock()))
+    vpn = Vpn(f"echo up; touch {mark} && $(touch {mark})", replace(Times(), vpn_settle=0.0), StopRequest(SystemClock()))
 
     vpn.rotate()
 
@@ -89,7 +89,7 @@ def test_a_command_never_meets_a_shell(tmp_path: Path) -> None:
 
 
 def test_a_stop_ends_a_command_that_hangs() -> None:
-    bell = Bell(SystemClock())
-    bell.ask_to_stop()
+    stop_request = StopRequest(SystemClock())
+    stop_request.ask_to_stop()
 
-    assert not _vpn("import time; time.sleep(30)", bell).rotate()
+    assert not _vpn("import time; time.sleep(30)", stop_request).rotate()

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from holdfast.cli.formatting import fields, table
-from holdfast.cli.job_formatting import slowed_text
+from holdfast.cli.job_selector import slowed_text
 from holdfast.cli.parameters import leaves, read_assignments
 from holdfast.cli.settings import redacted
 from holdfast.db.models import Job

@@ -1,4 +1,4 @@
-"""Adaptive intervals, number by number (NC-027)."""
+"""Adaptive intervals, number by number."""
 
 from __future__ import annotations
 

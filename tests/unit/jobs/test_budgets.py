@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.jobs.specs import House, crawl_plan
+from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.sources.config import merged, read_config
 
 _SOURCE = read_config({"seeds": ["https://a.example/"], "max_pages": 100, "quota_bytes": 10_000, "max_time_s": 600})
-_HOUSE = House("tests@example.org", max_time_s=3600.0)
+_HOUSE = CrawlDefaults("tests@example.org", max_time_s=3600.0)
 
 
 def test_a_source_s_budgets_reach_the_plan_and_a_job_s_own_win() -> None:

@@ -1,4 +1,4 @@
-"""The metrics of a crawl, in document 003's fields."""
+"""The metrics of a crawl, in the fields of `/api/v1`."""
 
 from __future__ import annotations
 

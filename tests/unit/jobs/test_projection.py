@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.jobs.specs import House, crawl_plan
+from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.jobs.views.listing import ADMIN_STATES, Latest, admin_state
 from holdfast.sources.config import read_config
 
@@ -43,7 +43,7 @@ def test_a_sources_configuration_becomes_a_plan() -> None:
     content = {"seeds": ["https://ex.example/a/"], "scope": "prefix", "exclude": ["/x"], "max_depth": -1}
     limits = {"quota_bytes": 10, "delay_s": 2, "user_agents": ["A/1", "B/1"], "sitemaps": False}
     config = read_config({**content, **limits})
-    plan = crawl_plan(config, House(contact="a@b.example", allow_networks=("10.0.0.0/8",)), number=2)
+    plan = crawl_plan(config, CrawlDefaults(contact="a@b.example", allow_networks=("10.0.0.0/8",)), number=2)
 
     assert (plan.seeds, plan.scope, plan.exclude) == (("https://ex.example/a/",), "prefix", ("/x",))
     assert (plan.max_bytes, plan.delay_s, plan.sitemaps) == (10, 2.0, False)
@@ -54,7 +54,7 @@ def test_a_sources_configuration_becomes_a_plan() -> None:
 
 
 def test_a_source_that_keeps_signals_is_another_crawl_without_bodies() -> None:
-    house, seeds = House(contact="a@b.example"), ["https://ex.example/"]
+    house, seeds = CrawlDefaults(contact="a@b.example"), ["https://ex.example/"]
     kept = crawl_plan(read_config({"seeds": seeds}), house, number=1)
     signals = crawl_plan(read_config({"seeds": seeds, "storage": "signals"}), house, number=1)
 

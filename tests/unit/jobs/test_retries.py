@@ -1,4 +1,4 @@
-"""What follows a failed run, number by number (NC-025, HA-038, HA-091)."""
+"""What follows a failed run, number by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots, number by number (NC-028, NC-029, NC-030)."""
+"""Slots, number by number."""
 
 from __future__ import annotations
 

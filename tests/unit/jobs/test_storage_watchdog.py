@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.config import StorageSettings
-from holdfast.jobs.administration.recovering import FREED, SEEN_ALIVE, SEEN_DEAD, Note, decide_storage
+from holdfast.jobs.administration.recovering import FREED, SEEN_ALIVE, SEEN_DEAD, RecoveryNote, decide_storage
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LIMITS = StorageSettings()
 
 
-def _note(seconds_ago: float, action: str = SEEN_DEAD, job_id: int = 1) -> Note:
-    return Note(job_id, NOW - timedelta(seconds=seconds_ago), action)
+def _note(seconds_ago: float, action: str = SEEN_DEAD, job_id: int = 1) -> RecoveryNote:
+    return RecoveryNote(job_id, NOW - timedelta(seconds=seconds_ago), action)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def _note(seconds_ago: float, action: str = SEEN_DEAD, job_id: int = 1) -> Note:
     ],
 )  # fmt: skip
 def test_a_path_is_freed_when_it_is_surely_dead_and_not_too_often(
-    notes: list[Note], jobs: tuple[int, ...], reason: str
+    notes: list[RecoveryNote], jobs: tuple[int, ...], reason: str
 ) -> None:
     found = decide_storage([1], notes, LIMITS, now=NOW)
 

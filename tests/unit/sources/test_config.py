@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.jobs.specs import House, crawl_plan
+from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.sources.config import SourceConfig, SourceRefused, ZimitConfig, merged, read_config, zimit_job
 from holdfast.sources.registry import PRESETS
 
@@ -159,7 +159,7 @@ def test_a_source_may_say_how_its_pages_are_told_apart_and_its_crawl_does_so() -
         "allow_ports": [6697],
     }  # fmt: skip
     made = read_config(content)
-    policy = crawl_plan(made, House(contact="a@example.org"), number=1).normalisation()
+    policy = crawl_plan(made, CrawlDefaults(contact="a@example.org"), number=1).normalisation()
 
     assert made.stored() == content
     assert merged(made) == made
@@ -184,7 +184,7 @@ def test_an_empty_list_of_tracking_parameters_drops_none() -> None:
     made = read_config({"seeds": ["https://example.org/"], "tracking": []})
 
     assert made.tracking == ()
-    assert crawl_plan(made, House(contact="a@example.org"), number=1).normalisation().tracking == frozenset()
+    assert crawl_plan(made, CrawlDefaults(contact="a@example.org"), number=1).normalisation().tracking == frozenset()
 
 
 def test_every_field_of_a_source_is_documented_with_its_meaning() -> None:

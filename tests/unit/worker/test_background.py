@@ -10,17 +10,17 @@ import pytest
 
 from holdfast import config
 from holdfast.config import Settings
-from holdfast.worker.background import BackgroundContext, Rounds
+from holdfast.worker.background import BackgroundContext, BackgroundWork
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings of an installation on SQLite whose chores hardly rest."""
+    """Settings of an installation on SQLite whose background work hardly rests."""
     return config.load(home=tmp_path, worker={"rest_s": 0.05})
 
 
 class Pile:
-    """A chore with so many pieces left."""
+    """A task with so many pieces left."""
 
     name = "pile"
 
@@ -36,7 +36,7 @@ class Pile:
 
 
 class Broken:
-    """A chore that never works."""
+    """A task that never works."""
 
     name = "broken"
 
@@ -51,20 +51,20 @@ class Broken:
 
 def test_everything_is_done_and_what_fails_is_told_and_left_for_later(settings: Settings) -> None:
     pile, broken = Pile(50), Broken()
-    rounds = Rounds(settings, [lambda _bench: broken, lambda _bench: pile])
-    rounds.start()
+    background = BackgroundWork(settings, [lambda _bench: broken, lambda _bench: pile])
+    background.start()
 
-    rounds.exhaust(lambda: True)
+    background.exhaust(lambda: True)
 
-    assert rounds.stop(10)
+    assert background.stop(10)
     assert pile.pieces == 0
     assert broken.times == 1, "it is tried again after a pause, not in every round"
-    assert rounds.errors == {"broken": "OSError: the disk is away"}
+    assert background.errors == {"broken": "OSError: the disk is away"}
     assert len(pile.threads) == 1
     assert threading.get_ident() not in pile.threads
 
 
-def test_a_chore_in_hand_hears_that_the_worker_ends_and_what_it_opened_is_closed(settings: Settings) -> None:
+def test_a_task_at_work_hears_that_the_worker_ends_and_what_it_opened_is_closed(settings: Settings) -> None:
     began, closed = threading.Event(), threading.Event()
 
     class Long:
@@ -83,18 +83,18 @@ def test_a_chore_in_hand_hears_that_the_worker_ends_and_what_it_opened_is_closed
         def close(self) -> None:
             closed.set()
 
-    rounds = Rounds(settings, [Long])
-    rounds.start()
+    background = BackgroundWork(settings, [Long])
+    background.start()
     assert began.wait(10)
 
-    assert rounds.stop(10)
+    assert background.stop(10)
     assert closed.is_set()
 
 
 def test_what_is_not_wanted_any_more_is_not_waited_for(settings: Settings) -> None:
-    rounds = Rounds(settings, [lambda _bench: Pile(10**9)])
-    rounds.start()
+    background = BackgroundWork(settings, [lambda _bench: Pile(10**9)])
+    background.start()
 
-    rounds.exhaust(lambda: False)
+    background.exhaust(lambda: False)
 
-    assert rounds.stop(10)
+    assert background.stop(10)

@@ -11,7 +11,7 @@ from holdfast.coordination.disk import MountIdentity, storage_trouble
 from holdfast.db.raw import DatabaseDamaged
 from holdfast.errors import HoldfastError, Invalid, NoSpace, Unavailable
 from holdfast.jobs.endings import FailureCause, RunResult
-from holdfast.worker.crash_attribution import crashed, failure_of, tail
+from holdfast.worker.runner import crashed, failure_of, tail
 
 OUT = Path("/archive/ex")
 

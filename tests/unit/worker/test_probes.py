@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.operations.crawl_watchdog import MOUNTS, PathHealth, judge, mount_point, probe
 from holdfast.operations.storage_watchdog import run_step
-from holdfast.operations.watching import MOUNTS, PathHealth, judge, mount_point, probe
 
 TABLE = r"""22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
 30 22 0:25 / /mnt rw - tmpfs none rw

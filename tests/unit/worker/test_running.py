@@ -10,8 +10,7 @@ from holdfast.db.engine import Database
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import HolderNews
-from holdfast.worker.loop import asked_for
-from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
+from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason, asked_for
 from tests.clock import FakeClock
 
 

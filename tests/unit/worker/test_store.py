@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.archive_tool.errors import StoreMissing
-from holdfast.archive_tool.files import SENTINEL
+from holdfast.archive_tool.output_directory import SENTINEL
 from holdfast.crawl_process.recovery import open_store
 
 

@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 from typing import Any, cast
 
-from holdfast.archive_tool.files import Holder, hold_output, holder_of, note_end
-from holdfast.archive_tool.files import LastEnd as End
+from holdfast.archive_tool.output_directory import Holder, hold_output, holder_of, note_end
+from holdfast.archive_tool.output_directory import LastEnd as End
 from holdfast.jobs.journal import LogBook
 from holdfast.worker.runner import RunnerHolding, RunProgress
 from holdfast.worker.tool_process import KILLED, AdoptedTool, ToolFollower, newest_words, signal_holder, words_of

@@ -1,4 +1,4 @@
-"""`/api/admin/jobs`: jobs and their newest runs in the words of document 000, ad-hoc crawls and imports included."""
+"""`/api/admin/jobs`: jobs and their newest runs in an older dialect, ad-hoc crawls and imports included."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from holdfast.api.schemas.archive import AuditEventShown, AuditList
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.scheduling import AdminCounts, AdminJob, AdminJobDetail, AdminJobList, AdminSnapshot
 from holdfast.audit import AuditFilter, audit_events
-from holdfast.jobs.specs import JobNotFound
+from holdfast.jobs.endings import Counts
+from holdfast.jobs.specs import tool_config
+from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
-from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, Files, ListedJob, Pages
-from holdfast.jobs.views.shapes import admin_detail, admin_summary
+from holdfast.jobs.views.dialects import admin_detail, admin_summary
+from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, ListedJob, WarcTotals
 from holdfast.metrics import ArchiveFigures, exposition
 
 jobs_router = APIRouter(prefix="/api/admin/jobs", tags=["admin"], dependencies=[ADMIN])
@@ -47,29 +49,33 @@ def admin_jobs(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> AdminJobList:
-    """Return jobs, newest first (HA-081)."""
+    """Return jobs, newest first."""
     wanted = AdminFilter(source=source, status=status, limit=limit, offset=offset)
     rows, total = listing.list_admin_jobs(session, wanted)
     files = listing.files_of(session, [row.latest.id for row in rows if row.latest is not None])
-    items = [AdminJob(**admin_summary(row, files.get(row.latest.id if row.latest else 0, Files()))) for row in rows]
+    none = WarcTotals()
+    items = [AdminJob(**admin_summary(row, files.get(row.latest.id if row.latest else 0, none))) for row in rows]
     return AdminJobList(items=items, total=total, limit=limit, offset=offset)
 
 
 @jobs_router.get("/status-counts", responses=answers(403, 503))
 def admin_status_counts(session: SessionDep) -> AdminCounts:
-    """Return how many jobs there are of each status (HA-083)."""
+    """Return how many jobs there are of each status."""
     return AdminCounts(counts=listing.admin_counts(session))
 
 
 @jobs_router.get("/{id}", responses=answers(403, 404, 422, 503))
 def admin_job(session: SessionDep, id: JobId) -> AdminJobDetail:
-    """Return one job with the configuration and the figures of its newest run (HA-082)."""
+    """Return one job with the configuration and the figures of its newest run."""
     row = _job(session, id)
+    config = tool_config(row.job, row.source)
     if row.latest is None:
-        return AdminJobDetail(**admin_detail(row, Files(), Pages(), {}))
+        return AdminJobDetail(**admin_detail(row, WarcTotals(), Counts(), config=config, stats={}))
+    # Read whole: lists leave out stack and metrics.
     run = listing.execution(session, row.latest.id) or row.latest
-    files = listing.files_of(session, [run.id]).get(run.id, Files())
-    return AdminJobDetail(**admin_detail(row, files, listing.pages_of(session, run), run.metrics))
+    files = listing.files_of(session, [run.id]).get(run.id, WarcTotals())
+    counts = listing.counts_of(session, run)
+    return AdminJobDetail(**admin_detail(row, files, counts, config=config, stats=run.metrics))
 
 
 def _job(session: Session, job_id: int) -> ListedJob:
@@ -81,7 +87,7 @@ def _job(session: Session, job_id: int) -> ListedJob:
 
 @jobs_router.get("/{id}/snapshots", responses=answers(403, 404, 422, 503))
 def admin_job_snapshots(session: SessionDep, id: JobId, limit: Limit = 50, offset: Offset = 0) -> list[AdminSnapshot]:
-    """Return the captures of pages that a job made, its newest run first (HA-084)."""
+    """Return the captures of pages that a job made, its newest run first."""
     _job(session, id)
     return [
         AdminSnapshot(
@@ -130,7 +136,7 @@ _TEXT: dict[int | str, dict[str, Any]] = {
 
 @metrics_router.get("/metrics", response_class=Response, responses=_TEXT | answers(403, 500, 503))
 def metrics(session: SessionDep, totals: TotalsDep, work: WorkDep, server: MetricsDep) -> Response:
-    """Return the names of HA-085 under our prefix, and this process's own counts; what takes long is counted beside."""
+    """Return the archive's figures and this process's own counts; what takes long is counted beside."""
     found, done = totals.read(session), work.read(session)
     figures = ArchiveFigures(
         jobs={"status": done.jobs, "cleanup_status": done.cleanups},

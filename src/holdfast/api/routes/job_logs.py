@@ -1,4 +1,4 @@
-"""`/api/v1/jobs/{id}/logs`: the logs of a job's runs, read while they run or downloaded whole (NC-054)."""
+"""`/api/v1/jobs/{id}/logs`: the logs of a job's runs, read while they run or downloaded whole."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from holdfast.gzip_streams import gzipped
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, read_lines
 from holdfast.jobs.specs import JobRefused
 from holdfast.jobs.views import listing
+from holdfast.jobs.views.job_view import log_key
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
-from holdfast.jobs.views.shapes import log_key
 
 router = APIRouter(tags=["logs"], dependencies=[ADMIN])
 _READ = answers(400, 403, 404, 503)
@@ -33,8 +33,8 @@ _FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/gzip": {}}, "description": "JSON lines, compressed: job-<id>-exec-<n>.log.gz"}
 }
 _LINES = 5000
+# Lines that are compressed and sent at once.
 _PIECE = 500
-"""Lines that are compressed and sent at once."""
 Which = Annotated[str, Query(max_length=20, description="`latest`, or the number of an execution.")]
 Level = Annotated[Literal["debug", "info", "warning", "error"], Query(description="Least level of the lines.")]
 Count = Annotated[int, Query(ge=1, le=_LINES, description="Lines of one answer.")]
@@ -72,8 +72,9 @@ def _available(run: Execution) -> LogOfExecution:
 
 
 def _run(session: Session, job_id: int, which: str) -> Execution:
-    """Return the run that somebody means; JobRefused if that is no number, NotFound if there is none."""
+    """Return the run that is asked for; JobRefused if that is no number, NotFound if there is none."""
     shown(session, job_id)
+    # A number that no column holds would be an error of the database, not of the request.
     if which != "latest" and not (which.isascii() and which.isdigit() and len(which) < 10):
         raise JobRefused("execution", "write `latest` or the number of an execution")
     found = listing.numbered_execution(session, job_id=job_id, number=None if which == "latest" else int(which))
@@ -137,6 +138,7 @@ def download_log(request: Request, archive: ArchiveDep, id: JobId, execution: Wh
 
     While the job runs it ends with what was written by then. It is packed as it is sent: parts cannot be asked for.
     """
+    # Only to find the run: lines are read while they are sent, and no transaction is open meanwhile.
     with archive.database.read() as session:
         run = _run(session, id, execution)
     if log_key(run) is None:

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
-from holdfast import audit
-from holdfast.api.dependencies import AdminWrite, DeskDep, HandDep, SessionDep, TurnsDep
+from holdfast.api.dependencies import AdminWrite, AdminWriteDep, JobServiceDep, SessionDep, WriteTurnsDep
 from holdfast.api.errors import ExecutionNotFound, answers
 from holdfast.api.roles import ADMIN
 from holdfast.api.schemas.base import MAX_ID, Words
@@ -29,15 +28,17 @@ from holdfast.api.schemas.jobs import (
 )
 from holdfast.api.schemas.scheduling import DistributionShown, MetricsShown, RebalanceShown, SyncShown
 from holdfast.db.models import Job
-from holdfast.jobs.administration.actions import Upserted
-from holdfast.jobs.administration.repair import reset_index
+from holdfast.jobs.administration.actions import Upserted, reset_index
 from holdfast.jobs.administration.source_jobs import sync_in_portions
 from holdfast.jobs.journal import last_event, payload, read_events
-from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
 from holdfast.jobs.schedule_queries import last_scheduled_at
-from holdfast.jobs.specs import JobNotFound, JobRefused, JobSpec
+from holdfast.jobs.slots import preview_rebalance, rebalance, record_rebalance, show_distribution
+from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.jobs.states import JobAction, State
+from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
+from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
+from holdfast.jobs.views.job_view import execution_view, job_view, stats_view
 from holdfast.jobs.views.listing import (
     DEFAULT_LIMIT,
     MAX_OFFSET,
@@ -46,15 +47,6 @@ from holdfast.jobs.views.listing import (
     bounded_limit,
     count_metrics,
     sort_word,
-)
-from holdfast.jobs.views.shapes import (
-    distribution_shape,
-    execution_shape,
-    job_shape,
-    metrics_shape,
-    rebalance_shape,
-    stats_shape,
-    sync_shape,
 )
 
 router = APIRouter(tags=["jobs"], dependencies=[ADMIN])
@@ -81,7 +73,7 @@ def list_jobs(
     ] = "created_at",
     sort_order: Annotated[str, Query(description="asc or desc.")] = "desc",
 ) -> JobList:
-    """Return jobs; an order that is none of ours counts as created_at, newest first (NC-004)."""
+    """Return jobs; an order that is none of ours counts as created_at, newest first."""
     wanted = JobFilter(
         states=_states(status),
         source_id=source_id,
@@ -89,11 +81,12 @@ def list_jobs(
         sort_by=sort_word(sort_by),
         descending=sort_order.lower() != "asc",
         limit=bounded_limit(limit),
+        # A database counts off every row that is left out: an absurd offset would cost as much as reading them all.
         offset=min(max(offset, 0), MAX_OFFSET),
     )
     rows, total = listing.list_jobs(session, wanted)
     return JobList(
-        jobs=[JobShown(**job_shape(row)) for row in rows],
+        jobs=[JobShown(**job_view(row)) for row in rows],
         total=total,
         limit=wanted.limit,
         offset=wanted.offset,
@@ -111,10 +104,10 @@ def _states(text: str) -> tuple[str, ...]:
 
 
 @router.post("/api/v1/jobs", status_code=201, responses=_CHANGED)
-def upsert_job(hand: HandDep, form: JobForm, response: Response) -> JobMade:
-    """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running (NC-003).
+def upsert_job(hand: AdminWriteDep, form: JobForm, response: Response) -> JobMade:
+    """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running.
 
-    Documented as the older way by document 003; there is no date at which it ends.
+    It is marked as the older way to make a job; there is no date at which it ends.
     """
     spec = JobSpec(
         source_id=form.source_id,
@@ -134,16 +127,16 @@ def upsert_job(hand: HandDep, form: JobForm, response: Response) -> JobMade:
     # To say when is to replace a schedule; a wish that does not is none to end one.
     says_when = not form.model_fields_set.isdisjoint({"interval_minutes", "schedule_enabled"})
     with hand.write() as session:
-        return _made(session, hand.job_service.board.upsert(session, spec, replaces_schedule=says_when))
+        return _made(session, hand.job_service.actions.upsert(session, spec, replaces_schedule=says_when))
 
 
 def _made(session: Session, done: Upserted) -> JobMade:
-    return JobMade(**job_shape(shown(session, done.job.id)), created=done.created, warnings=list(done.warnings))
+    return JobMade(**job_view(shown(session, done.job.id)), created=done.created, warnings=list(done.warnings))
 
 
 @router.get("/api/v1/jobs/status-counts", responses=_COUNTED | _READ)
 def job_status_counts(session: SessionDep) -> dict[str, int]:
-    """Return how many jobs are in each of the seven states (NC-010)."""
+    """Return how many jobs are in each of the seven states."""
     found = listing.state_counts(session)
     return {state.value: found.get(state.value, 0) for state in State}
 
@@ -151,11 +144,11 @@ def job_status_counts(session: SessionDep) -> dict[str, int]:
 @router.get("/api/v1/jobs/{id}", responses=_READ)
 def job_detail(session: SessionDep, id: JobId) -> JobShown:
     """Return one job."""
-    return JobShown(**job_shape(shown(session, id)))
+    return JobShown(**job_view(shown(session, id)))
 
 
 def shown(session: Session, job_id: int) -> ListedJob:
-    """Return a job that document 003 knows; JobNotFound if there is none, or if no scheduler runs it."""
+    """Return a job that these routes show; JobNotFound if there is none, or if no scheduler runs it."""
     found = listing.shown_job(session, job_id)
     if found is None:
         raise JobNotFound
@@ -163,17 +156,17 @@ def shown(session: Session, job_id: int) -> ListedJob:
 
 
 @router.put("/api/v1/jobs/{id}", responses=_CHANGED)
-def change_job(hand: HandDep, id: JobId, form: JobChanges) -> JobMade:
-    """Give a job a new plan; what is left out stays as it is (NC-005)."""
+def change_job(hand: AdminWriteDep, id: JobId, form: JobChanges) -> JobMade:
+    """Give a job a new plan; what is left out stays as it is."""
     with hand.write() as session:
-        job, _ = hand.job_service.board.hold(session, id)
-        shown(session, id)
-        return _made(session, hand.job_service.board.edit(session, id, _changed(job, form)))
+        job, _ = hand.job_service.actions.hold(session, id)
+        return _made(session, hand.job_service.actions.edit(session, id, _changed(job, form)))
 
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
-    """Return the plan of a job with what somebody wants to be otherwise."""
+    """Return the plan of a job with what the request wants to be otherwise."""
     wished = form.model_dump(include=form.model_fields_set - {"type", "source_name"})
+    # null counts as left out: every job has a source.
     if wished.get("source_id", job.source_id) is None:
         del wished["source_id"]
     if "metadata" in wished:
@@ -182,60 +175,59 @@ def _changed(job: Job, form: JobChanges) -> JobSpec:
 
 
 @router.delete("/api/v1/jobs/{id}", responses=_CHANGED)
-def delete_job(hand: HandDep, id: JobId) -> Message:
-    """Remove a job; its runs and what they captured stay. One that runs must be cancelled first (NC-005)."""
+def delete_job(hand: AdminWriteDep, id: JobId) -> Message:
+    """Remove a job; its runs and what they captured stay. One that runs must be cancelled first."""
     with hand.write() as session:
-        shown(session, id)
-        hand.job_service.board.delete(session, id)
+        hand.job_service.actions.delete(session, id)
     return Message(message="Job deleted")
 
 
 @router.post("/api/v1/jobs/{id}/pause", responses=_CHANGED)
-def pause_job(hand: HandDep, id: JobId) -> JobShown:
-    """Let a scheduled job wait until it is resumed (NC-006)."""
+def pause_job(hand: AdminWriteDep, id: JobId) -> JobShown:
+    """Let a scheduled job wait until it is resumed."""
     return _acted(hand, id, JobAction.PAUSE)
 
 
 @router.post("/api/v1/jobs/{id}/resume", responses=_CHANGED)
-def resume_job(hand: HandDep, id: JobId) -> JobShown:
+def resume_job(hand: AdminWriteDep, id: JobId) -> JobShown:
     """Let a paused job go on, in the emptiest slot."""
     return _acted(hand, id, JobAction.RESUME)
 
 
 @router.post("/api/v1/jobs/{id}/cancel", responses=_CHANGED)
-def cancel_job(hand: HandDep, id: JobId) -> JobShown:
+def cancel_job(hand: AdminWriteDep, id: JobId) -> JobShown:
     """End a job for good; what runs is drained, and what it captured is kept."""
     return _acted(hand, id, JobAction.CANCEL)
 
 
 @router.post("/api/v1/jobs/{id}/retry", responses=_CHANGED)
-def retry_job(hand: HandDep, id: JobId) -> JobShown:
+def retry_job(hand: AdminWriteDep, id: JobId) -> JobShown:
     """Let a failed job try again at once, with all its retries; where only the index failed, it alone is computed."""
     with hand.write() as session:
         shown(session, id)
         if not reset_index(session, hand.job_service.clock, id):
-            hand.job_service.board.act(session, id, JobAction.RETRY)
-        return JobShown(**job_shape(shown(session, id)))
+            hand.job_service.actions.act(session, id, JobAction.RETRY)
+        return JobShown(**job_view(shown(session, id)))
 
 
 def _acted(hand: AdminWrite, job_id: int, action: JobAction) -> JobShown:
     with hand.write() as session:
-        hand.job_service.board.act(session, job_id, action)
-        return JobShown(**job_shape(shown(session, job_id)))
+        hand.job_service.actions.act(session, job_id, action)
+        return JobShown(**job_view(shown(session, job_id)))
 
 
 @router.post("/api/v2/jobs/{id}/force-run", status_code=202, responses=_CHANGED)
-def force_run(hand: HandDep, id: JobId) -> ForceRun:
-    """Let a scheduled job run now; its rhythm stays as it is (NC-007)."""
+def force_run(hand: AdminWriteDep, id: JobId) -> ForceRun:
+    """Let a scheduled job run now; its rhythm stays as it is."""
     with hand.write() as session:
-        hand.job_service.board.act(session, id, JobAction.FORCE_RUN)
+        hand.job_service.actions.act(session, id, JobAction.FORCE_RUN)
     return ForceRun(message="Job queued for immediate execution", job_id=id)
 
 
 @router.get("/api/v1/jobs/{id}/stats", responses=_READ)
 def job_stats(session: SessionDep, id: JobId) -> JobStatsShown:
-    """Return a job's history in a few figures (NC-009)."""
-    return JobStatsShown(**stats_shape(shown(session, id)))
+    """Return a job's history in a few figures."""
+    return JobStatsShown(**stats_view(shown(session, id)))
 
 
 _EVENTS = 1000
@@ -249,7 +241,7 @@ def job_executions(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT,
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listing.executions_of(session, job_id=id, limit=limit, offset=offset)
     return ExecutionList(
-        executions=[ExecutionShown(**execution_shape(row)) for row in rows], total=total, limit=limit, offset=offset
+        executions=[ExecutionShown(**execution_view(row)) for row in rows], total=total, limit=limit, offset=offset
     )
 
 
@@ -259,7 +251,7 @@ def execution_detail(session: SessionDep, id: ExecutionId) -> ExecutionShown:
     row = listing.execution(session, id)
     if row is None:
         raise ExecutionNotFound
-    return ExecutionShown(**execution_shape(row, listing.pages_of(session, row)))
+    return ExecutionShown(**execution_view(row, listing.counts_of(session, row)))
 
 
 @router.get("/api/v1/events", responses=_READ)
@@ -270,12 +262,13 @@ def events(
     limit: Annotated[int, Query(ge=1, le=_EVENTS, description="Events of an answer.")] = 100,
 ) -> EventList:
     """Return what happened to jobs after an event, oldest first: ask again with `next_after` to follow."""
+    # Before the events are read: one that comes between the two is asked for again, never missed.
     newest = last_event(session)
     rows = read_events(session, after=after, job_id=job_id, limit=limit)
-    told = [EventShown(id=row.id, event=row.name, data=payload(row)) for row in rows]
+    found = [EventShown(id=row.id, event=row.name, data=payload(row)) for row in rows]
     # With fewer than asked for, everything up to the newest was looked at: other jobs' events are not asked for again.
     seen = max(after, newest) if len(rows) < limit else rows[-1].id
-    return EventList(events=told, next_after=max(seen, rows[-1].id) if rows else seen, last_id=newest)
+    return EventList(events=found, next_after=max(seen, rows[-1].id) if rows else seen, last_id=newest)
 
 
 scheduler_router = APIRouter(tags=["scheduler"], dependencies=[ADMIN])
@@ -283,53 +276,50 @@ _ANSWERS = answers(400, 403, 413, 415, 503)
 
 
 @scheduler_router.get("/api/v1/scheduler/metrics", responses=_ANSWERS)
-def scheduler_metrics(session: SessionDep, job_service: DeskDep) -> MetricsShown:
-    """Return how many jobs are in which state, and how the runs of the last day went (NC-024)."""
+def scheduler_metrics(session: SessionDep, job_service: JobServiceDep) -> MetricsShown:
+    """Return how many jobs are in which state, and how the runs of the last day went."""
     job_service.look(session)
     found = count_metrics(session, now=job_service.clock.now(), last_check_at=last_scheduled_at(session))
-    return MetricsShown.model_validate(metrics_shape(found))
+    return MetricsShown.model_validate(metrics_object(found))
 
 
 @scheduler_router.get("/api/v1/scheduler/distribution", responses=_ANSWERS)
-def scheduler_distribution(session: SessionDep, job_service: DeskDep) -> DistributionShown:
-    """Return how the runs of the coming 24 hours lie over the hours of the day, UTC (NC-029)."""
+def scheduler_distribution(session: SessionDep, job_service: JobServiceDep) -> DistributionShown:
+    """Return how the runs of the coming 24 hours lie over the hours of the day, UTC."""
     job_service.look(session)
-    return DistributionShown.model_validate(distribution_shape(show_distribution(session, now=job_service.clock.now())))
+    return DistributionShown.model_validate(
+        distribution_object(show_distribution(session, now=job_service.clock.now()))
+    )
 
 
 @scheduler_router.post("/api/v1/scheduler/rebalance/preview", responses=_ANSWERS)
-def preview_now(session: SessionDep, job_service: DeskDep) -> RebalanceShown:
-    """Return what a rebalance would do now; nothing is changed (NC-030)."""
+def preview_now(session: SessionDep, job_service: JobServiceDep) -> RebalanceShown:
+    """Return what a rebalance would do now; nothing is changed."""
     job_service.look(session)
-    return RebalanceShown.model_validate(rebalance_shape(preview_rebalance(session, now=job_service.clock.now())))
+    return RebalanceShown.model_validate(rebalance_object(preview_rebalance(session, now=job_service.clock.now())))
 
 
 @scheduler_router.post("/api/v1/scheduler/rebalance", responses=_ANSWERS)
-def rebalance_now(hand: HandDep) -> RebalanceShown:
+def rebalance_now(hand: AdminWriteDep) -> RebalanceShown:
     """Move jobs into emptier slots, as the preview says; one to which something happened meanwhile stays."""
     job_service = hand.job_service
+    # Only to take the database's clock: the moves open their own transactions, some hundred at a time.
     with job_service.database.read() as session:
         job_service.look(session)
     done = rebalance(job_service.database, now=job_service.clock.now())
     with hand.write() as session:
-        audit.record(
-            session,
-            job_service.clock,
-            action="scheduler.rebalanced",
-            subject="scheduler",
-            detail={"moved": len(done.moved), "skipped": len(done.skipped)},
-        )
-    return RebalanceShown.model_validate(rebalance_shape(done))
+        record_rebalance(session, job_service.clock, done)
+    return RebalanceShown.model_validate(rebalance_object(done))
 
 
 @scheduler_router.post("/api/v1/admin/sync-enabled-sources", responses=_ANSWERS, tags=["sources"])
-def sync_sources(turns: TurnsDep) -> SyncShown:
-    """Give every enabled source a crawl job that has none, and resume what its source's absence had paused (NC-051)."""
+def sync_sources(turns: WriteTurnsDep) -> SyncShown:
+    """Give every enabled source a crawl job that has none, and resume what its source's absence had paused."""
     job_service = turns.job_service
     done = sync_in_portions(
         turns.write,
         job_service.clock,
-        job_service.board,
+        job_service.actions,
         interval_minutes=job_service.settings.jobs.auto_interval_minutes,
     )
-    return SyncShown.model_validate(sync_shape(done))
+    return SyncShown.model_validate(sync_object(done))

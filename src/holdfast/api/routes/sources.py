@@ -16,7 +16,15 @@ from holdfast.api.capture_queries import (
     extent_of_execution,
     newest_crawls,
 )
-from holdfast.api.dependencies import AdminWrite, ArchiveDep, DeskDep, HandDep, SessionDep, TotalsDep, source_of
+from holdfast.api.dependencies import (
+    AdminWrite,
+    AdminWriteDep,
+    ArchiveDep,
+    JobServiceDep,
+    SessionDep,
+    TotalsDep,
+    source_of,
+)
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.routes.jobs import Limit, Offset
@@ -214,7 +222,7 @@ def _shape(source: Source) -> dict[str, Any]:
 
 
 @admin_router.post("/api/v1/sources", status_code=201, responses=_CHANGED)
-def create_source(admin: HandDep, form: SourceForm) -> ManagedSource:
+def create_source(admin: AdminWriteDep, form: SourceForm) -> ManagedSource:
     """Add a source; the field that is wrong is named, and then nothing is written."""
     with admin.write() as session:
         source = registry.create(
@@ -247,7 +255,9 @@ async def _file(request: Request) -> tuple[str, bytes]:
     return form, await request.body()
 
 
-def read_file(sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: DeskDep) -> list[registry.SourceSpec]:
+def read_file(
+    sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: JobServiceDep
+) -> list[registry.SourceSpec]:
     """Return the sources of a file, all of them checked: on a thread, and before the lock of admin writes is taken."""
     specs = registry.read_specs(_entries(*sent))
     for spec in specs:
@@ -258,12 +268,12 @@ def read_file(sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: D
 @admin_router.post("/api/v1/sources/import", responses=_CHANGED, openapi_extra=_FILE)
 def import_sources(
     specs: Annotated[list[registry.SourceSpec], Depends(read_file)],
-    admin: HandDep,  # after the file: a long one is read while others write
+    admin: AdminWriteDep,  # after the file: a long one is read while others write
     dry_run: Annotated[bool, Query(description="Say what would change, and change nothing.")] = False,
 ) -> ImportedShown:
     """Create and update sources from YAML, TOML or JSON: all of them, or none if one is wrong (it is named)."""
     with admin.write() as session:
-        done = take_in_sources(session, admin.job_service.clock, admin.job_service.board, specs, apply=not dry_run)
+        done = take_in_sources(session, admin.job_service.clock, admin.job_service.actions, specs, apply=not dry_run)
     return ImportedShown(
         created=list(done.created), updated=list(done.updated), unchanged=list(done.unchanged), dry_run=dry_run
     )
@@ -293,19 +303,19 @@ def _managed_source(session: Session, source_id: int) -> Source:
 
 
 @admin_router.put("/api/v1/sources/{id}", responses=_CHANGED)
-def write_source(admin: HandDep, id: SourceId, form: SourceForm) -> ManagedSource:
+def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> ManagedSource:
     """Write a source anew: what is left out has its default again. Its code stays."""
     with admin.write() as session:
         source = _managed_source(session, id)
         _demand_code(source, form.code)
         # The code in the address counts; a form may leave it out.
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
-        replace_source(session, admin.job_service.clock, admin.job_service.board, registry.read_spec(entry))
+        replace_source(session, admin.job_service.clock, admin.job_service.actions, registry.read_spec(entry))
         return _checked(admin, source)
 
 
 @admin_router.patch("/api/v1/sources/{id}", responses=_CHANGED)
-def edit_source(admin: HandDep, id: SourceId, form: SourceChanges) -> ManagedSource:
+def edit_source(admin: AdminWriteDep, id: SourceId, form: SourceChanges) -> ManagedSource:
     """Change the named fields of a source, below `config` too; null means the default again."""
     with admin.write() as session:
         source = _managed_source(session, id)
@@ -333,12 +343,12 @@ def _checked(admin: AdminWrite, source: Source) -> ManagedSource:
 
 def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
     if enabled:
-        return enable_source(session, admin.job_service.clock, admin.job_service.board, source.code)
+        return enable_source(session, admin.job_service.clock, admin.job_service.actions, source.code)
     return disable_source(session, admin.job_service.clock, source.code)
 
 
 @admin_router.post("/api/v1/sources/{id}/enable", responses=_CHANGED)
-def enable(admin: HandDep, id: SourceId) -> SwitchedSource:
+def enable(admin: AdminWriteDep, id: SourceId) -> SwitchedSource:
     """Enable a source; the jobs that its absence had paused go on, in the emptiest slots."""
     with admin.write() as session:
         source = _managed_source(session, id)
@@ -346,7 +356,7 @@ def enable(admin: HandDep, id: SourceId) -> SwitchedSource:
 
 
 @admin_router.post("/api/v1/sources/{id}/disable", responses=_CHANGED)
-def disable(admin: HandDep, id: SourceId) -> SwitchedSource:
+def disable(admin: AdminWriteDep, id: SourceId) -> SwitchedSource:
     """Disable a source: what is scheduled is paused, what runs goes on to its end."""
     with admin.write() as session:
         source = _managed_source(session, id)
@@ -354,7 +364,7 @@ def disable(admin: HandDep, id: SourceId) -> SwitchedSource:
 
 
 @admin_router.delete("/api/v1/sources/{id}", responses=_CHANGED)
-def delete_source(admin: HandDep, id: SourceId) -> Message:
+def delete_source(admin: AdminWriteDep, id: SourceId) -> Message:
     """Remove a source that nothing belongs to. One with captures, editions, jobs or feeds stays: disable it instead."""
     with admin.write() as session:
         registry.delete(session, admin.job_service.clock, _managed_source(session, id).code)

@@ -1,4 +1,4 @@
-"""Jobs, executions, logs and events in document 003's fields (NC-001, NC-002, 3.6 of the facts)."""
+"""Jobs, executions, logs and events as the routes below `/api/v1` show them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.api.schemas.base import MAX_ID, RequestForm
+from holdfast.jobs.views.job_view import EXECUTION_ALIASES, JOB_ALIASES
 
 
 class JobAnswer(BaseModel):
-    """An object that a route of document 003 answers with; its names are snake_case outside too."""
+    """An object that a route below `/api/v1` answers with; its names are snake_case outside too."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -78,6 +79,116 @@ class JobChanges(RequestForm):
     metadata: dict[str, Any] = Field(default_factory=dict, description="Written anew as a whole.")
 
 
+_EXECUTION: dict[str, Any] = {
+    "id": 12,
+    "job_id": 1,
+    "execution_number": 12,
+    "status": "completed",
+    "reason": "done",
+    "shortfalls": {},
+    "sentence": "everything in scope was asked for, and nothing was cut short",
+    "research_ready": True,
+    "created_at": "2026-11-15T12:15:00Z",
+    "queued_at": "2026-11-15T12:15:00Z",
+    "started_at": "2026-11-15T12:15:03Z",
+    "completed_at": "2026-11-15T12:20:41Z",
+    "duration_ms": 338000,
+    "items_crawled": 560,
+    "items_failed": 2,
+    "items_total": 562,
+    "items_indexed": 558,
+    "index_status": "indexed",
+    "error_message": None,
+    "failure": None,
+    "cpu_time_ms": 7300,
+    "memory_peak_mb": 64.7,
+    "peak_memory_bytes": 67842867,
+    "retry_attempt": 0,
+    "resumed_from": None,
+    "exit_code": None,
+    "stage": None,
+    "cleanup_status": "none",
+    "cleaned_at": None,
+    "output_dir": "/srv/holdfast/warcs/example/20261115T121503Z__example-12",
+    "storage": {},
+    "artifacts": {},
+    "log_object_key": "logs/1/12.log.gz",
+    "log_size_bytes": 6120,
+    "log_line_count": 70,
+    "log_dropped_lines": 0,
+}
+_EXECUTION |= {alias: _EXECUTION[name] for alias, name in EXECUTION_ALIASES.items()}
+
+
+class ExecutionSummary(JobAnswer):
+    """One run of a job, without its stack and metrics."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXECUTION]})
+
+    id: int
+    job_id: int
+    execution_number: int
+    number: int = Field(description="The same as `execution_number`.")
+    status: str = Field(description="queued, running, stopped, completed, failed or cancelled.")
+    state: str = Field(description="The same as `status`.")
+    reason: str | None = Field(description="Why it ended, in a word: done, hosts_given_up, max_pages, stopped…")
+    shortfalls: dict[str, int] = Field(description="What it fell short of, by word and count, the worst first.")
+    sentence: str | None = Field(description="The same for people; null while it runs.")
+    research_ready: bool | None = Field(description="Whether an edition may rest on it as it is; null while it runs.")
+    created_at: datetime
+    queued_at: datetime | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    finished_at: datetime | None = Field(description="The same as `completed_at`.")
+    duration_ms: int | None
+    items_crawled: int = Field(description="Pages; while it runs, as of a few seconds ago.")
+    items_failed: int
+    items_total: int = Field(description="Addresses that it knows of.")
+    items_indexed: int
+    index_status: str | None = Field(description="pending, indexing, indexed or index_failed; null: nothing to index.")
+    index_state: str | None = Field(description="The same as `index_status`.")
+    error_message: str | None
+    error: str | None = Field(description="The same as `error_message`.")
+    failure: str | None = Field(description="failed, infra_error, infra_error_config or lease_lost.")
+    cpu_time_ms: int | None
+    cpu_ms: int | None = Field(description="The same as `cpu_time_ms`.")
+    memory_peak_mb: float | None
+    peak_memory_bytes: int | None
+    retry_attempt: int
+    resumed_from: int | None = Field(description="The execution that it retries, in the same directory.")
+    exit_code: int | None = Field(description="Of zimit.")
+    stage: str | None = Field(description="Of zimit.")
+    cleanup_status: str = Field(description="How far its directory was cleaned up; `none`: not at all.")
+    cleaned_at: datetime | None
+    output_dir: str = Field(description="Where it wrote; empty before it began.")
+    storage: dict[str, Any] = Field(description="What its directory weighed, and when that was looked at.")
+    artifacts: dict[str, Any] = Field(description="Files beside its WARC files, by kind.")
+    log_object_key: str | None = Field(description="The log's name; null: it has none, or none any more.")
+    log_size_bytes: int
+    log_line_count: int
+    log_lines: int = Field(description="The same as `log_line_count`.")
+    log_dropped_lines: int = Field(description="Lines that found no room.")
+
+
+class ExecutionShown(ExecutionSummary):
+    """One run of a job."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    **_EXECUTION,
+                    "stack_trace": None,
+                    "metadata": {"crawl_metrics": {"requests_total": 562, "status_codes": {"200": 560, "404": 2}}},
+                }
+            ]
+        }
+    )
+
+    stack_trace: str | None
+    metadata: dict[str, Any] = Field(description="`crawl_metrics`: requests by status, errors, response times.")
+
+
 _JOB: dict[str, Any] = {
     "id": 1,
     "source_id": 1,
@@ -87,6 +198,7 @@ _JOB: dict[str, Any] = {
     "type": "crawl",
     "url": "https://example.org/",
     "status": "scheduled",
+    "admin_status": "indexed",
     "interval_minutes": 6,
     "interval_type": "hours",
     "schedule_enabled": True,
@@ -108,11 +220,17 @@ _JOB: dict[str, Any] = {
     "error_message": None,
     "started_at": "2026-11-15T12:15:03Z",
     "completed_at": "2026-11-15T12:20:41Z",
+    "edition_id": None,
+    "shard_key": None,
+    "shard_kind": None,
+    "acceptance_state": None,
     "config": {},
     "metadata": {},
     "created_at": "2026-11-01T09:00:00Z",
     "updated_at": "2026-11-15T12:20:41Z",
+    "latest_execution": _EXECUTION,
 }
+_JOB |= {alias: _JOB[name] for alias, name in JOB_ALIASES.items()}
 
 
 class JobShown(JobAnswer):
@@ -123,36 +241,49 @@ class JobShown(JobAnswer):
     id: int
     source_id: int
     source_code: str
+    source: str = Field(description="The same as `source_code`.")
     source_name: str
     name: str | None
     type: str = Field(description="crawl, annual, shard, feed or canary.")
+    kind: str = Field(description="The same as `type`.")
     url: str | None = Field(description="The start page.")
     status: str = Field(description="pending, scheduled, running, paused, completed, failed or cancelled.")
+    state: str = Field(description="The same as `status`.")
+    admin_status: str = Field(description="`status` of `/api/admin/jobs`: with retries and how far its index is.")
     interval_minutes: int | None = Field(description="In units of `interval_type`; null: it runs once.")
     interval_type: str
     schedule_enabled: bool
     adaptive_scheduling: bool
     next_run_at: datetime | None = Field(description="When it is queued next; null while it is queued, runs or rests.")
     last_run_at: datetime | None = Field(description="When its last run ended.")
+    last_execution_at: datetime | None = Field(description="The same as `last_run_at`.")
     is_paused: bool
     paused_at: datetime | None
     paused_by: str | None = Field(description="user, or source if its source was disabled.")
     cancelled_at: datetime | None
+    # Shown to administrators only, as all of these routes are.
     lock_token: str | None = Field(description="Of the worker that runs it.")
     lock_owner: str | None
     lock_acquired_at: datetime | None
     max_retries: int
     retry_backoff_seconds: int
     current_retry_count: int = Field(description="Retries of the present failure so far.")
+    retries: int = Field(description="The same as `current_retry_count`.")
     failure_count: int = Field(description="Failed runs of all time.")
     last_failure_at: datetime | None
     error_message: str | None = Field(description="Of its last failure.")
+    error: str | None = Field(description="The same as `error_message`.")
     started_at: datetime | None = Field(description="When its newest run began.")
     completed_at: datetime | None = Field(description="When its newest run ended.")
+    edition_id: int | None = Field(description="The annual edition that it is a part of.")
+    shard_key: str | None
+    shard_kind: str | None
+    acceptance_state: str | None = Field(description="What a person decided about it for its edition: accepted_gap…")
     config: dict[str, Any] = Field(description="What it has otherwise than its source.")
     metadata: dict[str, Any]
     created_at: datetime
     updated_at: datetime | None
+    latest_execution: ExecutionSummary | None = Field(description="Its newest run.")
 
 
 class JobMade(JobShown):
@@ -195,7 +326,7 @@ class ForceRun(JobAnswer):
 
 
 class JobStatsShown(JobAnswer):
-    """A job's history in a few figures (NC-009)."""
+    """A job's history in a few figures."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -222,78 +353,6 @@ class JobStatsShown(JobAnswer):
     last_execution_at: datetime | None
     next_scheduled_at: datetime | None
     success_rate: float = Field(description="0 to 1; 0 if nothing ran.")
-
-
-class ExecutionShown(JobAnswer):
-    """One run of a job."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": 12,
-                    "job_id": 1,
-                    "execution_number": 12,
-                    "status": "completed",
-                    "reason": "done",
-                    "shortfalls": {},
-                    "sentence": "everything in scope was asked for, and nothing was cut short",
-                    "research_ready": True,
-                    "queued_at": "2026-11-15T12:15:00Z",
-                    "started_at": "2026-11-15T12:15:03Z",
-                    "completed_at": "2026-11-15T12:20:41Z",
-                    "duration_ms": 338000,
-                    "items_crawled": 560,
-                    "items_failed": 2,
-                    "items_indexed": 558,
-                    "index_status": "indexed",
-                    "error_message": None,
-                    "failure": None,
-                    "stack_trace": None,
-                    "cpu_time_ms": 7300,
-                    "memory_peak_mb": 64.7,
-                    "retry_attempt": 0,
-                    "exit_code": None,
-                    "stage": None,
-                    "log_object_key": "logs/1/12.log.gz",
-                    "log_size_bytes": 6120,
-                    "log_line_count": 70,
-                    "log_dropped_lines": 0,
-                    "metadata": {"crawl_metrics": {"requests_total": 562, "status_codes": {"200": 560, "404": 2}}},
-                }
-            ]
-        }
-    )
-
-    id: int
-    job_id: int
-    execution_number: int
-    status: str = Field(description="queued, running, stopped, completed, failed or cancelled.")
-    reason: str | None = Field(description="Why it ended, in a word: done, hosts_given_up, max_pages, stopped…")
-    shortfalls: dict[str, int] = Field(description="What it fell short of, by word and count, the worst first.")
-    sentence: str | None = Field(description="The same for people; null while it runs.")
-    research_ready: bool | None = Field(description="Whether an edition may rest on it as it is; null while it runs.")
-    queued_at: datetime | None
-    started_at: datetime | None
-    completed_at: datetime | None
-    duration_ms: int | None
-    items_crawled: int = Field(description="Pages; while it runs, as of a few seconds ago.")
-    items_failed: int
-    items_indexed: int
-    index_status: str | None = Field(description="pending, indexing, indexed or index_failed; null: nothing to index.")
-    error_message: str | None
-    failure: str | None = Field(description="failed, infra_error, infra_error_config or lease_lost.")
-    stack_trace: str | None
-    cpu_time_ms: int | None
-    memory_peak_mb: float | None
-    retry_attempt: int
-    exit_code: int | None = Field(description="Of zimit.")
-    stage: str | None = Field(description="Of zimit.")
-    log_object_key: str | None = Field(description="The log's name; null: it has none, or none any more.")
-    log_size_bytes: int
-    log_line_count: int
-    log_dropped_lines: int = Field(description="Lines that found no room.")
-    metadata: dict[str, Any] = Field(description="`crawl_metrics`: requests by status, errors, response times.")
 
 
 class ExecutionList(JobAnswer):

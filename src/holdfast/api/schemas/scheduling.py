@@ -1,4 +1,4 @@
-"""The scheduler in document 003's fields: metrics, distribution, rebalance, and jobs for enabled sources."""
+"""What the scheduler's routes answer with: metrics, distribution, rebalance, and jobs for enabled sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ExecutionFigures(JobAnswer):
 
 
 class MetricsShown(JobAnswer):
-    """How the scheduler is doing (NC-024)."""
+    """How the scheduler is doing."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -62,7 +62,7 @@ class HourShown(JobAnswer):
 
 
 class DistributionShown(JobAnswer):
-    """How the runs of the coming day are spread (NC-029)."""
+    """How the runs of the coming day are spread."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -107,7 +107,7 @@ class SkippedShown(JobAnswer):
 
 
 class RebalanceShown(JobAnswer):
-    """What a rebalance does: every scheduled job is in one of the two lists (NC-030)."""
+    """What a rebalance does: every scheduled job is in one of the two lists."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -127,7 +127,7 @@ class RebalanceShown(JobAnswer):
 
 
 class SyncShown(JobAnswer):
-    """What became of the sources (3.2 of the facts); each by its code."""
+    """What became of the sources; each by its code."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -256,7 +256,7 @@ class AdminJobDetail(AdminJob):
     combined_log_path: str | None
     state_file_path: str | None
     coverage_report_path: str | None
-    config: dict[str, Any] = Field(description="Of the job and its source together, in document 000's shape.")
+    config: dict[str, Any] = Field(description="Of job and source together, in the shape that `archive-tool` reads.")
     last_stats: dict[str, Any] = Field(description="What its newest run counted last.")
 
 

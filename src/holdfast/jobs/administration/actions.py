@@ -1,28 +1,43 @@
-"""What people do to jobs: make, change, pause, resume, cancel, retry, force and delete them. Every step is a legal one.
+"""What people do to jobs: make, change, pause, resume, cancel, retry, force and delete them, reset what failed.
 
-Who opens the session ends it; each method locks the job, writes its state through `moves`, audits the deed, and tells
-it as an event.
+Every step is a legal one. The caller opens and ends the session; each action locks the job, writes its state through
+`states.move`, stands in the audit log, and is told as an event.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.models import Execution, Job, Source
+from holdfast.errors import Conflict
 from holdfast.jobs import store
+from holdfast.jobs.indexing import ask_again
 from holdfast.jobs.journal import emit, status
-from holdfast.jobs.placement import Placement
-from holdfast.jobs.specs import BackendCheck, JobBusy, JobNotFound, JobRefused, JobSpec, ScheduleKept, planned_config
+from holdfast.jobs.slots import Placement
+from holdfast.jobs.specs import (
+    BackendCheck,
+    JobBusy,
+    JobRefused,
+    JobSpec,
+    ScheduleKept,
+    check_uncapped,
+    effective_config,
+    planned_config,
+)
 from holdfast.jobs.states import TERMINAL, JobAction, State, after, move, route, state_of
-from holdfast.jobs.store import interval_of
-from holdfast.sources.config import UNLIMITED, SourceConfig, SourceRefused
+from holdfast.jobs.store import JobNotFound, interval_of, locked_both, locked_job
+from holdfast.jobs.views.listing import shown_job
+from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.urls import parse_seed
 
 
@@ -38,8 +53,16 @@ class Upserted:
 class JobActions:
     """All that may be done to jobs by hand."""
 
-    def __init__(self, clock: Clock, placement: Placement, *, backend_check: BackendCheck | None = None) -> None:
-        self._clock, self._placement, self._backend_check = clock, placement, backend_check
+    def __init__(
+        self,
+        clock: Clock,
+        placement: Placement,
+        *,
+        backend_check: BackendCheck | None = None,
+        annual_check: BackendCheck | None = None,
+    ) -> None:
+        self._clock, self._placement = clock, placement
+        self._backend_check, self._annual_check = backend_check, annual_check
 
     def upsert(
         self, session: Session, spec: JobSpec, *, kind: str = store.CRAWL, replaces_schedule: bool = False
@@ -52,6 +75,7 @@ class JobActions:
         the wish is for one run, without saying that it replaces the schedule. Then nothing is changed.
         """
         spec.check()
+        # The lock makes two wishes for the same source one after the other: the second finds the first's job.
         source = store.locked_source(session, spec.source_id)
         if source is None:
             raise JobRefused("source_id", f"there is no source {spec.source_id}")
@@ -83,6 +107,7 @@ class JobActions:
             raise JobRefused("source_id", f"there is no source {spec.source_id}")
         config, now = self._config(source, spec), self._clock.now()
         made = self._insert(session, spec, source, config, kind=kind)
+        # `rhythm_at` keeps the date: whatever wakes the job later, it is not run before it.
         made.next_run_at = made.rhythm_at = max(at, now)
         self._tell(session, "created", made)
         session.flush()
@@ -92,7 +117,7 @@ class JobActions:
     def edit(self, session: Session, job_id: int, spec: JobSpec) -> Upserted:
         """Give a job a new plan; JobNotFound, or Conflict if it is cancelled.
 
-        Other than a wish for a job (`upsert`), this wakes nobody: what is paused stays so, and what is over is run
+        Other than a wish for a job (`upsert`), this wakes nothing: what is paused stays so, and what is over is run
         again only if its interval changes.
         """
         spec.check()
@@ -100,24 +125,24 @@ class JobActions:
         if source.id != spec.source_id:
             raise JobRefused("source_id", "a job stays with its source")
         config, rests = self._config(source, spec), _rests(found, spec)
-        _check_kind(found, spec, config)
+        _check_kind(found, spec)
+        check_uncapped(found.kind, config, self._annual_check)
         return self._apply(session, found, spec, config, enabled=source.enabled, rests=rests)
 
     def hold(self, session: Session, job_id: int) -> tuple[Job, Source]:
-        """Return a job and its source, both locked until the transaction ends; JobNotFound if there is none."""
+        """Return a job that the scheduler runs and its source, both locked; JobNotFound if there is none."""
         both = store.locked_both(session, job_id)
-        if both is None:
+        if both is None or both[0].state is None:
             raise JobNotFound
         return both
 
     def act(self, session: Session, job_id: int, action: JobAction) -> Job:
         """Pause, resume, cancel, retry or force a job; JobNotFound, or IllegalTransition if its state forbids it."""
         job = self._locked(session, job_id)
-        if job.state is None:
-            raise JobNotFound
         target, now = after(action, state_of(job)), self._clock.now()
         opened = store.open_execution(session, job_id=job.id)
         event = move(job, target, now=now, execution_id=opened.id if opened else None, action=action.value)
+        # Who paused it decides who may wake it: enabling the source leaves this one alone.
         if action is JobAction.PAUSE:
             job.paused_by = "user"
             _withdraw(opened, "paused", now)
@@ -148,26 +173,29 @@ class JobActions:
         return True
 
     def delete(self, session: Session, job_id: int) -> None:
-        """Remove a job. One that has run stays as a row for its executions, and nobody sees it; JobBusy if it runs."""
+        """Remove a job. One that has run stays as a row for its executions; no list shows it. JobBusy if it runs."""
         job = self._locked(session, job_id)
         now = self._clock.now()
-        if job.lock_token is not None or (job.state is not None and state_of(job) is State.RUNNING):
+        if job.lock_token is not None or state_of(job) is State.RUNNING:
             raise JobBusy(job.id)
+        # A run that is queued would be begun by a worker although its job is shown nowhere.
         _withdraw(store.open_execution(session, job_id=job.id), "deleted", now)
         self._placement.note(job.id, None, None)
         self._tell(session, "deleted", job)
         if not store.has_executions(session, job_id=job.id):
+            # Its audit entry stays; a row without executions has nothing that refers to it.
             store.delete_job(session, job)
             return
         events = []
-        if job.state is not None and state_of(job) not in TERMINAL:
+        if state_of(job) not in TERMINAL:
             events.append(move(job, State.CANCELLED, now=now, deleted=True))
         job.deleted_at = job.updated_at = now
         emit(session, events, now=now)
 
     def _locked(self, session: Session, job_id: int) -> Job:
+        """Return a job that the scheduler runs, locked; ad-hoc crawls and imports are ended by their own commands."""
         job = store.locked_job(session, job_id)
-        if job is None:
+        if job is None or job.state is None:
             raise JobNotFound
         return job
 
@@ -199,17 +227,21 @@ class JobActions:
         """Give a job a new plan, and bring its state and its next run in line with it, unless it rests or runs."""
         now = self._clock.now()
         target = State.SCHEDULED if spec.recurring else State.PENDING
+        # A run goes on with the plan that it began with; the new one counts from the next turn.
         stays, forced = rests or state_of(job) is State.RUNNING, _is_forced(job, spec)
-        steps = () if stays or forced else route(state_of(job), target)  # refused before anything is written
+        # Refused before anything is written.
+        steps = () if stays or forced else route(state_of(job), target)
         changed = interval_of(job.interval_minutes, job.interval_type) != spec.interval
         before = job.url, job.config
         _write(job, spec, config)
         job.updated_at = now
+        # A retry counter of the old plan would make the next run go on in the old run's directory.
         if steps or changed or before != (job.url, job.config):
             _begin_anew(job)
         events = [move(job, step, now=now, replanned=True) for step in steps]
         if steps:
-            job.error_message = None  # a new plan is no second try of the old one
+            # A new plan is no second try of the old one.
+            job.error_message = None
         if stays or store.open_execution(session, job_id=job.id) is not None:
             job.next_run_at = None
         elif enabled and not forced and (steps or changed or job.next_run_at is None):
@@ -232,33 +264,29 @@ class JobActions:
     def _note(self, job: Job) -> None:
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
 
-    def _tell(self, session: Session, deed: str, job: Job) -> None:
+    def _tell(self, session: Session, action: str, job: Job) -> None:
         detail = {"state": job.state, "source_id": job.source_id, "kind": job.kind}
-        audit.record(session, self._clock, action=f"job.{deed}", subject=f"job {job.id}", detail=detail)
+        audit.record(session, self._clock, action=f"job.{action}", subject=f"job {job.id}", detail=detail)
 
 
 def _rests(job: Job, spec: JobSpec) -> bool:
     """Return whether a job does nothing, and a new plan is no reason to begin."""
     when = interval_of(job.interval_minutes, job.interval_type), job.schedule_enabled
+    # An edit of a name must not run a finished job again; a new interval does (decision 0012).
     if state_of(job) in (State.COMPLETED, State.FAILED):
         return when == (spec.interval, spec.schedule_enabled)
     return state_of(job) is State.PAUSED
 
 
-def _check_kind(job: Job, spec: JobSpec, config: SourceConfig) -> None:
-    """Raise JobRefused for a plan that jobs of this kind must not have."""
+def _check_kind(job: Job, spec: JobSpec) -> None:
+    """Raise JobRefused for a schedule that jobs of this kind must not have."""
     unchanged = spec.interval == interval_of(job.interval_minutes, job.interval_type)
     if job.kind != store.CRAWL and spec.interval is not None and not unchanged:
         raise JobRefused("interval_minutes", f"job {job.id} is of kind {job.kind}: only a source's crawl job recurs")
-    if job.kind in store.UNCAPPED:
-        for name, value, free in (("max_pages", config.max_pages, None), ("max_depth", config.max_depth, UNLIMITED)):
-            if value != free:
-                why = f"an annual job has no cap on pages or depth: its scope rules alone bound it; {value} is one"
-                raise JobRefused(f"config.{name}", why)
 
 
 def _is_forced(job: Job, spec: JobSpec) -> bool:
-    """Return whether a recurring job waits for a run that somebody asked for, which a new plan does not take back."""
+    """Return whether a recurring job waits for a run that a person asked for, which a new plan does not take back."""
     recurs = job.schedule_enabled and interval_of(job.interval_minutes, job.interval_type) is not None
     return recurs and spec.recurring and state_of(job) is State.PENDING
 
@@ -290,10 +318,184 @@ def _begin_anew(job: Job) -> None:
 
 
 def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:
-    """Take back an execution that nobody has begun; ask one that runs to drain: what it captured is kept."""
+    """Take back an execution that no worker has begun; ask one that runs to drain: what it captured is kept."""
     if execution is None:
         return
     if execution.state == "queued":
         execution.state, execution.reason, execution.finished_at = "cancelled", reason, now
     else:
         execution.stop_requested = "drain"
+
+
+def locked_latest(session: Session, *, job_id: int) -> Execution | None:
+    """Return a job's newest execution, and keep it to ourselves until the transaction ends."""
+    query = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
+    return session.scalars(query.with_for_update()).one_or_none()
+
+
+def retried_ids(session: Session, *, source_id: int | None, states: Sequence[str], limit: int) -> list[int]:
+    """Return the jobs, oldest first, that have burnt retries: of one source or of all, in some states or in any."""
+    query = select(Job.id).where(
+        Job.deleted_at.is_(None),
+        Job.state.is_not(None),
+        or_(Job.current_retry_count > 0, Job.infra_retry_count > 0),
+    )
+    if source_id is not None:
+        query = query.where(Job.source_id == source_id)
+    if states:
+        query = query.where(Job.state.in_(states))
+    return list(session.scalars(query.order_by(Job.id).limit(limit)))
+
+
+class NotRetryable(Conflict):
+    """A job is neither failed nor waiting for an index that failed."""
+
+    code = "not_retryable"
+
+    def __init__(self, job_id: int, state: str, hint: str) -> None:
+        super().__init__(f"job {job_id} is {state}; only failed and index_failed are retried{hint}")
+        self.state = state
+
+
+class Retried(StrEnum):
+    """What a retry did."""
+
+    QUEUED = "queued"
+    """The job runs again, with its whole budget."""
+    INDEX_RESET = "index_reset"
+    """The crawl stays as it is; its index is computed again."""
+
+
+def retry(session: Session, clock: Clock, actions: JobActions, job_id: int) -> Retried:
+    """Give a failed job another run, or an execution whose index failed another reading; else NotRetryable."""
+    job = locked_job(session, job_id)
+    if job is None:
+        raise JobNotFound
+    if reset_index(session, clock, job_id):
+        return Retried.INDEX_RESET
+    word = word_for(session, job_id)
+    if job.state is None or word != "failed":
+        hint = "; the same `holdfast crawl` command resumes it" if job.state is None else ""
+        raise NotRetryable(job.id, word, hint)
+    _tell(session, clock, "job.retried", job.id)
+    actions.act(session, job.id, JobAction.RETRY)
+    return Retried.QUEUED
+
+
+def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
+    """Have the newest run of a job read again if only its index failed; False if that is not how it stands."""
+    # The job before its execution, as everywhere: a worker that settles locks them in this order.
+    if locked_job(session, job_id) is None:
+        raise JobNotFound
+    latest = locked_latest(session, job_id=job_id)
+    if latest is None or word_for(session, job_id) != "index_failed":
+        return False
+    _tell(session, clock, "job.index_reset", job_id, execution=latest.id)
+    ask_again(session, latest.id, now=clock.now())
+    return True
+
+
+def word_for(session: Session, job_id: int) -> str:
+    """Return a job's state in the words of `/api/admin/jobs`, whether the scheduler runs it or not; JobNotFound."""
+    shown = shown_job(session, job_id, scheduled=False)
+    if shown is None:
+        raise JobNotFound
+    return shown.admin_status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """What a reset of retry counts did, or would do."""
+
+    reset: tuple[int, ...]
+    unchanged: tuple[int, ...]
+    """They had burnt none."""
+    locked: tuple[int, ...]
+    """A worker holds them."""
+    missing: tuple[int, ...]
+
+
+def reset_retries(session: Session, clock: Clock, ids: Iterable[int], *, reason: str | None, apply: bool) -> Reset:
+    """Set the burnt retries of these jobs to none; those that a worker holds are skipped and told."""
+    fates: dict[str, list[int]] = {"reset": [], "unchanged": [], "locked": [], "missing": []}
+    for job_id in dict.fromkeys(ids):
+        job = locked_job(session, job_id)
+        if job is None or job.state is None:
+            fates["missing"].append(job_id)
+        # Its worker writes the counters when the run ends: a reset in between would be undone.
+        elif job.lock_token is not None or job.state == "running":
+            fates["locked"].append(job_id)
+        elif not job.current_retry_count and not job.infra_retry_count:
+            fates["unchanged"].append(job_id)
+        else:
+            fates["reset"].append(job_id)
+            if apply:
+                _tell(session, clock, "job.retries_reset", job_id, reason=reason, burnt=job.current_retry_count)
+                job.current_retry_count = job.infra_retry_count = 0
+                job.updated_at = clock.now()
+    return Reset(**{name: tuple(found) for name, found in fates.items()})
+
+
+def _tell(session: Session, clock: Clock, action: str, job_id: int, **detail: object) -> None:
+    audit.record(session, clock, action=action, subject=f"job {job_id}", detail=detail)
+
+
+PATCHABLE = ("queued", "retryable", "failed")
+
+
+class NotPatchable(Conflict):
+    """A job's configuration is changed only while no worker has it."""
+
+    code = "not_patchable"
+
+    def __init__(self, job_id: int, state: str) -> None:
+        super().__init__(f"job {job_id} is {state}; its configuration is changed only while {', '.join(PATCHABLE)}")
+
+
+class Patched(NamedTuple):
+    """The tool's part of a configuration, before and after."""
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+def patch_zimit(
+    session: Session,
+    clock: Clock,
+    job_id: int,
+    changes: Mapping[str, Mapping[str, Any]],
+    *,
+    check: BackendCheck,
+    apply: bool,
+) -> Patched:
+    """Change values of a job's `tool_options` and `execution_policy`; None takes one away. Checked before it is kept.
+
+    JobNotFound, NotPatchable for a job that is not waiting, or the refusal of what the change would make of it.
+    """
+    both = locked_both(session, job_id)
+    if both is None or both[0].state is None:
+        raise JobNotFound
+    job, source = both
+    word = word_for(session, job.id)
+    # A tool that runs has read its options already: what is shown would not be what runs.
+    if word not in PATCHABLE or job.lock_token is not None:
+        raise NotPatchable(job.id, word)
+    before = asdict(effective_config(job, source).zimit)
+    after = {**before, **{group: _changed(before[group], given) for group, given in changes.items()}}
+    # What is taken away is kept as null: without that word the source's own value would come back.
+    taken = {group: dict.fromkeys(set(before[group]) - set(after[group])) for group in changes}
+    kept = {group: {**after[group], **taken[group]} for group in changes}
+    fresh = {**job.config, "zimit": {**after, **kept, "passthrough_args": list(after["passthrough_args"])}}
+    try:
+        # zimit's rules hold whatever the backend: the options wait for the day when it is chosen.
+        check(planned_config(source, {**fresh, "backend": "zimit"}, start=job.url if job.url_given else None))
+    except SourceRefused as exc:
+        raise JobRefused(f"config.{exc.field}", exc.reason) from exc
+    if apply:
+        job.config, job.updated_at = fresh, clock.now()
+        audit.record(session, clock, action="job.config_patched", subject=f"job {job.id}", detail=dict(changes))
+    return Patched(before, after)
+
+
+def _changed(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in {**values, **given}.items() if value is not None}

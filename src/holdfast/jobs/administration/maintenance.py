@@ -27,15 +27,14 @@ from holdfast.db.models import (
     WarcFile,
 )
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs.administration.repair import effective
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.imports import IMPORT
 from holdfast.jobs.journal import PROGRESS, NewJobEvent, emit
 from holdfast.jobs.schedule_queries import end_hold
 from holdfast.jobs.settling import RunSettler, reported
-from holdfast.jobs.specs import JobNotFound
+from holdfast.jobs.specs import effective_config
 from holdfast.jobs.states import State, move
-from holdfast.jobs.store import locked_both, locked_job, locked_source, open_execution
+from holdfast.jobs.store import JobNotFound, locked_both, locked_job, locked_source, open_execution
 from holdfast.sources.queries import named_source
 
 _REMEMBERED = timedelta(days=30)
@@ -78,6 +77,7 @@ def is_wanted(session: Session, *, job_id: int, output_dir: str) -> bool:
     query = select(Execution.id).where(
         Execution.job_id == job_id,
         Execution.state.in_(("queued", "running", "stopped")),
+        # A retry that is queued has no directory yet: it will go on in that of the run before it.
         or_(Execution.output_dir == output_dir, Execution.resumed_from.in_(there)),
     )
     return session.scalar(query.limit(1)) is not None
@@ -141,6 +141,7 @@ def waiting(session: Session, *, after: datetime, limit: int) -> list[Job]:
             Job.next_run_at > after,
             Job.state == "scheduled",
             Job.current_retry_count > 0,
+            # A cooldown after trouble of the machine is not cut short: what failed is mostly still away.
             Job.infra_retry_count == 0,
             Job.deleted_at.is_(None),
             Job.lock_token.is_(None),
@@ -211,6 +212,7 @@ def recoveries(session: Session, *, job_ids: Sequence[int], since: datetime) -> 
 def add_recovery(session: Session, recovery: Recovery) -> None:
     """Note what was done for a job; the oldest notes go, a few with each new one, once they decide nothing any more."""
     session.add(recovery)
+    # A few with each new one: the table stays small without a task of its own.
     oldest = select(Recovery.id).order_by(Recovery.id).limit(_FORGOTTEN).scalar_subquery()
     session.execute(
         delete(Recovery)
@@ -267,9 +269,10 @@ def note_storage(session: Session, clock: Clock, execution_id: int, weight: Mapp
 
 
 def note_cleanup(session: Session, clock: Clock, execution_id: int, status: str) -> None:
-    """Say that a directory was cleaned up, and how; its state file is gone (HA-100)."""
+    """Say that a directory was cleaned up, and how; its state file is gone."""
     execution = locked_execution(session, execution_id)
     execution.cleanup_status, execution.cleaned_at = status, clock.now()
+    # The state file went with the temporary directories: a path that leads nowhere is shown by no route.
     execution.artifacts = {kind: path for kind, path in execution.artifacts.items() if kind != "state_file"}
     audit.record(
         session, clock, action="execution.cleaned", subject=f"execution {execution_id}", detail={"status": status}
@@ -289,8 +292,10 @@ def run_again(session: Session, clock: Clock, job_id: int, *, reason: str) -> bo
     if job.state == State.RUNNING or job.lock_token is not None:
         raise JobInUse(f"job {job_id} runs; wait for its end, or stop it")
     now = clock.now()
+    # Through pending: the table of states has no way from failed to scheduled.
     steps = (State.PENDING, State.SCHEDULED) if job.state == State.FAILED else (State.SCHEDULED,)
     events = [move(job, step, now=now, reason=reason) for step in steps]
+    # Counted as a failure of the machine: it goes on in the same directory, and no retry of its own is burnt.
     job.current_retry_count, job.infra_retry_count, job.next_run_at = 0, 1, now
     audit.record(session, clock, action="job.run_again", subject=f"job {job_id}", detail={"reason": reason})
     emit(session, events, now=now)
@@ -300,7 +305,7 @@ def run_again(session: Session, clock: Clock, job_id: int, *, reason: str) -> bo
 def make_due(session: Session, clock: Clock, job_id: int, *, force: bool = False) -> None:
     """Let a waiting job be queued at once; JobNotFound, or Conflict if it is not queued or retryable.
 
-    An annual job is not begun before its date unless somebody insists.
+    An annual job is not begun before its date unless an operator insists.
     """
     both = locked_both(session, job_id)
     if both is None or both[0].state is None:
@@ -323,7 +328,7 @@ def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[
     if both is None:
         raise JobNotFound
     job, source = both
-    zimit = asdict(effective(job, source).zimit)
+    zimit = asdict(effective_config(job, source).zimit)
     fresh = {**zimit["tool_options"], **options}
     if fresh == zimit["tool_options"]:
         return False
@@ -340,12 +345,13 @@ def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[
 
 
 def register_directory(session: Session, clock: Clock, *, source: str, name: str | None, output_dir: str) -> Execution:
-    """Make a job and a completed execution for a directory that a tool filled elsewhere; its index waits (HA-045).
+    """Make a job and a completed execution for a directory that a tool filled elsewhere; its index waits.
 
     Conflict if an execution has this directory already; Invalid if the source's code is none.
     """
     now, found = clock.now(), named_source(session, clock, code=source, name=None)
-    locked_source(session, found.id)  # of two who register one directory, the second finds the first
+    # Of two operators who register one directory, the second finds the first.
+    locked_source(session, found.id)
     taken = run_in(session, output_dir)
     if taken is not None:
         raise Conflict(f"{output_dir} is the directory of execution {taken.id}; index it with: holdfast index-job")
@@ -430,4 +436,5 @@ def _held(session: Session, run: DirectoryRun) -> tuple[Job, Execution] | None:
     job, execution = locked_job(session, run.job.id), locked_execution(session, run.execution.id)
     if job is None or job.state != State.RUNNING or execution.state != "running":
         return None
+    # Another worker may have taken it over since it was looked at: that one is not to lose it.
     return (job, execution) if job.lock_epoch == run.job.lock_epoch else None

@@ -1,4 +1,4 @@
-"""Jobs follow their sources: disabled ones wait, enabled ones go on, and every enabled source has a job (NC-051)."""
+"""Jobs follow their sources: disabled ones wait, enabled ones go on, and every enabled source has a job."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from holdfast.sources.registry import config_of
 
 _log = log.get()
 _BY_SOURCE = "source"
+# Sources of one transaction: making a job for each of them takes about 0.1 s.
 _PORTION = 20
-"""Sources of one transaction: making a job for each of them takes about 0.1 s."""
 
 
 def disable_source(session: Session, clock: Clock, code: str) -> int:
@@ -40,6 +40,7 @@ def disable_source(session: Session, clock: Clock, code: str) -> int:
     jobs = store.jobs_of_source(session, source_id=source.id, states=("scheduled", "pending"))
     events = []
     for job in jobs:
+        # A pending job has no state to pause into (the table has no way): without a time it is not queued.
         job.next_run_at, job.updated_at = None, now
         if job.state == State.SCHEDULED and store.open_execution(session, job_id=job.id) is None:
             events.append(move(job, State.PAUSED, now=now, reason="source_disabled"))
@@ -48,20 +49,21 @@ def disable_source(session: Session, clock: Clock, code: str) -> int:
     return len(jobs)
 
 
-def enable_source(session: Session, clock: Clock, board: JobActions, code: str) -> int:
+def enable_source(session: Session, clock: Clock, actions: JobActions, code: str) -> int:
     """Enable a source: what it paused is resumed into the emptiest slot; return how many jobs go on.
 
-    A job that somebody paused by hand stays paused. SourceNotFound if there is none.
+    A job that a person paused stays paused. SourceNotFound if there is none.
     """
     registry.switch(session, clock, code, enabled=True)
     source, now = find_source(session, code), clock.now()
     count = 0
     for job in store.jobs_of_source(session, source_id=source.id, states=("paused", "pending", "scheduled")):
+        # What a person paused stays paused.
         if job.state == State.PAUSED and job.paused_by == _BY_SOURCE:
-            board.act(session, job.id, JobAction.RESUME)
+            actions.act(session, job.id, JobAction.RESUME)
             count += 1
         elif job.state != State.PAUSED and job.next_run_at is None:
-            count += board.wake(session, job.id, now=now)
+            count += actions.wake(session, job.id, now=now)
     return count
 
 
@@ -111,7 +113,13 @@ class Synced:
 
 
 def sync_enabled_sources(
-    session: Session, clock: Clock, board: JobActions, *, interval_minutes: int, after: str = "", limit: int = 1_000_000
+    session: Session,
+    clock: Clock,
+    actions: JobActions,
+    *,
+    interval_minutes: int,
+    after: str = "",
+    limit: int = 1_000_000,
 ) -> Synced:
     """Give every enabled source a crawl job that has none, and resume those that its source's absence had paused.
 
@@ -120,35 +128,38 @@ def sync_enabled_sources(
     """
     done = Synced()
     for source in sources(session, after=after, limit=limit):
-        done += _synced(session, clock, board, source, interval_minutes)
+        done += _synced(session, clock, actions, source, interval_minutes)
     return done
 
 
 def sync_in_portions(
-    write: Callable[[], AbstractContextManager[Session]], clock: Clock, board: JobActions, *, interval_minutes: int
+    write: Callable[[], AbstractContextManager[Session]], clock: Clock, actions: JobActions, *, interval_minutes: int
 ) -> Synced:
     """Do the same for all sources, however many: each portion in a short transaction of its own."""
     done, after = Synced(), ""
     while True:
         with write() as session:
+            # Each portion in a transaction of its own: a thousand new jobs in one would hold SQLite's writers for
+            # seconds.
             rows = sources(session, after=after, limit=_PORTION)
             done += sync_enabled_sources(
-                session, clock, board, interval_minutes=interval_minutes, after=after, limit=_PORTION
+                session, clock, actions, interval_minutes=interval_minutes, after=after, limit=_PORTION
             )
         if len(rows) < _PORTION:
             return done
         after = rows[-1].code
 
 
-def _synced(session: Session, clock: Clock, board: JobActions, source: Source, interval_minutes: int) -> Synced:
+def _synced(session: Session, clock: Clock, actions: JobActions, source: Source, interval_minutes: int) -> Synced:
     code = source.code
     if not source.enabled:
         return Synced(sources_seen=1, disabled=(code,))
     if store.crawl_job(session, source_id=source.id) is not None:
-        woken = enable_source(session, clock, board, code)
+        woken = enable_source(session, clock, actions, code)
         return Synced(sources_seen=1, woken=(code,)) if woken else Synced(sources_seen=1, with_job=(code,))
     try:
-        board.upsert(session, JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True))
+        actions.upsert(session, JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True))
+    # One source whose configuration cannot be used must not keep the others from having a job.
     except HoldfastError as exc:
         _log.warning("sync.refused", source=code, message=str(exc))
         return Synced(sources_seen=1, errors={code: str(exc)})
@@ -156,34 +167,34 @@ def _synced(session: Session, clock: Clock, board: JobActions, source: Source, i
 
 
 def take_in_sources(
-    session: Session, clock: Clock, board: JobActions, specs: Sequence[registry.SourceSpec], *, apply: bool = True
+    session: Session, clock: Clock, actions: JobActions, specs: Sequence[registry.SourceSpec], *, apply: bool = True
 ) -> registry.ImportedSources:
     """Create and update sources that `registry.read_specs` has read, and let their jobs follow."""
     before = {row.code: row.enabled for row in sources_by_code(session, [spec.code for spec in specs]).values()}
     done = registry.import_specs(session, clock, specs, apply=apply)
     for spec in specs if apply else ():
         if before.get(spec.code, spec.enabled) != spec.enabled:
-            _follow(session, clock, board, spec.code, enabled=spec.enabled)
+            _follow(session, clock, actions, spec.code, enabled=spec.enabled)
     return done
 
 
-def replace_source(session: Session, clock: Clock, board: JobActions, spec: registry.SourceSpec) -> None:
+def replace_source(session: Session, clock: Clock, actions: JobActions, spec: registry.SourceSpec) -> None:
     """Write a source anew, as `registry.replace`, and let its jobs follow."""
     before = find_source(session, spec.code).enabled
     registry.replace(session, clock, spec)
     if spec.enabled != before:
-        _follow(session, clock, board, spec.code, enabled=spec.enabled)
+        _follow(session, clock, actions, spec.code, enabled=spec.enabled)
 
 
-def _follow(session: Session, clock: Clock, board: JobActions, code: str, *, enabled: bool) -> None:
+def _follow(session: Session, clock: Clock, actions: JobActions, code: str, *, enabled: bool) -> None:
     if enabled:
-        enable_source(session, clock, board, code)
+        enable_source(session, clock, actions, code)
     else:
         disable_source(session, clock, code)
 
 
+# A run that fails is tried again for days: what feeds answer is no failure of the run, so only we are at fault.
 _RETRIES = 100
-"""A run that fails is tried again for days: what feeds answer is no failure of the run, so only we are at fault."""
 
 
 class Followed(StrEnum):
@@ -195,18 +206,20 @@ class Followed(StrEnum):
     AS_IT_WAS = "as_it_was"
 
 
-def follow_feeds(session: Session, board: JobActions, source: Source, settings: FeedSettings) -> Followed:
+def follow_feeds(session: Session, actions: JobActions, source: Source, settings: FeedSettings) -> Followed:
     """Bring a source's feed job in line with its configuration: one if feeds are on, none if they are off.
 
     One that runs is left alone until it has ended. Invalid if the source cannot be crawled as it is.
     """
-    store.locked_source(session, source.id)  # before its jobs, as everywhere (decision 0012)
+    # Before its jobs, as everywhere (decision 0012).
+    store.locked_source(session, source.id)
     job = feed_job(session, source_id=source.id)
     if not (settings.poll and config_of(source).feeds):
         if job is None or state_of(job) is State.RUNNING:
             return Followed.AS_IT_WAS
-        board.delete(session, job.id)
+        actions.delete(session, job.id)
         return Followed.REMOVED
+    # Most looks end here: the job is as the settings want it.
     if job is not None and job.interval_minutes == settings.interval_minutes and job.interval_type == "minutes":
         return Followed.AS_IT_WAS
     spec = JobSpec(
@@ -217,7 +230,7 @@ def follow_feeds(session: Session, board: JobActions, source: Source, settings: 
         adaptive_scheduling=False,
         max_retries=_RETRIES,
     )
-    board.upsert(session, spec, kind=store.FEED)
+    actions.upsert(session, spec, kind=store.FEED)
     return Followed.CHANGED if job is not None else Followed.MADE
 
 
@@ -229,7 +242,7 @@ def lagging(session: Session, settings: FeedSettings) -> list[int]:
     return sorted((wanted - right) | (there.keys() - wanted))
 
 
-def follow_all(database: Database, board: JobActions, settings: FeedSettings) -> int:
+def follow_all(database: Database, actions: JobActions, settings: FeedSettings) -> int:
     """Let all feed jobs follow their sources, each in a short transaction; return how many were made or removed."""
     with database.read() as session:
         behind = lagging(session, settings)
@@ -239,7 +252,8 @@ def follow_all(database: Database, board: JobActions, settings: FeedSettings) ->
             with database.write() as session:
                 source = source_by_id(session, source_id)
                 if source is not None:
-                    count += follow_feeds(session, board, source, settings) is not Followed.AS_IT_WAS
+                    count += follow_feeds(session, actions, source, settings) is not Followed.AS_IT_WAS
+        # Its source cannot be crawled as it is: the rest is followed all the same, and the next look tries again.
         except (Invalid, Conflict) as exc:
             _log.warning("feed.job_refused", source=source_id, message=str(exc))
     return count
@@ -250,7 +264,7 @@ def feed_job(session: Session, *, source_id: int) -> Job | None:
     return store.crawl_job(session, source_id=source_id, kind=store.FEED)
 
 
-def run_soon(session: Session, clock: Clock, board: JobActions, source_id: int) -> str | None:
+def run_soon(session: Session, clock: Clock, actions: JobActions, source_id: int) -> str | None:
     """Let a source's feeds be polled at once; return the state of their job, None if there is none.
 
     A job that waits is forced; one that is queued, runs or was paused by hand stays as it is.
@@ -259,7 +273,7 @@ def run_soon(session: Session, clock: Clock, board: JobActions, source_id: int) 
     if job is None:
         return None
     if state_of(job) is State.SCHEDULED and job.next_run_at is not None and job.next_run_at > clock.now():
-        board.act(session, job.id, JobAction.FORCE_RUN)
+        actions.act(session, job.id, JobAction.FORCE_RUN)
     elif state_of(job) is State.FAILED:
-        board.act(session, job.id, JobAction.RETRY)
+        actions.act(session, job.id, JobAction.RETRY)
     return job.state

@@ -12,6 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from holdfast.db.models import Execution, ExecutionCount, Job, Queue, Source, WarcFile
 from holdfast.jobs import schedule_queries
+from holdfast.jobs.endings import Counts
 from holdfast.jobs.states import State
 from holdfast.values import dataclass
 
@@ -71,14 +72,14 @@ def _indexed(latest: Latest) -> str:
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 250
-"""Of document 003's lists (NC-004)."""
+"""Of the lists below `/api/v1`."""
 ADMIN_MAX_LIMIT: Final = 500
 MAX_OFFSET: Final = 10_000_000
 SORTS: Final = ("created_at", "updated_at", "status", "source_name", "next_run_at", "last_run_at", "type")
 
 
 class JobFilter(NamedTuple):
-    """Which jobs of document 003 are listed, and in which order."""
+    """Which jobs that the scheduler runs are listed, and in which order."""
 
     states: tuple[str, ...] = ()
     source_id: int | None = None
@@ -91,7 +92,7 @@ class JobFilter(NamedTuple):
 
 
 class AdminFilter(NamedTuple):
-    """Which jobs of document 000 are listed, newest first."""
+    """Which jobs are listed, ad-hoc crawls and imports included, newest first."""
 
     source: str | None = None
     """A source's code."""
@@ -115,30 +116,22 @@ class ListedJob(NamedTuple):
 
     @property
     def admin_status(self) -> str:
-        """Its state in document 000's words."""
+        """Its state in the words of `/api/admin/jobs`."""
         latest = None if self.latest is None else Latest(self.latest.state, self.latest.index_state)
         tried = self.job.current_retry_count + self.job.infra_retry_count
         failed = self.job.error_message is not None
         return admin_state(self.job.state, retries=tried, latest=latest, failed=failed)
 
 
-class Files(NamedTuple):
-    """The WARC files of an execution."""
+class WarcTotals(NamedTuple):
+    """How many WARC files an execution has, and how large they are together."""
 
     number: int = 0
     size: int = 0
 
 
-class Pages(NamedTuple):
-    """How far a crawl is: while it runs, from what its processes last wrote."""
-
-    crawled: int = 0
-    total: int = 0
-    failed: int = 0
-
-
 class JobStats(NamedTuple):
-    """A job's history in a few figures (NC-009); as many as document 003 names, under its names."""
+    """A job's history in a few figures."""
 
     total_executions: int
     successful_runs: int
@@ -150,7 +143,7 @@ class JobStats(NamedTuple):
 
 
 def sort_word(word: str) -> str:
-    """Return the order that is used for a word: an unknown one falls back to created_at (NC-004)."""
+    """Return the order that is used for a word: an unknown one falls back to created_at."""
     return word if word in SORTS else "created_at"
 
 
@@ -190,10 +183,11 @@ _FAILED = ("failed", "timeout", "blocked_4xx", "blocked_5xx")
 
 
 def list_jobs(session: Session, wanted: JobFilter) -> tuple[list[ListedJob], int]:
-    """Return one page of jobs in document 003's order, and how many there are in all (NC-004)."""
+    """Return one page of the jobs that the scheduler runs, and how many there are in all."""
     where = _where(wanted)
     total = _count(session, where, named=bool(wanted.search))
     limit, offset = bounded_limit(wanted.limit), max(wanted.offset, 0)
+    # Empty values last, in one statement, would keep PostgreSQL from its index: two statements each have one.
     if sort_word(wanted.sort_by) == "next_run_at":
         rows = _by_next_run(session, wanted, limit, offset)
     else:
@@ -211,6 +205,7 @@ def _ordered(query: Select[Job, Source], wanted: JobFilter) -> Select[Job, Sourc
     order = column.desc() if wanted.descending else column.asc()
     # Where there are no empty values, the clause for them would only keep PostgreSQL from its index.
     ordered = query.order_by(order.nulls_last() if word in _NULLABLE else order)
+    # A unique column last: without it two pages of equal values may show a job twice, or never.
     return ordered if word == "created_at" else ordered.order_by(Job.id.desc() if wanted.descending else Job.id)
 
 
@@ -222,6 +217,7 @@ def _by_next_run(session: Session, wanted: JobFilter, limit: int, offset: int) -
     rows = _rows(session, base.where(*waiting).order_by(*turn), limit, offset)
     if len(rows) == limit:
         return rows
+    # Only a page beyond all waiting jobs has to count them.
     passed = offset + len(rows) if rows else _count(session, waiting, named=bool(wanted.search))
     rest = base.where(*where, Job.next_run_at.is_(None)).order_by(turn[1])
     return rows + _rows(session, rest, limit - len(rows), max(0, offset - passed))
@@ -270,6 +266,8 @@ def latest_executions(session: Session, job_ids: Sequence[int]) -> dict[int, Exe
     ids = [row[0] for row in session.execute(select(_newest(Execution.id)).where(Job.id.in_(job_ids))) if row[0]]
     if not ids:
         return {}
+    # Stack and metrics may be 30 KB a run: a page of 250 jobs would read megabytes for nothing. `raiseload` makes a
+    # reader that needs them fail in a test.
     light = (defer(Execution.stack, raiseload=True), defer(Execution.metrics, raiseload=True))
     return {row.job_id: row for row in session.scalars(select(Execution).where(Execution.id.in_(ids)).options(*light))}
 
@@ -284,7 +282,7 @@ def shown_job(session: Session, job_id: int, *, scheduled: bool = True) -> Liste
 
 
 def state_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs are in each state (NC-010); a state without jobs is left out."""
+    """Return how many jobs are in each state; a state without jobs is left out."""
     rows = session.execute(
         select(Job.state, func.count()).where(Job.state.is_not(None), Job.deleted_at.is_(None)).group_by(Job.state)
     )
@@ -305,6 +303,7 @@ def execution(session: Session, execution_id: int) -> Execution | None:
 
 def _whole() -> Select[Execution]:
     """Return a question for executions with all their columns, even if the session has seen them without."""
+    # A session that has listed jobs holds the row without stack and metrics: it is read anew.
     return select(Execution).execution_options(populate_existing=True)
 
 
@@ -315,7 +314,7 @@ def numbered_execution(session: Session, *, job_id: int, number: int | None) -> 
 
 
 def _admin_status() -> ColumnElement[str]:
-    """Return document 000's word for a job as SQL; `projection.admin_state` is the same rule, and a test compares."""
+    """Return the admin status of a job as SQL; `admin_state` is the same rule, and a test compares them."""
     run, index = _newest(Execution.state), _newest(Execution.index_state)
     indexed = case((index.in_(_DONE), index), else_=literal("completed", String()))
     unscheduled = case(
@@ -340,7 +339,7 @@ def _admin_status() -> ColumnElement[str]:
 
 
 def states_behind(status: str) -> frozenset[str | None]:
-    """Return the job states that may show as this word of document 000."""
+    """Return the job states that may show as this admin status."""
     return frozenset(
         state
         for state, retries, run, index in product((None, *State), (0, 1), _EXECUTION_STATES, _INDEX_STATES)
@@ -350,9 +349,9 @@ def states_behind(status: str) -> frozenset[str | None]:
 
 
 def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJob], int]:
-    """Return one page of all jobs, ad-hoc crawls and imports included, newest first, and how many there are (HA-081).
+    """Return one page of all jobs, ad-hoc crawls and imports included, newest first, and how many there are.
 
-    A status that is no word of document 000 finds nothing.
+    A status that is none of `ADMIN_STATES` finds nothing.
     """
     where: list[ColumnElement[bool]] = [Job.deleted_at.is_(None)]
     if wanted.source is not None:
@@ -360,6 +359,7 @@ def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJ
     if wanted.status is not None:
         behind = states_behind(wanted.status)
         named = Job.state.in_(sorted(state for state in behind if state is not None))
+        # The states first: they go by an index and leave few rows for the rule, which looks at executions.
         where += [or_(named, Job.state.is_(None)) if None in behind else named, _admin_status() == wanted.status]
     total = _count(session, where, named=False)
     query = select(Job, Source).join(Source).where(*where).order_by(Job.id.desc())
@@ -368,7 +368,7 @@ def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJ
 
 
 def admin_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs document 000 would call by each of its words (HA-083); words without jobs are left out."""
+    """Return how many jobs have each admin status; one without jobs is left out."""
     return _counted(session, _admin_status())
 
 
@@ -383,27 +383,28 @@ def _counted(session: Session, word: ColumnElement[str]) -> dict[str, int]:
     return {str(row[0]): row[1] for row in rows}
 
 
-def files_of(session: Session, execution_ids: Iterable[int]) -> dict[int, Files]:
+def files_of(session: Session, execution_ids: Iterable[int]) -> dict[int, WarcTotals]:
     """Return how many WARC files these executions have, and of what size; those without any are left out."""
     rows = session.execute(
         select(WarcFile.execution_id, func.count(), func.coalesce(func.sum(WarcFile.size), 0))
+        # Files that were thrown away have rows still.
         .where(WarcFile.execution_id.in_(sorted(set(execution_ids))), WarcFile.state != "discarded")
         .group_by(WarcFile.execution_id)
     )
-    return {row[0]: Files(row[1], int(row[2] or 0)) for row in rows}
+    return {row[0]: WarcTotals(row[1], int(row[2] or 0)) for row in rows}
 
 
-def pages_of(session: Session, run: Execution) -> Pages:
+def counts_of(session: Session, run: Execution) -> Counts:
     """Return how far an execution is: as it was settled, or, before that, as its processes last wrote."""
-    settled = Pages(run.items_crawled, run.items_total, run.items_failed)
-    if any(settled):
+    settled = Counts(items_crawled=run.items_crawled, items_failed=run.items_failed, items_total=run.items_total)
+    if any(settled.items):
         return settled
     frontier = run.frontier_id or run.id
     counts = list(session.scalars(select(ExecutionCount.counts).where(ExecutionCount.execution_id == frontier)))
     waiting = session.scalar(select(func.coalesce(func.sum(Queue.open), 0)).where(Queue.execution_id == frontier)) or 0
     crawled = sum(count.get("pages", 0) for count in counts)
     failed = sum(count.get("outcomes", {}).get(word, 0) for count in counts for word in _FAILED)
-    return Pages(crawled, crawled + failed + int(waiting), failed)
+    return Counts(items_crawled=crawled, items_failed=failed, items_total=crawled + failed + int(waiting))
 
 
 def settled_pages(session: Session) -> list[tuple[str, int, int]]:
@@ -422,8 +423,8 @@ def settled_pages(session: Session) -> list[tuple[str, int, int]]:
 WINDOW: Final = timedelta(hours=24)
 LOW_SUCCESS: Final = 0.8
 _STALE_OFTEN: Final = 3
+# A rate of fewer runs says nothing: the first run that fails would be "only 0% succeeded".
 _ENOUGH_RUNS: Final = 5
-"""A rate of fewer runs says nothing: the first run that fails would be "only 0% succeeded"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,10 +18,10 @@ from holdfast.jobs.endings import ReadingRule, rule_of, sentence_of
 from holdfast.jobs.execution_queries import from_json
 from holdfast.values import dataclass
 
+# Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now.
 _FRESH_S = 10.0
-"""Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now."""
+# A worker that was not heard of for so long counts as gone: what passes since then is no time at work.
 _SILENT = timedelta(minutes=2)
-"""A worker that was not heard of for so long counts as gone: what passes since then is no time at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +84,10 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         is_live = execution.state == "running" and queue > 0
         now = to_micros(clock.now())
         away = execution_queries.away(tx, execution_id=execution.frontier_id, now=now) if is_live else []
-        told = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
+        reported = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
     counts = [one.counts for one in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
+    # A process that was killed leaves its last totals: they count as done, and not as pages a second.
     at_work = [one.counts for one in written if one.written_at >= fresh and not one.has_ended]
     live = at_work if execution.state == "running" else []
     outcomes: Counter[str] = Counter()
@@ -105,7 +106,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         finished_at=execution.finished_at,
         run_seconds=_run_seconds(execution, clock.now()),
         queue=queue,
-        pages=_sum(counts, "pages") or told,
+        pages=_sum(counts, "pages") or reported,
         requests=_sum(counts, "requests"),
         bytes=_sum(counts, "bytes"),
         pages_s=sum(float(count.get("pages_s", 0.0)) for count in live),
@@ -126,6 +127,7 @@ def _run_seconds(execution: execution_queries.ExecutionRow, now: datetime) -> fl
     """Return the time at work; what a worker does under its lease is added to the row only when it ends."""
     if execution.state != "running" or execution.held_since is None or execution.heard_at is None:
         return execution.run_seconds
+    # A night without power is no time at work: what counts ends with the last heartbeat.
     until = now if now - execution.heard_at < _SILENT else execution.heard_at
     return execution.run_seconds + max(0.0, (until - execution.held_since).total_seconds())
 
@@ -170,6 +172,7 @@ class FailedRun(NamedTuple):
 
 
 _MENDED = (
+    # By number and not by time: two machines' clocks may differ.
     "EXISTS (SELECT 1 FROM executions l WHERE l.job_id = e.job_id AND l.number > e.number AND l.state = 'completed'"
     " AND COALESCE(l.index_state, '') <> 'index_failed')"
 )
@@ -213,7 +216,7 @@ def skipped_runs(tx: Transaction, *, since: int, looked_at: int) -> list[Skipped
 
 
 class QueuedRun(NamedTuple):
-    """An execution that nobody has begun."""
+    """An execution that no worker has begun."""
 
     execution_id: int
     job_id: int
@@ -236,6 +239,7 @@ def queued_runs(tx: Transaction, *, limit: int) -> list[QueuedRun]:
 
 def queued_count(tx: Transaction, *, most: int) -> int:
     """Return how many executions wait for a worker, counted no further than this."""
+    # Counted up to a bound: `status` must not take longer the worse things stand.
     rows = tx.execute("SELECT count(*) FROM (SELECT 1 FROM executions WHERE state = 'queued' LIMIT ?) c", (most,))
     return int(rows[0][0])
 
@@ -267,13 +271,13 @@ def locked_by(tx: Transaction) -> dict[str, int]:
 
 
 LATELY: Final = timedelta(days=7)
+# Owners that run jobs: with a scheduler of their own, or without.
 _WORKERS: Final = ("worker", "runner")
-"""Owners that run jobs: with a scheduler of their own, or without."""
 _SHOWN: Final = 5
 _LOOKED_AT: Final = 500
 _MOST: Final = 10_000
+# Looks of a scheduler after which a job that is due and not queued says that none is at work.
 _OVERDUE_POLLS: Final = 6
-"""Looks of a scheduler after which a job that is due and not queued says that none is at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +302,7 @@ class JobsOverview:
     """How the jobs stand altogether."""
 
     failed: tuple[FailedRun, ...]
-    """Those that nobody has made good first."""
+    """Those first after which no run of the same job went well."""
     skipped: tuple[SkippedRun, ...]
     waiting: tuple[WaitingRun, ...]
     """The first few, in the order in which they will be taken."""
@@ -319,12 +323,13 @@ class JobsOverview:
         return tuple(worker for worker in self.workers if worker.seen.is_gone)
 
 
-def read_standing(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_folder: Path) -> JobsOverview:
+def read_overview(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_folder: Path) -> JobsOverview:
     """Return how the jobs stand now; what it costs does not grow with the history."""
     now = clock.now()
     since, due = to_micros(now - LATELY), now - timedelta(seconds=_OVERDUE_POLLS * settings.jobs.poll_s)
     with raw_db.read() as tx:
         failed = failed_runs(tx, since=since, limit=_SHOWN, mended=False)
+        # What was mended is shown only where there is room: the rest needs a person.
         failed += failed_runs(tx, since=since, limit=_SHOWN - len(failed), mended=True)
         skipped = skipped_runs(tx, since=since, looked_at=_LOOKED_AT)[:_SHOWN]
         first = queued_runs(tx, limit=_SHOWN)

@@ -1,4 +1,4 @@
-"""The chore that accounts for editions, on both databases: when there is something to do, and when it leaves off."""
+"""The background task that accounts for editions, on both databases: when it works, and when it leaves off."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Edition
 def test_an_edition_at_rest_is_accounted_for_unless_the_worker_ends_or_another_is_at_it(bed: EditionBed) -> None:
     stopping = True
     with open_runtime(config.load(home=bed.home, database_url=bed.database.url)) as runtime, ExitStack() as on_end:
-        bench = BackgroundContext(runtime=runtime, database=bed.database, is_stopping=lambda: stopping, on_end=on_end)
-        chore = Accounting(bench)
-        waits = chore.run_once()
+        context = BackgroundContext(runtime=runtime, database=bed.database, is_stopping=lambda: stopping, on_end=on_end)
+        task = Accounting(context)
+        waits = task.run_once()
         bed.ran(("https://hc.example/", "success", "ok"))
-        stopped = chore.run_once()
+        stopped = task.run_once()
         untouched = bed.edition("hc").generated_at
         stopping = False
         with draft(edition_folder(bed.home, "hc", 2026)):
-            busy = chore.run_once()
-        done, again = chore.run_once(), chore.run_once()
+            busy = task.run_once()
+        done, again = task.run_once(), task.run_once()
 
     assert (waits, stopped, untouched, busy) == (False, False, None, False)
     assert (done, again) == (True, False)
@@ -51,11 +51,11 @@ def test_an_edition_that_somebody_is_at_does_not_keep_others_waiting(bed: Editio
     bed.ran(("https://hc.example/", "success", "ok"))
     bed.ran(("https://phac.example/", "success", "ok"))
     with open_runtime(config.load(home=bed.home, database_url=bed.database.url)) as runtime, ExitStack() as on_end:
-        chore = Accounting(
+        task = Accounting(
             BackgroundContext(runtime=runtime, database=bed.database, is_stopping=lambda: False, on_end=on_end)
         )
         with draft(edition_folder(bed.home, "hc", 2026)):
-            steps = [chore.run_once(), chore.run_once()]
+            steps = [task.run_once(), task.run_once()]
 
     assert steps == [True, False]
     assert (bed.edition("hc").generated_at, bed.edition("phac").status) == (None, "research_ready")

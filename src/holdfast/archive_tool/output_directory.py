@@ -1,0 +1,401 @@
+"""The output directory of a tool: its identity, who holds it, how its last run ended, and what that left for the next.
+
+Small files are written whole or not at all. A field of the state that has a wrong type is begun anew, alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml  # type: ignore[import-untyped]
+
+from holdfast.archive_tool.errors import OutputBusy, StateUnwritable, StoreMissing
+from holdfast.values import dataclass
+from holdfast.warc.outfile import sync_directory
+
+SENTINEL = ".holdfast-store"
+"""A file of this name in the root of mounted storage tells it from the empty directory below the mount."""
+
+
+def write_whole(path: Path, data: bytes, *, mtime: float | None = None) -> None:
+    """Put a file in place with its bytes on disk first; a reader sees the old one or the new one."""
+    fresh = path.with_name(f"{path.name}.new")
+    # No link is followed: the container can write to this directory.
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if mtime is not None:
+        os.utime(fresh, (mtime, mtime))
+    fresh.replace(path)
+    sync_directory(path.parent)
+
+
+class OutputDirectory(NamedTuple):
+    """An output directory, known by more than its name: a mount that goes away leaves another directory behind."""
+
+    path: Path
+    device: int
+    inode: int
+
+    def check(self) -> None:
+        """StoreMissing if the directory is no longer the one that this run began with, or takes no writes."""
+        self.check_identity()
+        probe = self.path / ".archive_tool.probe"
+        try:
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as exc:
+            raise StoreMissing(self.path, f"not writable, errno {exc.errno}: {exc.strerror}") from exc
+
+    def check_identity(self) -> None:
+        """StoreMissing if the directory is no longer the one that this run began with."""
+        try:
+            now = self.path.stat()
+        except OSError as exc:
+            raise StoreMissing(self.path, f"errno {exc.errno}: {exc.strerror}") from exc
+        # A mount that went away leaves an empty directory of the same name: not a byte may go there.
+        if (now.st_dev, now.st_ino) != (self.device, self.inode):
+            raise StoreMissing(self.path, "another directory stands in its place")
+
+
+def open_place(output_dir: Path, store_root: Path | None) -> OutputDirectory:
+    """Return the output directory, made if it is missing; StoreMissing rather than a directory in a wrong place.
+
+    With a store root, its sentinel must be there, and directories are made below it; without one, the parent must be.
+    """
+    try:
+        if store_root is not None:
+            # Without its mark the store is not mounted; a directory that is made now would fill the disk below.
+            if not (store_root / SENTINEL).is_file():
+                raise StoreMissing(store_root, f"there is no {SENTINEL} in it")
+            if not output_dir.is_relative_to(store_root):
+                raise StoreMissing(output_dir, f"it does not lie below {store_root}")
+            output_dir.mkdir(parents=True, exist_ok=True)
+        else:
+            output_dir.mkdir(exist_ok=True)
+        found = output_dir.stat()
+    except OSError as exc:
+        raise StoreMissing(output_dir, f"errno {exc.errno}: {exc.strerror}") from exc
+    place = OutputDirectory(output_dir, found.st_dev, found.st_ino)
+    place.check()
+    return place
+
+
+def store_is_present(store_root: Path) -> bool:
+    """Return whether mounted storage is really there: its sentinel can be read."""
+    try:
+        return (store_root / SENTINEL).is_file()
+    except OSError:
+        return False
+
+
+LOCK_NAME = ".archive_tool.lock"
+END_NAME = ".archive_end.json"
+# A process that only looks who holds a directory has it for microseconds; a tool that starts then must not give up.
+_TRIES, _EVERY_S = 8, 0.05
+
+
+class Holder(NamedTuple):
+    """Who holds a directory, as far as it says."""
+
+    pid: int
+    """0 if it says nothing."""
+    host: str
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it runs on this machine."""
+        return self.pid > 0 and self.host == socket.gethostname()
+
+
+@contextmanager
+def hold_output(output_dir: Path) -> Iterator[None]:
+    """Hold an output directory for this process alone; OutputBusy if another has it."""
+    fd = os.open(output_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _lock(fd, output_dir)
+        data = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
+        # After the lock, not before: the one who holds it is named in this file.
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, data, 0)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, output_dir: Path) -> None:
+    for left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as exc:
+            if not left:
+                raise OutputBusy(output_dir) from exc
+            time.sleep(_EVERY_S)
+
+
+def holder_of(output_dir: Path) -> Holder | None:
+    """Return who holds an output directory now, None if no process does."""
+    try:
+        fd = os.open(output_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        # Shared, so that two who look do not take each other for a tool.
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(os.pread(fd, 4096, 0))
+    finally:
+        os.close(fd)
+    return None
+
+
+def _holder(data: bytes) -> Holder:
+    content = _object(data)
+    pid, host = content.get("pid"), content.get("host")
+    # Never 0 or less: `kill` would take that for a whole group.
+    return Holder(pid if isinstance(pid, int) and pid > 0 else 0, host if isinstance(host, str) else "")
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+class LastEnd(NamedTuple):
+    """How the last run in a directory ended."""
+
+    state: str
+    exit_code: int
+
+
+def forget_end(output_dir: Path) -> None:
+    """Strike out how the last run ended: a new one begins."""
+    (output_dir / END_NAME).unlink(missing_ok=True)
+
+
+def note_end(output_dir: Path, end: LastEnd, now: datetime) -> None:
+    """Leave word of the end; a disk that does not take it leaves none, and the run is then taken up again."""
+    content = {"state": end.state, "exit_code": end.exit_code, "at": now.isoformat()}
+    with suppress(OSError):
+        write_whole(output_dir / END_NAME, (json.dumps(content) + "\n").encode())
+
+
+def last_end(output_dir: Path) -> LastEnd | None:
+    """Return how the last run ended; None if there was none, it still runs, or it was killed."""
+    try:
+        content = _object((output_dir / END_NAME).read_bytes())
+    except OSError:
+        return None
+    state, code = content.get("state"), content.get("exit_code")
+    return LastEnd(state, code) if isinstance(state, str) and isinstance(code, int) else None
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+MAX_BYTES = 64 * 1024 * 1024
+"""A saved Browsertrix queue of 300,000 addresses takes about 40 MB."""
+
+
+def read_mapping(path: Path) -> dict[str, Any] | None:
+    """Return the mapping that a file holds, or None if it holds none: missing, half-written, too large, no mapping."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return None
+        content = _LOADER(path.read_bytes()).get_single_data()
+    except (OSError, yaml.YAMLError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or not content:
+        return None
+    return {str(key): value for key, value in content.items()}
+
+
+def as_text(content: dict[str, Any]) -> str:
+    """Return a mapping as YAML; keys keep their order."""
+    text: str = yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
+    return text
+
+
+STATE_NAME = ".archive_state.json"
+TEMP_PREFIX = ".tmp"
+ERROR_KINDS = ("timeout", "http", "other")
+_MAX_BYTES = 4 * 1024 * 1024
+_MAX_COUNT = 1_000_000
+
+
+def is_temp_dir(path: Path, output_dir: Path) -> bool:
+    """Return whether this is a temporary directory of a crawl: directly in the output directory, no link."""
+    # Directly in the directory and no link: whatever is called so is removed with all that is in it.
+    return path.name.startswith(TEMP_PREFIX) and path.parent == output_dir and path.is_dir() and not path.is_symlink()
+
+
+def temp_dirs_in(output_dir: Path) -> list[Path]:
+    """Return every temporary directory that stands in an output directory, oldest first.
+
+    None where there is no such directory; OSError if the disk does not answer, for that is not the same.
+    """
+    try:
+        found = list(output_dir.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return _by_age(path for path in found if is_temp_dir(path, output_dir))
+
+
+def _by_age(paths: Iterable[Path]) -> list[Path]:
+    return sorted(dict.fromkeys(paths), key=lambda path: (_changed_at(path), path.name))
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class CrawlState:
+    """Workers, temporary directories and what has been tried. Changes are on disk when a method returns."""
+
+    output_dir: Path
+    initial_workers: int
+    current_workers: int
+    temp_dirs: list[Path] = field(default_factory=list)
+    vpn_rotations: int = 0
+    worker_reductions: int = 0
+    container_restarts: int = 0
+    errors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
+    awaits_build: bool = False
+    """Whether the crawl has come to its end and only the ZIM is missing: the next run only builds."""
+    guard: Callable[[], None] = lambda: None
+    """Asked before each write; raises if the directory is no longer the one that it was."""
+
+    @property
+    def path(self) -> Path:
+        """Where the state is kept."""
+        return self.output_dir / STATE_NAME
+
+    def save(self) -> None:
+        """Write the state, synced, without temporary directories that are gone; StateUnwritable if the disk refuses."""
+        self.guard()
+        self.temp_dirs = _by_age(path for path in self.temp_dirs if is_temp_dir(path, self.output_dir))
+        content = {
+            "current_workers": self.current_workers,
+            "initial_workers": self.initial_workers,
+            "temp_dirs_host_paths": [str(path) for path in self.temp_dirs],
+            "vpn_rotations_done": self.vpn_rotations,
+            "worker_reductions_done": self.worker_reductions,
+            "container_restarts_done": self.container_restarts,
+            "error_counts": self.errors,
+            "awaits_build": self.awaits_build,
+        }
+        try:
+            write_whole(self.path, (json.dumps(content, indent=2) + "\n").encode())
+        except OSError as exc:
+            raise StateUnwritable(self.path, exc) from exc
+
+    def add_temp_dir(self, path: Path) -> bool:
+        """Remember a temporary directory; False if it is none of this output directory's."""
+        canonical = self.output_dir / path.name
+        if path.resolve().parent != self.output_dir or not is_temp_dir(canonical, self.output_dir):
+            return False
+        if canonical not in self.temp_dirs:
+            self.temp_dirs.append(canonical)
+            self.save()
+        return True
+
+    def reduce_workers(self) -> None:
+        """Use one worker less from now on."""
+        self.current_workers -= 1
+        self.worker_reductions += 1
+        self.save()
+
+    def count_restart(self) -> None:
+        """Count one restart of the container."""
+        self.container_restarts += 1
+        self.save()
+
+    def count_rotation(self) -> None:
+        """Count one change of the VPN that worked."""
+        self.vpn_rotations += 1
+        self.save()
+
+    def note_crawl(self, *, awaits_build: bool) -> None:
+        """Write down whether a crawl has come to its end and waits for its final build."""
+        if self.awaits_build != awaits_build:
+            self.awaits_build = awaits_build
+            self.save()
+
+    def reset_adaptation(self) -> None:
+        """Begin a new phase: all workers, nothing tried yet."""
+        self.current_workers = self.initial_workers
+        self.vpn_rotations = self.worker_reductions = self.container_restarts = 0
+        self.errors = dict.fromkeys(ERROR_KINDS, 0)
+        self.save()
+
+    def forget(self) -> None:
+        """Remove the file and begin as if nothing had been."""
+        self.path.unlink(missing_ok=True)
+        self.temp_dirs = []
+        self.awaits_build = False
+        self.current_workers = self.initial_workers
+        self.vpn_rotations = self.worker_reductions = self.container_restarts = 0
+        self.errors = dict.fromkeys(ERROR_KINDS, 0)
+
+
+def load_state(output_dir: Path, workers: int) -> CrawlState:
+    """Return the state of an output directory, with at most as many workers as are asked for now.
+
+    A missing or unreadable file is an empty state; temporary directories are those that exist, oldest first.
+    """
+    output_dir = output_dir.resolve()
+    content = _read(output_dir / STATE_NAME)
+    state = CrawlState(
+        output_dir=output_dir,
+        initial_workers=workers,
+        current_workers=min(workers, _count(content, "current_workers", workers, least=1)),
+        vpn_rotations=_count(content, "vpn_rotations_done", 0),
+        worker_reductions=_count(content, "worker_reductions_done", 0),
+        container_restarts=_count(content, "container_restarts_done", 0),
+        awaits_build=content.get("awaits_build") is True,
+    )
+    counts = content.get("error_counts")
+    if isinstance(counts, dict):
+        state.errors = {kind: _count(counts, kind, 0) for kind in ERROR_KINDS}
+    listed = content.get("temp_dirs_host_paths")
+    if isinstance(listed, list):
+        named = [Path(entry) for entry in listed if isinstance(entry, str) and entry and "\0" not in entry]
+        canonical = [output_dir / path.name for path in named if path.resolve().parent == output_dir]
+        state.temp_dirs = _by_age(path for path in canonical if is_temp_dir(path, output_dir))
+    return state
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            return {}
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _count(content: dict[str, Any], key: str, default: int, *, least: int = 0) -> int:
+    value = content.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MAX_COUNT:
+        return default
+    return value

@@ -1,0 +1,459 @@
+"""Crawls that run, seen from outside (how far, how fast, since when nothing moved), and `auto-recover` for them.
+
+Of a tool the directory is looked at, of our own crawler the rows. zimit is restarted by a request to the tool itself,
+on its own machine: its worker hands the execution back. A run of our own crawler is taken from its holder, wherever
+that is. The queue goes on with either in the same directory. Nothing is done while a deployment asks for quiet, or, for
+our own crawler, while it waits for room on the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.archive_tool.contract import ANNUAL_BACKOFF_MINUTES, ANNUAL_ERRORS, ANNUAL_RESTARTS
+from holdfast.archive_tool.logs import newest_log, read_progress
+from holdfast.archive_tool.outcome import is_storage_errno
+from holdfast.archive_tool.output_directory import STATE_NAME, Holder, holder_of, load_state, write_whole
+from holdfast.clock import Clock
+from holdfast.config import RecoverySettings, Settings
+from holdfast.coordination.disk import low_volume
+from holdfast.db.models import Recovery
+from holdfast.errors import Unavailable
+from holdfast.jobs.administration import maintenance
+from holdfast.jobs.administration.maintenance import DirectoryRun, raise_options, take_to_restart
+from holdfast.jobs.administration.recovering import (
+    RESTARTS,
+    RecoveryAction,
+    RecoveryDecision,
+    RecoveryNote,
+    RunActivity,
+    decide,
+)
+from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.specs import effective_config
+from holdfast.jobs.views.listing import admin_counts, cleanup_counts
+from holdfast.metrics import CrawlFigure, CrawlFigures, WarcCheckFigures, textfile
+from holdfast.wiring.jobs import Jobs
+from holdfast.worker.tool_process import signal_holder
+
+MOUNTS = Path("/proc/self/mountinfo")
+_ASK = """
+import os, stat, sys
+try:
+    if stat.S_ISDIR(os.stat(sys.argv[1]).st_mode):
+        with os.scandir(sys.argv[1]) as names:
+            next(names, None)
+except OSError as exc:
+    sys.exit(exc.errno if exc.errno and exc.errno < 256 else 255)
+"""
+_END_S = 0.5
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_GONE = (errno.ENOENT, errno.ENOTDIR)
+
+
+class PathHealth(StrEnum):
+    """How a path answers."""
+
+    ALIVE = "alive"
+    MISSING = "missing"
+    """There is nothing of this name; the disk below answers."""
+    DEAD = "dead"
+    """The storage itself does not work: its endpoint is gone, stale or broken."""
+    HANGS = "hangs"
+
+
+class Probe(NamedTuple):
+    """How one path answered."""
+
+    health: PathHealth
+    errno: int = 0
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether work on this path cannot go on."""
+        return self.health in (PathHealth.DEAD, PathHealth.HANGS)
+
+    def describe(self) -> str:
+        """Return it in words."""
+        return f"{self.health.value} (errno {self.errno})" if self.errno else self.health.value
+
+
+def probe(paths: Iterable[Path], clock: Clock, *, deadline_s: float) -> dict[Path, Probe]:
+    """Ask all paths at once, each by a process of its own, and return how they answered within the time."""
+    asked = {
+        path: subprocess.Popen(
+            # Isolated and without site packages: it has to start quickly, and our own paths are not looked at.
+            [sys.executable, "-I", "-S", "-c", _ASK, os.fsencode(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        for path in dict.fromkeys(paths)
+    }
+    # One deadline for all: ten dead mounts take as long as one.
+    deadline = clock.monotonic() + deadline_s
+    return {path: _answer(process, deadline - clock.monotonic()) for path, process in asked.items()}
+
+
+def _answer(process: subprocess.Popen[bytes], seconds: float) -> Probe:
+    try:
+        return judge(process.wait(timeout=max(0.0, seconds)))
+    except subprocess.TimeoutExpired:
+        # A process that hangs in the kernel cannot be killed: it is left behind, and ends when the mount lets go.
+        process.kill()
+        # Stuck in the kernel: it ends when the mount lets go of it.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_END_S)
+        return Probe(PathHealth.HANGS)
+
+
+def judge(code: int) -> Probe:
+    """Return what the errno of a look at a path says about it; trouble with permissions is not the storage's."""
+    if is_storage_errno(code):
+        return Probe(PathHealth.DEAD, code)
+    return Probe(PathHealth.MISSING, code) if code in _GONE else Probe(PathHealth.ALIVE, max(0, code))
+
+
+def mount_point(path: Path, table: str) -> Path | None:
+    """Return where the storage of a path is mounted, by the kernel's list; None for the root of the machine."""
+    points = {
+        Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split()[4]))
+        for line in table.splitlines()
+        if len(line.split()) > 4
+    }
+    # The deepest one: mounts may lie in each other.
+    above = [point for point in points if path.is_relative_to(point)]
+    best = max(above, key=lambda point: len(point.parts), default=None)
+    return None if best is None or best == Path(best.anchor) else best
+
+
+Ask = Callable[[Iterable[Path]], Mapping[Path, Probe]]
+
+TOOLS = ("zimit", "http_warc", "playwright_warc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedRun:
+    """One running execution."""
+
+    run: DirectoryRun
+    activity: RunActivity
+    holder: Holder | None
+    """The tool that works in the directory; None if none does, and for our own crawler."""
+    state_ok: bool
+    restarts: int
+    errors: dict[str, int]
+    log: str | None
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether `archive-tool` runs it; our own crawler otherwise."""
+        return is_tool_run(self.run)
+
+    @property
+    def is_annual(self) -> bool:
+        """Whether the minima of annual crawls hold for it."""
+        return self.run.job.kind in ("annual", "shard")
+
+
+def is_tool_run(run: DirectoryRun) -> bool:
+    """Return whether an execution is run by `archive-tool`."""
+    return run.execution.config.get("backend") in TOOLS
+
+
+def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
+    """Look at every execution that runs, by job; nothing is changed. `ask` replaces how directories are asked."""
+    now = jobs.clock.now()
+    with jobs.database.read() as session:
+        runs = maintenance.running(session)
+        rows = {
+            run.job.id: (maintenance.last_progress(session, run), maintenance.next_due(session, run))
+            # Of our own crawler the rows are read, of a tool the directory.
+            for run in runs
+            if not is_tool_run(run)
+        }
+    folders = [Path(run.execution.output_dir) for run in runs if run.job.id not in rows]
+    health = ask(folders) if ask else probe(folders, jobs.clock, deadline_s=jobs.settings.storage.probe_s)
+    watched_runs = []
+    for run in runs:
+        if run.job.id in rows:
+            watched_runs.append(watch_native(run, *rows[run.job.id], now=now))
+        elif health[Path(run.execution.output_dir)].is_dead:
+            watched_runs.append(_unseen_run(run, now=now))
+        else:
+            watched_runs.append(watch_tool(run, now=now))
+    return watched_runs
+
+
+def watch_native(run: DirectoryRun, moved: datetime | None, due: datetime | None, *, now: datetime) -> WatchedRun:
+    """Return how a run of our own crawler gets on: since its counts changed, or it had something to ask for.
+
+    Its pace is what politeness allows, so nothing is said of it; waiting, as a site or its own delay asks, is no
+    standstill.
+    """
+    taken = run.job.lock_acquired_at or run.execution.started_at or now
+    # Waiting, as a site or its own delay asks, is no standstill: its pace is what politeness makes it.
+    since = max(filter(None, (taken, moved, due))) + timedelta(seconds=effective_config(run.job, run.source).delay_s)
+    return WatchedRun(
+        run=run,
+        holder=None,
+        state_ok=True,
+        restarts=0,
+        errors={},
+        log=None,
+        activity=RunActivity(
+            pages=run.execution.items_crawled,
+            running_s=max(0.0, (now - taken).total_seconds()),
+            idle_s=max(0.0, (now - since).total_seconds()),
+            pages_per_minute=None,
+        ),
+    )
+
+
+def watch_tool(run: DirectoryRun, *, now: datetime) -> WatchedRun:
+    """Look at a tool's directory. The newest log counts, whatever the row says; nothing is changed.
+
+    A disk that does not answer shows nothing: the run looks as if nothing had moved since it was taken.
+    """
+    try:
+        return _watch_directory(run, Path(run.execution.output_dir), _running_s(run, now), now)
+    except OSError:
+        return _unseen_run(run, now=now)
+
+
+def _running_s(run: DirectoryRun, now: datetime) -> float:
+    taken = run.job.lock_acquired_at or run.execution.started_at or now
+    return max(0.0, (now - taken).total_seconds())
+
+
+def _unseen_run(run: DirectoryRun, *, now: datetime) -> WatchedRun:
+    seconds = _running_s(run, now)
+    blind = RunActivity(pages=run.execution.items_crawled, running_s=seconds, idle_s=seconds, pages_per_minute=None)
+    return WatchedRun(run=run, holder=None, state_ok=False, restarts=0, errors={}, log=None, activity=blind)
+
+
+def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: datetime) -> WatchedRun:
+    log, state = newest_log(folder), load_state(folder, 1)
+    progress = None if log is None else read_progress(log)
+    moved = None if progress is None else progress.changed_at
+    if moved is None and log is not None:
+        moved = datetime.fromtimestamp(log.stat().st_mtime, UTC)
+    # A log of an earlier holder says nothing about how long this one has been idle.
+    # Never longer than this holder has had it.
+    idle_s = running_s if moved is None else min(running_s, max(0.0, (now - moved).total_seconds()))
+    return WatchedRun(
+        run=run,
+        holder=holder_of(folder),
+        state_ok=_is_state_ok(folder),
+        restarts=state.container_restarts,
+        errors=dict(state.errors),
+        log=None if log is None else str(log),
+        activity=RunActivity(
+            pages=0 if progress is None else progress.last.crawled,
+            running_s=running_s,
+            idle_s=idle_s,
+            pages_per_minute=None if progress is None else progress.pages_per_minute,
+        ),
+    )
+
+
+def _is_state_ok(folder: Path) -> bool:
+    try:
+        return isinstance(json.loads((folder / STATE_NAME).read_bytes()), dict)
+    except (OSError, ValueError):
+        return False
+
+
+def read_figures(jobs: Jobs) -> CrawlFigures:
+    """Return what is to be told of this installation now."""
+    now = jobs.clock.now()
+    with jobs.database.read() as session:
+        counts, cleanups = admin_counts(session), cleanup_counts(session)
+    watched_runs = watch_runs(jobs)
+    return CrawlFigures(
+        [_figure(watched, jobs.settings.recovery.stalled_s) for watched in watched_runs],
+        jobs=counts,
+        cleanups=cleanups,
+        free_bytes=shutil.disk_usage(jobs.settings.home).free,
+        written_at=now.timestamp(),
+    )
+
+
+def _figure(watched: WatchedRun, stalled_s: float) -> CrawlFigure:
+    return CrawlFigure(
+        job=watched.run.job.id,
+        source=watched.run.source.code,
+        stalled=watched.activity.idle_s >= stalled_s,
+        progress_age_s=watched.activity.idle_s,
+        pages_per_minute=watched.activity.pages_per_minute,
+        state_ok=watched.state_ok,
+        restarts=watched.restarts,
+        errors=watched.errors,
+    )
+
+
+def write_textfile(path: Path, figures: CrawlFigures | WarcCheckFigures) -> bytes:
+    """Put the text in place and return it; a scraper sees the old file or the new one. Unavailable if it cannot be."""
+    data = textfile(figures)
+    try:
+        write_whole(path, data)
+    except OSError as exc:
+        raise Unavailable(f"cannot write {path}: {exc.strerror}; choose another place with --out") from exc
+    return data
+
+
+DEPLOY_LOCK = "deploy.lock"
+OTHER_RESTARTS = 6
+"""Restarts that a job that is not annual may have at least."""
+_REMEMBERED = timedelta(days=30)
+Signal = Callable[[WatchedRun], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryCase:
+    """One running crawl, and what is done for it."""
+
+    watched: WatchedRun
+    decision: RecoveryDecision
+    raised: dict[str, int]
+    """Tool options that are too low for a restart to help."""
+    done: bool
+    """False in a dry run, and if the run could not be reached from here, or has ended meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What one look did, or would do."""
+
+    deploying: bool
+    cases: tuple[RecoveryCase, ...]
+    woken: tuple[int, ...]
+    """Jobs whose backoff is cut short, so that enough of them get on."""
+
+
+def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
+    """Look at every crawl that runs, and help those that need it; without `apply` only say what would be done."""
+    limits, now = jobs.settings.recovery, jobs.clock.now()
+    if is_deploying(jobs.settings, now):
+        return Recovered(deploying=True, cases=(), woken=())
+    watched_runs, low = watch_runs(jobs), low_volume(jobs.settings) is not None
+    with jobs.database.read() as session:
+        rows = maintenance.recoveries(
+            session, job_ids=[one.run.job.id for one in watched_runs], since=now - _REMEMBERED
+        )
+    history: dict[int, list[RecoveryNote]] = {}
+    for row in rows:
+        history.setdefault(row.job_id, []).append(RecoveryNote(row.job_id, row.at, row.action, row.pages))
+    cases = []
+    for watched in watched_runs:
+        decision = decide(watched.activity, history.get(watched.run.job.id, ()), limits, now=now)
+        # A crawl that waits for room does not stand still: a restart would only make it wait again.
+        if low and not watched.is_tool:
+            decision = RecoveryDecision(action=RecoveryAction.NOTHING, reason="no_space")
+        raised = minima(watched) if watched.is_tool and decision.action in RESTARTS else {}
+        done = apply and _help(jobs, watched, decision, raised, ask or partial(restart, jobs))
+        cases.append(RecoveryCase(watched=watched, decision=decision, raised=raised, done=done))
+    return Recovered(deploying=False, cases=tuple(cases), woken=_wake(jobs, limits, now, apply=apply))
+
+
+def is_deploying(settings: Settings, now: datetime) -> bool:
+    """Return whether a deployment asked for quiet: a `deploy.lock` in the data directory, not older than its time."""
+    try:
+        touched = datetime.fromtimestamp((settings.home / DEPLOY_LOCK).stat().st_mtime, UTC)
+    except OSError:
+        return False
+    return now - touched < timedelta(seconds=settings.recovery.deploy_lock_s)
+
+
+def minima(watched: WatchedRun) -> dict[str, int]:
+    """Return the tool options that a job lacks: all minima for an annual one, a few restarts for any other."""
+    options = effective_config(watched.run.job, watched.run.source).zimit.tool_options
+    return lacking(options, annual=watched.is_annual)
+
+
+def lacking(options: dict[str, object], *, annual: bool) -> dict[str, int]:
+    """Return what these tool options would have to become, and only that."""
+    least = {"max_container_restarts": ANNUAL_RESTARTS if annual else OTHER_RESTARTS}
+    if annual:
+        least |= {"error_threshold_timeout": ANNUAL_ERRORS, "error_threshold_http": ANNUAL_ERRORS}
+    found = {name: value for name, value in least.items() if _number(options.get(name)) < value}
+    if annual and options.get("backoff_delay_minutes") != ANNUAL_BACKOFF_MINUTES:
+        found["backoff_delay_minutes"] = ANNUAL_BACKOFF_MINUTES
+    return found
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _help(jobs: Jobs, watched: WatchedRun, decision: RecoveryDecision, raised: dict[str, int], ask: Signal) -> bool:
+    """Do what was decided and note it; a tool that cannot be reached from here is not noted as helped."""
+    if decision.action is RecoveryAction.NOTHING:
+        return False
+    run, now = watched.run, jobs.clock.now()
+    # Before the restart: the next run begins with the options that it lacked.
+    if decision.action in RESTARTS and raised:
+        with jobs.database.write() as session:
+            raise_options(session, jobs.clock, run.job.id, raised, why=decision.reason)
+    # A tool of another machine cannot be reached: not noted as helped, so that its own machine does it.
+    if decision.action in RESTARTS and not ask(watched):
+        return False
+    with jobs.database.write() as session:
+        maintenance.add_recovery(
+            session,
+            Recovery(
+                job_id=run.job.id,
+                execution_id=run.execution.id,
+                at=now,
+                action=decision.action.value,
+                reason=decision.reason,
+                pages=watched.activity.pages,
+            ),
+        )
+    return True
+
+
+def restart(jobs: Jobs, watched: WatchedRun) -> bool:
+    """Have a run gone on with where it is; False if it cannot be reached from here, or is over."""
+    if watched.is_tool:
+        return ask_tool(watched)
+    settler = RunSettler(jobs.settings.jobs, jobs.placement)
+    with jobs.database.write() as session:
+        return take_to_restart(session, jobs.clock, settler, watched.run, reason="auto_recover")
+
+
+def ask_tool(watched: WatchedRun) -> bool:
+    """Ask the tool of a running crawl to end, with its container's grace; False if it is not on this machine."""
+    if watched.holder is None:
+        return False
+    return signal_holder(Path(watched.run.execution.output_dir), watched.holder, signal.SIGTERM)
+
+
+def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -> tuple[int, ...]:
+    """Cut backoffs short, the earliest first, until enough crawls are queued or run."""
+    with jobs.database.write() as session:
+        missing = limits.keep_running - maintenance.busy_count(session)
+        # The earliest first, and only as many as are missing.
+        waiting = maintenance.waiting(session, after=now, limit=missing) if missing > 0 else []
+        for job in waiting if apply else ():
+            job.next_run_at = job.updated_at = now
+            maintenance.add_recovery(
+                session, Recovery(job_id=job.id, at=now, action=RecoveryAction.WOKEN.value, reason="too_few_run")
+            )
+        return tuple(job.id for job in waiting)
