@@ -45,8 +45,12 @@ def pytest_collection() -> Generator[None, object, object]:
     return found
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs PostgreSQL, so that `make quick` can leave it out; what takes longest comes first."""
+    without = [item for item in items if not needs.has_samples(item)]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
     for item in items:
         if isinstance(item, pytest.Function) and _SERVED & set(item.fixturenames):
             item.add_marker(pytest.mark.postgres)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.archive import Shot, build_archive
 from tests.flow.crawler import FAST
 
@@ -48,8 +49,7 @@ def _type(home: Path, *words: str, may_write: bool = False) -> subprocess.Comple
     command = [sys.executable, "-m", "holdfast.cli.main", *words, "--home", str(home)]
     is_root = os.geteuid() == 0
     if is_root and not may_write:
-        if shutil.which(_BARE[0]) is None:
-            pytest.skip("permissions do not hold for root, and there is no setpriv")
+        needs.program(_BARE[0], package="util-linux")  # permissions do not hold for root
         command = [*_BARE, *command]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env={**environment, **FAST})
@@ -178,8 +178,8 @@ def test_a_reader_without_locks_notices_that_the_file_is_written_by_its_next_tra
     shutil.copytree(home, copy)
     database = copy / "holdfast.db"
     bare = _BARE if os.geteuid() == 0 else ()
-    if bare and shutil.which(bare[0]) is None:
-        pytest.skip("permissions do not hold for root, and there is no setpriv")
+    if bare:
+        needs.program(bare[0], package="util-linux")  # permissions do not hold for root
     reader = subprocess.Popen([*bare, sys.executable, "-c", _READER, str(database)], text=True,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
     assert reader.stdin is not None

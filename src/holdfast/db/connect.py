@@ -25,5 +25,5 @@ def connect(database_url: str) -> RawDatabase:
     if scheme.split("+")[0] not in ("postgresql", "postgres"):
         raise Invalid(f"cannot use the database address {scheme}://…; write sqlite:///FILE or postgresql://…")
     # Loaded by name: psycopg costs a tenth of a second that a crawl on SQLite need not pay.
-    raw_db: RawDatabase = importlib.import_module("holdfast.db.postgres").PostgresHot(f"postgresql://{rest}")
+    raw_db: RawDatabase = importlib.import_module("holdfast.db.postgres").PostgresRawDatabase(f"postgresql://{rest}")
     return raw_db
