@@ -149,7 +149,7 @@ def _await_answer(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     ends, pause = time.monotonic() + deadline(60), threading.Event()
     while time.monotonic() < ends and server.poll() is None:
         try:
-            with urlopen(url, timeout=5):
+            with urlopen(url, timeout=deadline(5)):
                 return
         except URLError:
             pause.wait(0.1)

@@ -19,6 +19,7 @@ from holdfast import log
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS
 from holdfast.cli.main import load
+from tests import patience
 from tests.flow.crawler import FAST, Crawler
 from tests.flow.faults.bed import rows
 from tests.site import Site, judge
@@ -55,7 +56,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         )  # fmt: skip
         environment = {**os.environ, **FAST}
         ended = subprocess.run(
-            command, input=typed, capture_output=True, text=True, env=environment, timeout=60, check=False
+            command,
+            input=typed,
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=patience.deadline(60),
+            check=False,
         )
         log = site.settled()
     return World(crawler, ended, json.loads(ended.stdout or "{}"), log, folder / "kept", site)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import needs
+from tests import needs, patience
 from tests.archive import Shot, build_archive
 from tests.flow.crawler import FAST
 
@@ -52,7 +52,9 @@ def _type(home: Path, *words: str, may_write: bool = False) -> subprocess.Comple
         needs.program(_BARE[0], package="util-linux")  # permissions do not hold for root
         command = [*_BARE, *command]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env={**environment, **FAST})
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=patience.deadline(60), env={**environment, **FAST}
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_a_reader_without_locks_notices_that_the_file_is_written_by_its_next_tra
         writer.commit()
         if not stays:
             writer.close()
-        said, _ = reader.communicate("go on\n", timeout=60)
+        said, _ = reader.communicate("go on\n", timeout=patience.deadline(60))
 
     assert before.split("|")[0] == before.split("|")[1] != "Written meanwhile"
     assert said.split() == ["database_moved", "database_moved"]

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests import patience
 from tests.flow.crawler import Crawler, fetched
 from tests.site import Site
 
@@ -67,7 +68,7 @@ def _on_port(host: str, port: int) -> Iterator[None]:
 
     thread = threading.Thread(target=run, name="odd-port", daemon=True)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(patience.deadline(30))
     try:
         yield
     finally:
@@ -80,7 +81,7 @@ def test_a_port_that_is_not_asked_otherwise_may_be_allowed(crawler: Crawler) -> 
     host = next(f"127.0.0.{number}" for number in range(9, 255) if not _answers(f"127.0.0.{number}", port))
     seed = f"http://{host}:{port}/"
     refused = crawler.start(seed)
-    refused.communicate(timeout=60)
+    refused.communicate(timeout=patience.deadline(60))
     with _on_port(host, port):
         crawler.crawl(seed, "--allow-port", str(port), "--delay", "0", "--no-sitemaps")
 

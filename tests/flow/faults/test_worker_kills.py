@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 import pytest
 
 from holdfast.db.models import Hold
+from tests import patience
 from tests.flow.crawler import Crawler, fetched
 from tests.flow.faults.bed import rows, settled_twice, until
 from tests.flow.plant import STALE_S, Plant, be_scheduler, be_worker
@@ -79,7 +80,7 @@ class Chaos:
         for process, _ in self._at_work:
             process.terminate()
         for process, _ in self._at_work:
-            process.join(30)
+            process.join(patience.deadline(30))
         return [process.exitcode for process, _ in self._at_work]
 
 

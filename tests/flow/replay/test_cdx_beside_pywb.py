@@ -22,7 +22,7 @@ from holdfast.db.engine import Database
 from holdfast.replay.cdx.question import read_question
 from holdfast.replay.cdx.server import CdxServer
 from holdfast.replay.origins import place_of
-from tests import needs
+from tests import needs, patience
 from tests.flow.crawler import Crawler
 
 ROOT = Path(__file__).parents[3]
@@ -55,7 +55,13 @@ def pywb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("pywb")
     files = [shutil.copy(FOREIGN / "pywb" / name, folder) for name in NAMES]
     for arguments in (["init", "c"], ["add", "c", *files]):
-        subprocess.run([PEERS / "wb-manager", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
+        subprocess.run(
+            [PEERS / "wb-manager", *arguments],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            timeout=patience.deadline(60),
+        )
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with (folder / "log").open("w") as log:
@@ -65,14 +71,14 @@ def pywb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/c/cdx"
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(patience.deadline(10))
 
 
 def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
     ends = time.monotonic() + 60
     while time.monotonic() < ends and server.poll() is None:
         try:
-            with urlopen(url, timeout=5):
+            with urlopen(url, timeout=patience.deadline(5)):
                 return
         except URLError:
             time.sleep(0.2)
@@ -96,7 +102,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 def test_every_question_gets_the_same_lines(pywb: str, ours: Database) -> None:
     different = {}
     for question in QUESTIONS:
-        with urlopen(f"{pywb}?{urlencode({**question, 'output': 'json'})}", timeout=30) as response:
+        with urlopen(f"{pywb}?{urlencode({**question, 'output': 'json'})}", timeout=patience.deadline(30)) as response:
             theirs = _lines(response.read().decode())
         asked = read_question({**question, "output": "ndjson"}.items())
         mine = _lines("".join(CdxServer(ours).answer(asked, HERE)))

@@ -15,6 +15,7 @@ from holdfast.clock import SystemClock
 from holdfast.errors import Unavailable
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.types import FetchProblem, FetchRequest, Truncated
+from tests import patience
 from tests.unit.fetch.servers import (
     BYE,
     LOOPBACK,
@@ -254,7 +255,7 @@ def test_a_turn_is_not_lost_with_a_caller_that_gives_up() -> None:
             await asyncio.sleep(0)
             second = asyncio.create_task(client.fetch(FetchRequest(url=server.url("/second"))))
             third = asyncio.create_task(ask(client, server.url("/third")))
-            await asyncio.wait_for(asyncio.gather(leading, third), 2)
+            await asyncio.wait_for(asyncio.gather(leading, third), patience.deadline(2))
 
             assert second.cancelled()
             assert [head.split()[1] for head in server.requests] == [b"/first", b"/third"]
@@ -278,7 +279,7 @@ def test_cancelling_a_caller_ends_the_transfer() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.wait_for(hung_up.wait(), 2)
+            await asyncio.wait_for(hung_up.wait(), patience.deadline(2))
 
     run(main())
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.urls import surt
-from tests import needs
+from tests import needs, patience
 
 GOLDEN: list[tuple[str, str, str]] = json.loads(
     (Path(__file__).parents[2] / "golden" / "urls" / "surt.json").read_text()
@@ -77,7 +77,7 @@ def test_a_hostile_address_of_8000_characters_takes_little_time(tail: str) -> No
         surt("http://example.org/" + tail)
         best = min(best, time.process_time() - started)
 
-    assert best < 0.02  # measured 0.0025 at most; the margin is for a busy machine
+    assert best < patience.allowed(0.02)  # measured 0.0025 at most; the margin is for a busy machine
 
 
 def test_a_key_takes_time_in_proportion_to_the_address() -> None:
@@ -85,4 +85,4 @@ def test_a_key_takes_time_in_proportion_to_the_address() -> None:
 
     surt("http://example.org/" + "%2" * 100_000 + "%35" + "5" * 100_000)
 
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < patience.allowed(1.0)

@@ -12,6 +12,7 @@ from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import HolderNews
 from holdfast.worker.loop import asked_for
 from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
+from tests import patience
 from tests.clock import FakeClock
 
 
@@ -56,7 +57,7 @@ def test_waiting_ends_with_the_word(tmp_path: Path, clock: FakeClock) -> None:
     holding = _holding(tmp_path, clock, [])
     threading.Timer(0.05, holding.ask, (StopReason.CANCEL,)).start()
 
-    assert holding.wait(10) is StopReason.CANCEL
+    assert holding.wait(patience.deadline(10)) is StopReason.CANCEL
     assert holding.wait(0.0) is StopReason.CANCEL
 
 
