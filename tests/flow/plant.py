@@ -35,12 +35,12 @@ from tests.flow.crawler import Crawler
 from tests.site.log import Entry
 
 _fork = get_context("fork")
+STALE_S = patience.period(3.0)
 QUICK = {
     "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8", "HOLDFAST_JOBS_POLL_S": "0.2", "HOLDFAST_JOBS_HEARTBEAT_S": "0.5",
-    "HOLDFAST_JOBS_STALE_S": "3", "HOLDFAST_JOBS_SWEEP_S": "0.5", "HOLDFAST_JOBS_TAKEOVERS": "1000",
+    "HOLDFAST_JOBS_STALE_S": str(STALE_S), "HOLDFAST_JOBS_SWEEP_S": "0.5", "HOLDFAST_JOBS_TAKEOVERS": "1000",
     "HOLDFAST_WORKER_REST_S": "0.2",
 }  # fmt: skip
-STALE_S = 3.0
 
 
 @dataclass(slots=True)
