@@ -158,7 +158,9 @@ def test_a_process_cut_off_from_the_database_stops_asking_before_its_lease_ends(
     assert crawler.faults() == []
 
 
-def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alone(crawler: Crawler) -> None:
+def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alone(
+    crawler: Crawler, request: pytest.FixtureRequest
+) -> None:
     with Site.plain(hosts=6, pages=12) as site:
         process = crawler.start(*seeds(site), "--delay", "0.1", "--workers", "2")
         until(lambda: settled(crawler) > 5, within_s=20, what="some pages")
@@ -175,6 +177,7 @@ def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alon
             path = str(sealed_path.relative_to(crawler.home))
             file_id = files.insert_file(tx, execution_id=1, owner_id=living.id, path=path, now=to_micros(clock.now()))
         writer = WarcWriter.create(sealed_path.parent, "living", file_id, {}, clock)
+        request.addfinalizer(writer.abandon)
         before = writer.path.read_bytes()
 
         again = crawler.start(*seeds(site), "--delay", "0.1", "--workers", "2")
