@@ -19,9 +19,7 @@ SLOW = {
     "contract/test_api_together.py": {"test_changes_from_two_servers_at_once_are_taken_or_refused_and_never_break"},
     "contract/test_changes_compute.py": {"test_captures_are_told_apart"},
     "contract/test_changes_plans.py": {"test_every_question_seeks"},
-    "contract/test_changes_together.py": {
-        "test_late_captures_before_a_long_outage_are_written_in_short_transactions",
-    },
+    "contract/test_changes_together.py": {"test_late_captures_before_a_long_outage_are_written_in_short_transactions"},
     "contract/test_cleaning.py": {
         "test_what_is_young_or_not_indexed_or_not_a_tools_is_left_alone_and_so_is_a_disk_with_room",
     },
@@ -42,11 +40,24 @@ SLOW = {
     "contract/test_jobs_history.py": {"test_history_is_pruned_to_the_newest_hundred"},
     "contract/test_jobs_listing.py": {
         "test_a_page_is_found_by_an_index_without_sorting_and_a_newest_run_by_one_seek",
+        "test_logs_and_events_are_followed_by_their_indexes",
     },
-    "house/test_patterns.py": {
-        "test_a_slow_pattern_is_found",
-        "test_every_regular_expression_is_linear",
+    "contract/test_jobs_locks.py": {"test_the_source_is_locked_before_the_job"},
+    "contract/test_jobs_plans.py": {"test_a_question_of_the_scheduler_goes_by_its_index"},
+    "contract/test_jobs_store.py": {
+        "test_every_pair_of_states_is_a_step_or_a_conflict_that_changes_nothing",
+        "test_what_the_document_forbids_is_a_conflict",
     },
+    "contract/test_one_reading.py": {"test_status_api_and_edition_say_of_a_run_what_its_row_and_the_table_say"},
+    "contract/test_one_table.py": {
+        "test_a_row_that_is_changed_is_changed_for_every_reader",
+        "test_a_row_that_is_deleted_is_gone_for_every_reader",
+    },
+    "contract/test_page_signals.py": {
+        "test_a_question_looks_words_up_and_walks_no_table",
+        "test_what_was_withdrawn_is_hidden_at_once",
+    },
+    "house/test_patterns.py": {"test_a_slow_pattern_is_found", "test_every_regular_expression_is_linear"},
     "unit/api/test_bodies.py": {"test_each_byte_of_hostile_json_is_looked_at_once"},
     "unit/api/test_origins.py": {
         "test_admin_routes_are_shared_with_nobody",

@@ -51,7 +51,7 @@ class Stage:
         self.bed: Bed = make_bed({})
         self.said: SimpleQueue[tuple[FetchedPage, Visit | None]] = SimpleQueue()
         self.output = WarcOutput(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
-        self.child = ParseChild(deadline_s=5.0)
+        self.child = ParseChild(deadline_s=60.0)
         reader = DocumentReader(self.bed.crew, self.child)
         self.capture_writer = CaptureWriter(
             storage=WarcStorage(self.output, refer_to=lambda _attempt: None, limit=reader.max_bytes),

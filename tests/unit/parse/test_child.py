@@ -96,7 +96,7 @@ def test_a_child_that_fails_over_a_page_is_noted(code: str, problem: ParseProble
 def test_memory_has_a_limit() -> None:
     body = b"<a href=/kept>" + b"".join(b"<b id=%d><p>" % i for i in range(3000))
 
-    with ParseChild(deadline_s=5.0, memory_bytes=192 * 1024 * 1024) as child:
+    with ParseChild(deadline_s=patience.deadline(5.0), memory_bytes=192 * 1024 * 1024) as child:
         page = _ask(child, body)
 
     assert {ParseProblem.PARSE_FAILED, ParseProblem.PARSE_CRASHED} & set(page.problems)
