@@ -382,11 +382,11 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 import uvloop
 from holdfast.clock import SystemClock
 from holdfast.fetch.client import Client, ClientSettings
-from holdfast.fetch.guard import Guard
+from holdfast.fetch.guard import AddressGuard
 from holdfast.types import Fetched, FetchRequest
 
 async def main(port):
-    client = Client(ClientSettings(user_agent="t"), Guard([ip_network("127.0.0.0/8")]), SystemClock())
+    client = Client(ClientSettings(user_agent="t"), AddressGuard([ip_network("127.0.0.0/8")]), SystemClock())
     urls = [f"http://127.0.{n // 100}.{n % 100 + 1}:{port}/" for n in range(200)]
     results = await asyncio.gather(*(client.fetch(FetchRequest(url=url, deadline_s=60)) for url in urls))
     await client.close()
