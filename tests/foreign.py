@@ -147,7 +147,7 @@ def pywb(folder: Path, *options: str) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with (folder / "log").open("w") as log:
-        command = [PEERS / "wayback", *options, "-p", str(port), "-b", "127.0.0.1"]
+        command: list[str | Path] = [PEERS / "wayback", *options, "-p", str(port), "-b", "127.0.0.1"]
         server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
     try:
         _await_answer(f"http://127.0.0.1:{port}/", server, folder / "log")

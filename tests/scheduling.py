@@ -9,7 +9,7 @@ from xdist.scheduler import LoadFileScheduling
 from tests.needs import ROOT
 
 
-class FilesOrTests(LoadFileScheduling):
+class FilesOrTests(LoadFileScheduling):  # type: ignore[misc]
     """A worker is given a whole file, so that what its tests share is made once; of flow tests that share nothing, one.
 
     The longest file of flow tests takes three minutes: given out as one, it would be the last to end.
