@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 PYTEST := $(BIN)/python -m pytest
-# One more than there are cores: flow tests wait half of their time, for a delay, a lease or a dead server.
+# One more than there are cores: flow tests wait for most of their time, for a delay, a lease or a dead server.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SHARED_OUT := --dist loadfile --no-loadscope-reorder
 

@@ -49,6 +49,7 @@ _LONG = ("test_real_site.py", "test_feeds_odd.py", "test_worker_kills.py", "test
 """Files whose tests take longest: begun last, they would keep one core waiting for the other."""
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
     """Hand out work by file, and by test where the tests of a flow share nothing: no core waits for a long file."""
     return FilesOrTests(config, log) if config.getoption("dist") == "loadfile" else None
