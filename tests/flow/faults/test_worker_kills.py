@@ -151,7 +151,7 @@ def test_a_killed_workers_execution_goes_on_within_a_stale_period_and_asks_for_n
         f"taken over after {took_s:.2f} s (stale period {STALE_S:g} s), {asked.total() - len(asked)} pages asked again"
     )
 
-    assert took_s < STALE_S
+    assert took_s < patience.allowed(STALE_S)
     assert plant.asked_after_settled(log) == []
     assert asked.total() - len(asked) <= 3, "what was in flight: one request for each domain"
     assert (len(plant.executions()), plant.executions()[0].takeovers) == (1, 1)

@@ -92,7 +92,7 @@ def test_a_body_below_the_minimum_rate_is_cut_long_before_the_deadline() -> None
 
             assert fetched.truncated is Truncated.TIME
             assert 0 < fetched.body.size < 200
-            assert fetched.took_s < 4
+            assert fetched.took_s < patience.allowed(4)
 
     run(main())
 
