@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 PYTEST := $(BIN)/python -m pytest
+# One more than there are cores: flow tests wait for most of their time, for a delay, a lease or a dead server.
+WORKERS ?= $(shell expr $$(nproc) + 1)
+SHARED_OUT := --dist loadfile --no-loadscope-reorder
 
 TOGETHER := --no-print-directory --output-sync=target
 
@@ -12,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: docs help setup services demo test quick check types lint house bench soak peers lock clean
+.PHONY: docs help setup services demo test quick check types lint house suite bench soak peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 12
@@ -44,15 +47,18 @@ lint: setup
 house: setup
 	$(PYTEST) tests/house
 
-quick: setup ## unit and contract tests on SQLite, no service needed
-	$(PYTEST) tests/unit tests/contract tests/house -n 2 -m "not postgres and not slow and not soak"
+quick: setup ## unit and contract tests on SQLite that take no second each, and the house rules; no service needed
+	$(PYTEST) tests/house tests/contract tests/unit -n auto $(SHARED_OUT) -m "not postgres and not slow and not soak"
 
 test: export HOLDFAST_REQUIRE_SERVICES = 1
 test: ## everything: what CI runs
 	@$(MAKE) $(TOGETHER) -j 3 setup services peers
-	@$(MAKE) $(TOGETHER) check
-	$(PYTEST) tests/unit tests/contract -n 2 -m "not soak"
-	$(PYTEST) tests/flow -n 2 --dist loadfile -m "not soak"
+	@$(MAKE) --no-print-directory -j 3 types lint suite
+
+# One run, and the types beside it: no core is idle while a last file ends. The long flow tests come first, the many
+# small ones fill up the end.
+suite: setup
+	$(PYTEST) tests/flow tests/house tests/contract tests/unit -n $(WORKERS) $(SHARED_OUT) -m "not soak" --durations 30
 
 soak: export HOLDFAST_REQUIRE_SERVICES = 1
 soak: setup services ## the long fault tests, up to 20 minutes

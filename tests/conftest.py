@@ -9,11 +9,17 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from sqlalchemy import Connection, Engine, event
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests import needs
 from tests.clock import FakeClock
 from tests.postgres import Postgres, find_binaries
+from tests.scheduling import FilesOrTests
 from tests.site import Site
+from tests.slow import SLOW
+from tests.statements import SharedStatements
 
 __all__ = ["FakeClock"]
 
@@ -28,9 +34,32 @@ hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
 
+_statements = SharedStatements()
+
+
+@event.listens_for(Engine, "engine_connect")
+def _share_statements(connection: Connection) -> None:
+    """Translate each statement to SQL once in a run: every test opens a database anew, which would do it again."""
+    connection.execution_options(compiled_cache=_statements)
+
+
+_TESTS = Path(__file__).parent
 _SERVED = {"postgres", "postgres_url", "bare_postgres_url"}
-_LONG = {"test_real_site.py", "test_feeds_odd.py", "test_guides.py"}
-"""Files of one long test: begun last, they would keep one core waiting for the other."""
+_LONG = (
+    "test_real_site.py",
+    "test_feeds_odd.py",
+    "test_worker_kills.py",
+    "test_index_faults.py",
+    "test_politeness.py",
+    "test_guides.py",
+)
+"""Files whose tests take longest: begun last, they would keep one core waiting for the other."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """Hand out work by file, and by test where the tests of a flow share nothing: no core waits for a long file."""
+    return FilesOrTests(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -45,11 +74,17 @@ def pytest_collection() -> Generator[None, object, object]:
     return found
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs PostgreSQL, so that `make quick` can leave it out; what takes longest comes first."""
+    without = [item for item in items if not needs.has_samples(item)]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
     for item in items:
         if isinstance(item, pytest.Function) and _SERVED & set(item.fixturenames):
             item.add_marker(pytest.mark.postgres)
+        if getattr(item, "originalname", None) in SLOW.get(item.path.relative_to(_TESTS).as_posix(), ()):
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.path.name not in _LONG)
 
 

@@ -8,6 +8,7 @@ from typing import Self
 
 _LEAST_WAIT_S = 60.0
 _MOST = 12.0
+_MOST_PERIOD = 2.5
 
 
 def slowness() -> float:
@@ -18,6 +19,15 @@ def slowness() -> float:
 def allowed(seconds: float) -> float:
     """Return what a promise in seconds comes to on this machine now; on a quiet one it is the promise itself."""
     return seconds * slowness()
+
+
+def period(seconds: float) -> float:
+    """Return how long a lease, a heartbeat or a deadline lasts that processes of a test must keep up with.
+
+    Two runnable tasks a core are what `make test` itself makes, and periods are long enough for that. On a busier
+    machine a process that does nothing wrong would come too late.
+    """
+    return round(seconds * min(max(1.0, slowness() / 2), _MOST_PERIOD), 3)
 
 
 def deadline(seconds: float) -> float:

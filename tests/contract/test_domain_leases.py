@@ -18,6 +18,7 @@ from holdfast.errors import Unavailable
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
 from holdfast.urls import parse
 from holdfast.wiring import Runtime, open_runtime
+from tests import patience
 from tests.site import Site
 
 _NETWORKS = ["127.0.0.0/8"]
@@ -58,7 +59,7 @@ def test_a_domain_that_a_crawl_holds_is_not_asked(crawl: Runtime, settings: Sett
         crawl.frontier.release(0, owner, [update])
         wait_s = leases.try_take("a.example")
         assert wait_s is not None
-        assert 5.0 < wait_s <= 9.0, "the delay of the one before is kept"
+        assert 9.0 - patience.allowed(4.0) < wait_s <= 9.0, "the delay of the one before is kept"
 
 
 def test_a_crawl_does_not_ask_what_a_command_holds_and_waits_its_delay_after_it(

@@ -13,6 +13,7 @@ from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.postgres import PostgresRawDatabase
 from holdfast.errors import Unavailable
+from tests import patience
 
 pytestmark = pytest.mark.postgres
 _LIMITS = "SELECT current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout')"
@@ -54,7 +55,7 @@ def test_a_transaction_whose_process_stands_still_lets_go_of_its_locks(postgres_
             with database.write() as session:
                 session.execute(text("SELECT id FROM things FOR UPDATE"))
                 asleep.set()
-                awake.wait(30)
+                awake.wait(patience.deadline(30))
                 session.execute(text("UPDATE things SET id = 2"))
 
         def sleep() -> None:
@@ -64,10 +65,10 @@ def test_a_transaction_whose_process_stands_still_lets_go_of_its_locks(postgres_
         asleep, awake = threading.Event(), threading.Event()
         sleeper = threading.Thread(target=sleep, name="asleep")
         sleeper.start()
-        assert asleep.wait(30)
+        assert asleep.wait(patience.deadline(30))
         with other.write() as session:
             session.execute(text("UPDATE things SET id = 3"))
         awake.set()
-        sleeper.join(30)
+        sleeper.join(patience.deadline(30))
         with other.read() as session:
             assert session.scalar(text("SELECT id FROM things")) == 3

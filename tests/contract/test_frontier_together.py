@@ -15,6 +15,7 @@ from holdfast.db.raw import DatabaseClock, persist
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, queries
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, Outcome, Visit
+from tests import patience
 from tests.contract.frontier_bed import EXECUTION, Bed, found, many
 
 WORKERS = 4
@@ -80,7 +81,7 @@ def test_workers_never_share_a_domain_and_settle_everything_once(migrated_url: s
 
     with ThreadPoolExecutor(WORKERS) as workers:
         for done in [workers.submit(crawl.work, owner) for owner in range(1, WORKERS + 1)]:
-            done.result(timeout=60)
+            done.result(timeout=patience.deadline(60))
 
     assert crawl.clashes == []
     assert set(crawl.settled.values()) == {1}

@@ -16,6 +16,7 @@ from holdfast.jobs.administration.maintenance import make_due, raise_options
 from holdfast.jobs.administration.source_jobs import follow_feeds
 from holdfast.jobs.store import locked_job, locked_source
 from holdfast.sources.queries import source_by_id
+from tests import patience
 from tests.clock import FakeClock
 from tests.flow.faults.bed import until
 from tests.jobs_bed import Bed, open_bed
@@ -66,7 +67,7 @@ def test_the_source_is_locked_before_the_job(bed: Bed, name: str) -> None:
         until(lambda: _waits(bed), within_s=20, what="it waits for the source")
         # Where it had locked a job before, this would wait for it, and it for us.
         assert [locked_job(session, job_id) is not None for job_id in (1, 2)] == [True, True]
-    thread.join(20)
+    thread.join(patience.deadline(20))
 
     assert done == [name]
 

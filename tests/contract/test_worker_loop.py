@@ -19,6 +19,7 @@ from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.states import JobAction
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
+from tests import patience
 from tests.contract.worker_bed import DONE, WorkerBed
 
 
@@ -90,7 +91,7 @@ def test_as_many_run_at_once_as_were_asked_for_and_no_more(light_bed: WorkerBed)
             at_once[0] += 1
             most[0] = max(most[0], at_once[0])
         if is_early():
-            both.wait(10)
+            both.wait(patience.deadline(10))
         holding.wait(0.05)
         with lock:
             at_once[0] -= 1
@@ -122,7 +123,7 @@ def test_a_run_that_crashes_fails_with_its_stack_and_is_tried_again_later(light_
     assert "Traceback" in (run.stack or "")
     assert (job.state, job.current_retry_count) == ("scheduled", 1)
     assert job.next_run_at is not None
-    assert 55 < (job.next_run_at - datetime.now(UTC)).total_seconds() <= 60
+    assert 60 - patience.allowed(5) < (job.next_run_at - datetime.now(UTC)).total_seconds() <= 60
     assert [event.data["status"] for event in light_bed.events(job_id) if event.name == "job:completed"] == ["failed"]
     assert any(line.level >= 40 for line in light_bed.lines(run.id))
 
@@ -139,7 +140,7 @@ def test_storage_trouble_burns_no_retry_and_waits_ten_minutes(light_bed: WorkerB
     assert run.failure == "infra_error"
     assert (job.current_retry_count, job.infra_retry_count) == (0, 1)
     assert job.next_run_at is not None
-    assert 595 < (job.next_run_at - datetime.now(UTC)).total_seconds() <= 600
+    assert 600 - patience.allowed(5) < (job.next_run_at - datetime.now(UTC)).total_seconds() <= 600
 
 
 def test_a_configuration_that_cannot_be_used_is_never_tried_again(light_bed: WorkerBed) -> None:
@@ -171,7 +172,7 @@ def test_a_lost_lease_stops_the_run_at_once_and_nothing_is_written(bed: WorkerBe
     def play(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding:
         with bed.database.write() as session:
             session.execute(update(Job).values(lock_token="another", lock_epoch=Job.lock_epoch + 1))
-        heard.append(holding.wait(10))
+        heard.append(holding.wait(patience.deadline(10)))
         return RunEnding(result=RunResult.COMPLETED, reason="late", counts=Counts(items_crawled=7))
 
     report = bed.work(play)
@@ -208,7 +209,7 @@ def test_a_worker_that_drains_hands_back_and_another_goes_on_with_the_same_execu
 
     def hand_back(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         stops.ask(1)
-        assert holding.wait(10) is StopReason.DRAIN
+        assert holding.wait(patience.deadline(10)) is StopReason.DRAIN
         return None
 
     def go_on(lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
@@ -232,9 +233,9 @@ def test_the_second_signal_does_not_wait(light_bed: WorkerBed) -> None:
 
     def play(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         stops.ask(1)
-        assert holding.wait(10) is StopReason.DRAIN
+        assert holding.wait(patience.deadline(10)) is StopReason.DRAIN
         stops.ask(2)
-        assert holding.wait(10) is StopReason.NOW
+        assert holding.wait(patience.deadline(10)) is StopReason.NOW
         return None
 
     assert light_bed.work(play, stops=stops).endings == {"released": 1}
@@ -246,7 +247,7 @@ def test_a_job_that_is_cancelled_while_it_runs_is_heard_of_and_stays_cancelled(b
     def play(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         with open_jobs(bed.settings) as jobs, jobs.database.write() as session:
             jobs.actions.act(session, job_id, JobAction.CANCEL)
-        assert holding.wait(10) is StopReason.CANCEL
+        assert holding.wait(patience.deadline(10)) is StopReason.CANCEL
         return RunEnding(result=RunResult.CANCELLED, reason="cancelled", counts=Counts(items_crawled=3))
 
     bed.work(play)
@@ -326,9 +327,9 @@ def test_a_worker_that_fell_silent_loses_its_run_to_another_after_the_stale_peri
         return DONE
 
     another = bed.beside(play, stops=stops)
-    assert ran.wait(10)
+    assert ran.wait(patience.deadline(10))
     stops.ask(1)
-    another.join(10)
+    another.join(patience.deadline(10))
 
     assert [hold.ending for hold in bed.holds(job_id)][:1] == ["lease_lost"]
     assert bed.holds(job_id)[-1].ending == "settled"

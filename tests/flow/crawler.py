@@ -21,10 +21,12 @@ from holdfast.warc.manifest import read_manifest
 from holdfast.warc.verify import verify_file
 from tests import patience
 
+_LEASE_S, _RENEW_S, _FETCH_S, _CONNECT_S, _AWAY_S = map(patience.period, (2.0, 0.5, 3.0, 2.0, 5.0))
 FAST = {
-    "HOLDFAST_LEASE_SECONDS": "2", "HOLDFAST_LEASE_RENEW_S": "0.5", "HOLDFAST_FETCH_DEADLINE_S": "3",
-    "HOLDFAST_FETCH_CONNECT_S": "2", "HOLDFAST_POLITENESS_RETRY_BASE_S": "0.1", "HOLDFAST_ENGINE_SETTLE_S": "0.1",
-    "HOLDFAST_POLITENESS_CIRCUIT_RESET_S": "1", "HOLDFAST_POLITENESS_UNREACHABLE_S": "5",
+    "HOLDFAST_LEASE_SECONDS": str(_LEASE_S), "HOLDFAST_LEASE_RENEW_S": str(_RENEW_S),
+    "HOLDFAST_FETCH_DEADLINE_S": str(_FETCH_S), "HOLDFAST_FETCH_CONNECT_S": str(_CONNECT_S),
+    "HOLDFAST_POLITENESS_RETRY_BASE_S": "0.1", "HOLDFAST_ENGINE_SETTLE_S": "0.1",
+    "HOLDFAST_POLITENESS_CIRCUIT_RESET_S": "1", "HOLDFAST_POLITENESS_UNREACHABLE_S": str(_AWAY_S),
     "HOLDFAST_DISK_FREE_BYTES": "0", "HOLDFAST_DISK_FREE_PERCENT": "0", "HOLDFAST_CONTACT": "tests@example.org",
 }  # fmt: skip
 """Leases of two seconds and deadlines of three, so that what takes minutes in life takes seconds here."""

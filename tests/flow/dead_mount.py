@@ -17,6 +17,7 @@ from holdfast.archive_tool.storage import integrity_report
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.wiring.jobs import open_jobs
+from tests import patience
 
 CANNOT = 77
 """The exit code where nothing may be mounted."""
@@ -39,7 +40,7 @@ def kill_mount(folder: Path) -> None:
 def look(home: Path) -> dict[str, object]:
     """Run the real command and return its object, with its exit code."""
     command = [sys.executable, "-m", "holdfast.cli.main", "storage-watchdog", "--apply", "--json", "--home", str(home)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patience.deadline(60))
     return {**json.loads(done.stdout), "exit_code": done.returncode}
 
 

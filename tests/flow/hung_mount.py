@@ -17,6 +17,7 @@ from holdfast.db.models import Execution
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.wiring.jobs import open_jobs
+from tests import patience
 from tests.flow.dead_mount import CANNOT
 
 _COMMANDS = (["watchdog-status", "--json"], ["auto-recover", "--json"])
@@ -40,7 +41,7 @@ def _said(home: Path, command: list[str]) -> object:
     line = [sys.executable, "-m", "holdfast.cli.main", *command, "--home", str(home)]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
     try:
-        return json.loads(process.communicate(timeout=60)[0])
+        return json.loads(process.communicate(timeout=patience.deadline(60))[0])
     except subprocess.TimeoutExpired:
         process.kill()
         return "hangs"

@@ -30,16 +30,17 @@ from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction
 from holdfast.sources import registry
 from holdfast.wiring.jobs import Jobs, open_jobs
+from tests import patience
 from tests.flow.crawler import Crawler
 from tests.site.log import Entry
 
 _fork = get_context("fork")
+STALE_S = patience.period(3.0)
 QUICK = {
     "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8", "HOLDFAST_JOBS_POLL_S": "0.2", "HOLDFAST_JOBS_HEARTBEAT_S": "0.5",
-    "HOLDFAST_JOBS_STALE_S": "3", "HOLDFAST_JOBS_SWEEP_S": "0.5", "HOLDFAST_JOBS_TAKEOVERS": "1000",
+    "HOLDFAST_JOBS_STALE_S": str(STALE_S), "HOLDFAST_JOBS_SWEEP_S": "0.5", "HOLDFAST_JOBS_TAKEOVERS": "1000",
     "HOLDFAST_WORKER_REST_S": "0.2",
 }  # fmt: skip
-STALE_S = 3.0
 
 
 @dataclass(slots=True)
@@ -113,7 +114,7 @@ class Plant:
     def once(self) -> None:
         """Let a worker run what is due, to its end; one that fails or hangs fails the test."""
         worker = self.worker(once=True)
-        worker.join(60)
+        worker.join(patience.deadline(60))
         assert worker.exitcode == 0, f"exit {worker.exitcode}: {self.log()[-4000:]}"
 
     def once_by_command(self) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class Plant:
 
     def finish(self, process: subprocess.Popen[str], *, timeout_s: float = 60.0) -> dict[str, Any]:
         """Wait for a worker with `--json` and return its report."""
-        said, _ = process.communicate(timeout=timeout_s)
+        said, _ = process.communicate(timeout=patience.deadline(timeout_s))
         assert process.returncode == 0, f"exit {process.returncode}: {self.log()[-4000:]}"
         report: dict[str, Any] = json.loads(said.splitlines()[-1])
         return report

@@ -37,12 +37,15 @@ class _Server(NamedTuple):
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """Ask over a socket of its own."""
-        return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=headers, timeout=20)
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=headers, timeout=deadline(20))
 
     def say(self, text: bytes) -> bytes:
         """Send bytes as they are; return what comes back until the other side closes, which may be in the middle."""
         came = b""
-        with closing(socket.create_connection(("127.0.0.1", self.port), timeout=20)) as line, suppress(ConnectionError):
+        with (
+            closing(socket.create_connection(("127.0.0.1", self.port), timeout=deadline(20))) as line,
+            suppress(ConnectionError),
+        ):
             line.sendall(text)
             while piece := line.recv(65536):
                 came += piece
@@ -187,7 +190,7 @@ def test_a_long_reader_stops_nobody(server: _Server) -> None:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM snapshots").fetchall()
         report = {"category": "takedown", "description": "Please take this page down, it is mine."}
-        sent = httpx.post(f"http://127.0.0.1:{server.port}/api/reports", json=report, timeout=20)
+        sent = httpx.post(f"http://127.0.0.1:{server.port}/api/reports", json=report, timeout=deadline(20))
         read = server.get("/api/stats")
         reader.execute("COMMIT")
 
@@ -201,7 +204,9 @@ def test_ten_exports_that_stall_keep_nobody_from_health_and_search(tmp_path: Pat
         running = stack.enter_context(_serving(tmp_path, HOLDFAST_FAILPOINT="export.piece:sleep"))
         lines = []
         for _ in range(12):
-            line = stack.enter_context(closing(socket.create_connection(("127.0.0.1", running.port), timeout=60)))
+            line = stack.enter_context(
+                closing(socket.create_connection(("127.0.0.1", running.port), timeout=deadline(60)))
+            )
             line.sendall(ask)
             lines.append(line)
         beside = [running.get(path) for path in ("/api/health", "/api/search?q=words", "/api/stats", "/health") * 3]
@@ -250,7 +255,7 @@ def test_a_body_over_the_limit_is_refused_so_that_the_client_sees_it(server: _Se
     """The client sends all of it before it reads: closed on, it would only learn that the line was reset."""
     for size in (2 << 20, 8 << 20):
         answer = httpx.post(
-            f"http://127.0.0.1:{server.port}/api/reports", content=b" " * size, timeout=60,
+            f"http://127.0.0.1:{server.port}/api/reports", content=b" " * size, timeout=deadline(60),
             headers={"content-type": "application/json"},
         )  # fmt: skip
         assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
@@ -265,7 +270,7 @@ def test_a_client_that_asks_first_is_refused_before_it_sends_anything(server: _S
 
 def test_a_port_that_is_taken_is_told_with_the_option_to_change(server: _Server) -> None:
     second = _command("api", "--port", str(server.port), "--home", str(server.home))
-    _, said = second.communicate(timeout=60)
+    _, said = second.communicate(timeout=deadline(60))
 
     assert second.returncode == 1
     assert f"port {server.port}" in said
@@ -277,7 +282,7 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> No
     with _serving(tmp_path) as running:
         httpx.get(f"http://127.0.0.1:{running.port}/api/search?q=x")
         running.process.send_signal(number)
-        _, said = running.process.communicate(timeout=60)
+        _, said = running.process.communicate(timeout=deadline(60))
 
     assert running.process.returncode == 0, said
     with closing(sqlite3.connect(tmp_path / "holdfast.db")) as database:
@@ -298,7 +303,7 @@ def test_an_open_door_is_refused(
     tmp_path: Path, arguments: tuple[str, ...], variables: dict[str, str], word: str
 ) -> None:
     refused = _command("api", "--home", str(tmp_path), "--port", "0", *arguments, **variables)
-    _, said = refused.communicate(timeout=60)
+    _, said = refused.communicate(timeout=deadline(60))
 
     assert refused.returncode == 1
     assert word in said
@@ -329,7 +334,9 @@ def test_one_client_cannot_hold_all_connections_also_not_through_a_proxy(tmp_pat
     with ExitStack() as stack:
         running = stack.enter_context(_serving(tmp_path, HOLDFAST_API_TRUSTED_PROXIES=proxies, **token))
         for _ in range(3):
-            line = stack.enter_context(closing(socket.create_connection(("127.0.0.1", running.port), timeout=60)))
+            line = stack.enter_context(
+                closing(socket.create_connection(("127.0.0.1", running.port), timeout=deadline(60)))
+            )
             line.sendall(half)
         refused, until = b" 200 ", monotonic() + deadline(60)
         while _status(refused) == 200 and monotonic() < until:  # the server may not have looked at all three yet
@@ -337,7 +344,7 @@ def test_one_client_cannot_hold_all_connections_also_not_through_a_proxy(tmp_pat
                                   b"Connection: close\r\n\r\n")  # fmt: skip
         with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.9")) as neighbour:
             address = f"http://127.0.0.1:{running.port}/api/health"
-            other = neighbour.get(address, headers={"X-Forwarded-For": "203.0.113.8"}, timeout=20)
+            other = neighbour.get(address, headers={"X-Forwarded-For": "203.0.113.8"}, timeout=deadline(20))
 
     assert (_status(refused), other.status_code) == (429, 200)
     assert b"too_many_connections" in refused
@@ -374,7 +381,7 @@ def test_a_newer_database_is_refused_at_the_start(tmp_path: Path) -> None:
         database.commit()
 
     refused = _command("api", "--home", str(tmp_path), "--port", "0")
-    _, said = refused.communicate(timeout=60)
+    _, said = refused.communicate(timeout=deadline(60))
 
     assert refused.returncode == 1
     assert "upgrade holdfast" in said
@@ -392,7 +399,7 @@ def test_the_demo_crawls_twice_compares_serves_and_ends(tmp_path: Path) -> None:
         replayed = running.get(told["replay_path"], Host=f"replay.localhost:{running.port}")
         sources, stats = running.get("/api/sources").json(), running.get("/api/stats").json()
         demo.send_signal(signal.SIGINT)
-        out, _ = demo.communicate(timeout=60)
+        out, _ = demo.communicate(timeout=deadline(60))
     finally:
         demo.kill()
 

@@ -11,11 +11,10 @@ from bench import crawl, web
 from tests import needs
 
 
+@pytest.mark.samples("bench")
 def test_ours_scrapy_and_wget_are_measured_on_the_same_pages_in_one_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if web.missing() is not None:
-        pytest.skip("the benchmark web's scripts are not here; HOLDFAST_BENCH_WEB names their folder")
     needs.peer(crawl.PEERS_PYTHON)
     needs.program("nginx", package="nginx-light")
     needs.program("wget")

@@ -19,6 +19,7 @@ from holdfast import log
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS
 from holdfast.cli.main import load
+from tests import patience
 from tests.flow.crawler import FAST, Crawler
 from tests.flow.faults.bed import rows
 from tests.site import Site, judge
@@ -55,7 +56,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         )  # fmt: skip
         environment = {**os.environ, **FAST}
         ended = subprocess.run(
-            command, input=typed, capture_output=True, text=True, env=environment, timeout=60, check=False
+            command,
+            input=typed,
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=patience.deadline(60),
+            check=False,
         )
         log = site.settled()
     return World(crawler, ended, json.loads(ended.stdout or "{}"), log, folder / "kept", site)
@@ -151,7 +158,7 @@ def test_settings_are_shown_and_a_bad_one_is_named(world: World) -> None:
     shown = json.loads(world.crawler.run("settings", "--json").stdout)
     broken = Crawler(world.crawler.home, environment={"HOLDFAST_LEASE_SECONDS": "soon"}).run("settings")
 
-    assert shown["HOLDFAST_LEASE_SECONDS"] == 2.0
+    assert shown["HOLDFAST_LEASE_SECONDS"] == float(FAST["HOLDFAST_LEASE_SECONDS"])
     assert shown["HOLDFAST_HOME"] == str(world.crawler.home)
     assert broken.returncode == 1
     assert "HOLDFAST_LEASE_SECONDS" in broken.stderr

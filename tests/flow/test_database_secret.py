@@ -122,10 +122,10 @@ def test_the_server_shows_it_nowhere_also_when_its_database_goes(tmp_path: Path,
     address = lines[-1].split()[1]
     paths = ("/api/health?details=1", "/api/stats", "/api/search?q=words", "/metrics", "/api/v1/jobs")
     try:
-        answers = [httpx.get(f"{address}{path}", timeout=60) for path in paths]
+        answers = [httpx.get(f"{address}{path}", timeout=deadline(60)) for path in paths]
         arguments = _arguments(process.pid)
         postgres.drop(plain)
-        answers += [httpx.get(f"{address}{path}", timeout=60) for path in paths]
+        answers += [httpx.get(f"{address}{path}", timeout=deadline(60)) for path in paths]
     finally:
         process.terminate()
         rest, _ = process.communicate(timeout=deadline(60))

@@ -22,6 +22,7 @@ from holdfast.db.models import Execution, Job, Snapshot, WarcFile
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.record import ORDINALS
 from holdfast.warc.verify import verify_file
+from tests import patience
 from tests.archive import Shot, build_archive
 from tests.flow.crawler import Crawler
 from tests.unit.index.files import record, response, write
@@ -154,7 +155,7 @@ def test_an_import_that_is_interrupted_goes_on_with_the_same_command(tmp_path: P
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=patience.deadline(60))
     assert process.returncode == 130
     assert json.loads(out)["finished"] is False
     assert len(_all(crawler, Snapshot)) < 3
@@ -176,7 +177,7 @@ def test_index_reads_what_is_sealed_and_follows(crawler: Crawler) -> None:
         build_archive(crawler.home, [Shot(url="https://example.org/2", execution=2)], index=False).database.close()
         assert "example-00002.warc.gz: 3 records" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        assert "2 of 2 files indexed, 2 snapshots" in process.communicate(timeout=30)[0]
+        assert "2 of 2 files indexed, 2 snapshots" in process.communicate(timeout=patience.deadline(30))[0]
     assert process.returncode == 0
 
     status = json.loads(crawler.run("index", "--status", "--json").stdout)["runs"]

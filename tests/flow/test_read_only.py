@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs, patience
 from tests.archive import Shot, build_archive
 from tests.flow.crawler import FAST
 
@@ -48,11 +49,12 @@ def _type(home: Path, *words: str, may_write: bool = False) -> subprocess.Comple
     command = [sys.executable, "-m", "holdfast.cli.main", *words, "--home", str(home)]
     is_root = os.geteuid() == 0
     if is_root and not may_write:
-        if shutil.which(_BARE[0]) is None:
-            pytest.skip("permissions do not hold for root, and there is no setpriv")
+        needs.program(_BARE[0], package="util-linux")  # permissions do not hold for root
         command = [*_BARE, *command]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env={**environment, **FAST})
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=patience.deadline(60), env={**environment, **FAST}
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,8 +179,8 @@ def test_a_reader_without_locks_notices_that_the_file_is_written_by_its_next_tra
     shutil.copytree(home, copy)
     database = copy / "holdfast.db"
     bare = _BARE if os.geteuid() == 0 else ()
-    if bare and shutil.which(bare[0]) is None:
-        pytest.skip("permissions do not hold for root, and there is no setpriv")
+    if bare:
+        needs.program(bare[0], package="util-linux")  # permissions do not hold for root
     reader = subprocess.Popen([*bare, sys.executable, "-c", _READER, str(database)], text=True,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
     assert reader.stdin is not None
@@ -190,7 +192,7 @@ def test_a_reader_without_locks_notices_that_the_file_is_written_by_its_next_tra
         writer.commit()
         if not stays:
             writer.close()
-        said, _ = reader.communicate("go on\n", timeout=60)
+        said, _ = reader.communicate("go on\n", timeout=patience.deadline(60))
 
     assert before.split("|")[0] == before.split("|")[1] != "Written meanwhile"
     assert said.split() == ["database_moved", "database_moved"]

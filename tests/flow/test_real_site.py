@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests import needs
+from tests import needs, patience
 from tests.flow.crawler import Crawler
 
 _DOCS = Path("/usr/share/doc/python3-doc/html")
@@ -45,7 +45,7 @@ def test_a_real_site_is_captured_as_completely_as_wget_finds_it(
     options = ("-q", "-r", "-l", "inf", "-p", "-np", "-e", "robots=off", "-P", str(tmp_path / "wget"))
     with subprocess.Popen(["wget", *options, documentation]) as wget:
         crawler.crawl(documentation, "--delay", "0", "--depth", "-1", "--no-sitemaps", timeout_s=110)
-        wget.wait(timeout=110)
+        wget.wait(timeout=patience.deadline(110))
 
     outcomes = crawler.outcomes()
     captured = {_path(url) for url, (outcome, _) in outcomes.items() if outcome == "success"}

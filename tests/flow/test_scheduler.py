@@ -24,6 +24,7 @@ from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import RunEnding, RunResult, StartPage
 from holdfast.jobs.store import insert_job
 from holdfast.sources import registry
+from tests import patience
 from tests.flow.jobs_process import Crew, World, schedule, work
 from tests.jobs_bed import DONE, Party
 
@@ -56,7 +57,7 @@ def _jobs(party: Party, world: World, count: int) -> None:
 
 def _wait_until(true: object, seconds: float) -> None:
     assert callable(true)
-    pause, deadline = threading.Event(), time.monotonic() + seconds
+    pause, deadline = threading.Event(), time.monotonic() + patience.deadline(seconds)
     while not true():
         assert time.monotonic() < deadline, "it did not come to pass in time"
         pause.wait(0.05)

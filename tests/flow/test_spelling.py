@@ -8,8 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
+from tests import patience
 from tests.flow.crawler import Crawler, fetched
 from tests.site import Site
 
@@ -35,8 +34,13 @@ def test_a_slash_at_the_end_and_own_parameters_may_be_left_out_of_account(crawle
     assert asked == {"", "a", "b?from=1", "c?utm_x=1", "c"}, "own parameters stand in the place of the usual ones"
 
 
+def _answers(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
+
+
 @contextmanager
-def _on_port(port: int) -> Iterator[None]:
+def _on_port(host: str, port: int) -> Iterator[None]:
     """Serve one page on a port of this machine where a database would live."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,7 +54,7 @@ def _on_port(port: int) -> Iterator[None]:
     ready = threading.Event()
 
     async def serve() -> asyncio.Server:
-        server = await asyncio.start_server(answer, "127.0.0.9", port)
+        server = await asyncio.start_server(answer, host, port)
         ready.set()
         return server
 
@@ -64,7 +68,7 @@ def _on_port(port: int) -> Iterator[None]:
 
     thread = threading.Thread(target=run, name="odd-port", daemon=True)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(patience.deadline(30))
     try:
         yield
     finally:
@@ -74,13 +78,11 @@ def _on_port(port: int) -> Iterator[None]:
 
 def test_a_port_that_is_not_asked_otherwise_may_be_allowed(crawler: Crawler) -> None:
     port = 6697
-    with socket.socket() as probe:
-        if probe.connect_ex(("127.0.0.9", port)) == 0:
-            pytest.skip("something lives there already")
-    seed = f"http://127.0.0.9:{port}/"
+    host = next(f"127.0.0.{number}" for number in range(9, 255) if not _answers(f"127.0.0.{number}", port))
+    seed = f"http://{host}:{port}/"
     refused = crawler.start(seed)
-    refused.communicate(timeout=60)
-    with _on_port(port):
+    refused.communicate(timeout=patience.deadline(60))
+    with _on_port(host, port):
         crawler.crawl(seed, "--allow-port", str(port), "--delay", "0", "--no-sitemaps")
 
     assert refused.returncode != 0

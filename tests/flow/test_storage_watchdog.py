@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests import needs
+from tests import needs, patience
 from tests.flow.dead_mount import CANNOT
 
 
@@ -23,7 +23,9 @@ def test_a_mount_whose_other_end_is_gone_is_freed_by_the_servers_own_commands(tm
     }  # fmt: skip
 
     command = ["unshare", "-m", "--propagation", "private", sys.executable, "-m", "tests.flow.dead_mount", str(home)]
-    done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=90, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=variables, timeout=patience.deadline(90), check=False
+    )
     if done.returncode == CANNOT or "unshare failed" in done.stderr:
         needs.may_mount(done.stderr.strip())
 

@@ -22,6 +22,7 @@ from holdfast.db import connect
 from holdfast.db.models import Snapshot, WarcFile, Withdrawal
 from holdfast.exports.package_cache import PackageCache
 from holdfast.wiring.archive import Archive
+from tests import patience
 from tests.archive import Shot, build_archive, ensure_execution
 from tests.client import Client, asking
 from tests.flow.wacz_stage import VALIDATE, needs_peers, shots
@@ -319,5 +320,7 @@ def test_wacz_validate_can_fail(whole: bytes, tmp_path: Path) -> None:
 
 
 def _validated(path: Path) -> bool:
-    ended = subprocess.run([VALIDATE, "validate", "-f", path], capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(
+        [VALIDATE, "validate", "-f", path], capture_output=True, text=True, check=False, timeout=patience.deadline(60)
+    )
     return ended.returncode == 0 and "Validation succeeded" in ended.stdout

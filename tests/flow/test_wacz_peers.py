@@ -18,6 +18,7 @@ from playwright.sync_api import Page
 
 from holdfast.exports.package_cache import PackageCache
 from holdfast.wiring.archive import Archive
+from tests import patience
 from tests.archive import build_archive
 from tests.flow.replay.stage import browsing, counting_leaks, serving
 from tests.flow.wacz_stage import PEERS, WABAC, needs_peers, shots
@@ -95,7 +96,7 @@ def _player(folder: Path) -> Iterator[int]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(patience.deadline(10))
 
 
 class _Quiet(SimpleHTTPRequestHandler):

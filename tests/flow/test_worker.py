@@ -76,7 +76,7 @@ def test_a_worker_that_is_terminated_drains_and_the_next_one_asks_for_nothing_ag
         until(lambda: len(site.log()) > 30, within_s=30, what="thirty requests")
         told_at = time.monotonic()
         worker.terminate()
-        worker.join(30)
+        worker.join(patience.deadline(30))
         took_s = time.monotonic() - told_at
         assert worker.exitcode == 0
         drained = plant.executions()[0]
@@ -111,7 +111,7 @@ def test_a_second_signal_hands_back_at_once(plant: Plant) -> None:
         told_at = time.monotonic()
         assert worker.pid is not None
         os.kill(worker.pid, signal.SIGINT)
-        worker.join(30)
+        worker.join(patience.deadline(30))
         took_s = time.monotonic() - told_at
 
     assert took_s < patience.allowed(8)
@@ -129,7 +129,7 @@ def test_a_worker_that_is_killed_while_it_indexes_is_followed_by_another(
         plant.job("ex", site.url(0), max_depth=-1)
         plant.crawler.environment["HOLDFAST_FAILPOINT"] = f"{place}:kill:0:{tokens}"
         killed = plant.start("start-worker", "--once")
-        killed.communicate(timeout=60)
+        killed.communicate(timeout=patience.deadline(60))
         assert killed.returncode == -signal.SIGKILL
         del plant.crawler.environment["HOLDFAST_FAILPOINT"]
         assert disarmed(tokens)
@@ -154,7 +154,7 @@ def test_a_worker_is_terminated_while_it_indexes_and_nothing_is_lost(plant: Plan
         until(lambda: disarmed(tokens), within_s=60, what="frozen in a batch")
         worker.terminate()
         os.kill(worker.pid, signal.SIGCONT)
-        worker.communicate(timeout=30)
+        worker.communicate(timeout=patience.deadline(30))
         del plant.crawler.environment["HOLDFAST_FAILPOINT"]
     assert worker.returncode == 0
     assert plant.crawler.faults() == []
@@ -172,7 +172,7 @@ def test_a_cancelled_job_keeps_what_it_captured(plant: Plant) -> None:
         plant.act(job_id, JobAction.CANCEL)
         until(lambda: plant.executions()[0].index_state == "indexed", within_s=30, what="cancelled and indexed")
         worker.terminate()
-        worker.join(30)
+        worker.join(patience.deadline(30))
 
     run = plant.executions()[0]
     assert (run.state, plant.a_job(job_id).state) == ("cancelled", "cancelled")
@@ -191,7 +191,7 @@ def test_a_run_that_is_stopped_is_over_and_one_that_is_discarded_leaves_nothing(
         assert plant.crawler.run("stop", "2", "--cancel").returncode == 0
         until(lambda: all(run.finished_at for run in plant.executions()), within_s=30, what="both over")
         worker.terminate()
-        worker.join(30)
+        worker.join(patience.deadline(30))
 
     first, second = plant.executions()
     assert (first.state, first.reason) == ("completed", "stopped")
@@ -254,7 +254,7 @@ def test_storage_that_vanishes_under_a_crawl_is_not_made_anew(plant: Plant) -> N
         plant.due(job_id)
         until(lambda: plant.a_job(job_id).state == "completed", within_s=60, what="it goes on")
         worker.terminate()
-        worker.join(30)
+        worker.join(patience.deadline(30))
 
     assert plant.executions()[-1].output_dir == str(folder)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.db.models import Execution
+from tests import patience
 from tests.flow.archive_tool.bed import Step
 from tests.flow.commands import Terminal
 from tests.flow.zimit_bed import COMMAND, WHOLE, ZimitBed, open_zimit_bed
@@ -38,7 +39,7 @@ def _worker(bed: ZimitBed) -> subprocess.Popen[str]:
 
 
 def _finished(worker: subprocess.Popen[str]) -> dict[str, int]:
-    out, err = worker.communicate(timeout=90)
+    out, err = worker.communicate(timeout=patience.deadline(90))
     assert worker.returncode == 0, err[-3000:]
     endings: dict[str, int] = json.loads(out)["endings"]
     return endings

@@ -28,6 +28,7 @@ from holdfast.sources import registry
 from holdfast.wiring.jobs import Jobs, open_jobs
 from holdfast.worker.runner import RunnerHolding, RunProgress
 from holdfast.worker.zimit import ZimitRunner
+from tests import patience
 from tests.flow.archive_tool.bed import SCALE, Bed, Step
 from tests.flow.archive_tool.forked import Forked
 
@@ -80,7 +81,7 @@ class ZimitBed:
         words = ["--seeds", "https://example.org/", "--name", "ex", "--output-dir", str(lease.output_dir),
                  "--skip-final-build", "--time-scale", SCALE]  # fmt: skip
         tool = Forked(run_tool, words, self.engine.variables, said)
-        assert tool.wait(60), "the tool did not end"
+        assert tool.wait(patience.deadline(60)), "the tool did not end"
         assert tool.returncode == 0, tool.said()
 
     def settled(self, lease: ExecutionLease, holding: RunnerHolding | None = None) -> str:
@@ -98,7 +99,7 @@ class ZimitBed:
         try:
             yield holding, ends
         finally:
-            thread.join(60)
+            thread.join(patience.deadline(60))
             assert not thread.is_alive()
 
     def index(self) -> None:
@@ -152,7 +153,7 @@ class ZimitBed:
 
     def clear(self) -> list[int]:
         """End what is left after a moment, and return it: there should be nothing."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + patience.deadline(10)
         while (left := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.02)
         for pid in left:

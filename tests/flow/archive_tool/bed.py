@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from holdfast.archive_tool.logs import newest_log
 from holdfast.archive_tool.main import run_tool
 from holdfast.archive_tool.warc_files import warcs_below
+from tests import patience
 from tests.flow.archive_tool.forked import Forked
 
 HERE = Path(__file__).parent
@@ -106,9 +107,9 @@ class Bed:
 
     def finish(self, process: Forked, timeout_s: float = 60.0) -> Ended:
         """Wait for a command that was started; one that hangs fails the test and leaves nothing behind."""
-        if not process.wait(timeout_s):
+        if not process.wait(patience.deadline(timeout_s)):
             os.kill(process.pid, signal.SIGKILL)
-            process.wait(10)
+            process.wait(patience.deadline(10))
             self.clear()
             raise AssertionError(f"archive-tool did not end: {process.said()[1][-2000:]}")
         assert process.returncode is not None
@@ -117,8 +118,8 @@ class Bed:
     def run_installed(self, *flags: str, before: tuple[str, ...] = ()) -> Ended:
         """Run the command as it is installed, in an interpreter of its own."""
         done = subprocess.run(
-            [*before, *self.command(*flags)], capture_output=True, text=True, env=self.variables, timeout=60,
-            check=False, start_new_session=True,
+            [*before, *self.command(*flags)], capture_output=True, text=True, env=self.variables, check=False,
+            timeout=patience.deadline(60), start_new_session=True,
         )  # fmt: skip
         return Ended(done.returncode, done.stdout, done.stderr)
 
@@ -156,7 +157,7 @@ class Bed:
 
     def wait_until(self, done: Callable[[], bool], timeout_s: float = 30.0) -> None:
         """Wait until something is so in another process; it fails the test if it never is."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + patience.deadline(timeout_s)
         while not done():
             assert time.monotonic() < deadline, "it never came to be"
             time.sleep(0.01)

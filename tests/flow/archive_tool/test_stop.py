@@ -65,7 +65,7 @@ def test_the_stand_in_deletes_its_warcs_when_it_is_not_told_to_keep_them(bed: Be
             text=True,
         ).stdout.strip()  # fmt: skip
         subprocess.run(["docker", "stop", "-t", "5", ident], env=bed.variables, check=True, capture_output=True)
-        assert container.wait(timeout=10) == 3
+        assert container.wait(timeout=patience.deadline(10)) == 3
         left[keep] = len(bed.warcs())
 
     assert left == {False: 0, True: 1}
@@ -106,7 +106,7 @@ def test_what_a_killed_tool_left_running_is_stopped_before_the_next_run(bed: Bed
     process = bed.start(ONLY_WARCS)
     bed.wait_for(bed.root / "mark")
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(10)
+    process.wait(patience.deadline(10))
     assert len(bed.running()) == 1
     assert (holder_of(bed.output), last_end(bed.output)) == (None, None)
 
@@ -158,7 +158,7 @@ def test_whoever_is_killed_and_whenever_no_warc_file_is_lost(bed: Bed, victim: s
     if victim != "tool":
         for pid in bed.running():
             os.kill(pid, signal.SIGKILL)
-    assert process.wait(20)
+    assert process.wait(patience.deadline(20))
 
     ended = bed.run(ONLY_WARCS)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests import needs
+from tests import needs, patience
 from tests.archive import Shot, build_archive
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import lost, rows, seeds, until
@@ -56,7 +56,7 @@ def port(tmp_path: Path) -> Iterator[int]:
     try:
         yield int(process.stdout.readline().rpartition(":")[2])
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(patience.deadline(60)) == 0
     finally:
         process.kill()
         process.communicate()
@@ -65,14 +65,17 @@ def port(tmp_path: Path) -> Iterator[int]:
 def test_a_server_whose_descriptors_are_taken_by_idle_clients_goes_on_when_they_are_gone(port: int) -> None:
     def answered() -> bool:
         try:
-            return httpx.get(f"http://127.0.0.1:{port}/api/search?q=words", timeout=20).status_code == 200
+            return (
+                httpx.get(f"http://127.0.0.1:{port}/api/search?q=words", timeout=patience.deadline(20)).status_code
+                == 200
+            )
         except httpx.HTTPError:
             return False
 
     assert answered()
     with ExitStack() as stack:
         for _ in range(200):
-            stack.enter_context(closing(socket.create_connection(("127.0.0.1", port), timeout=20)))
+            stack.enter_context(closing(socket.create_connection(("127.0.0.1", port), timeout=patience.deadline(20))))
         until(lambda: not answered(), within_s=20, what="there is no descriptor left")
     until(answered, within_s=20, what="it answers as before")
 

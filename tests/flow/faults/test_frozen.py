@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,8 +26,8 @@ from tests.flow.faults.team import Team
 from tests.site import Site, judge
 from tests.site.log import Entry
 
-_LEASE_S = 1.0
-_SHORT = {"HOLDFAST_LEASE_SECONDS": str(_LEASE_S), "HOLDFAST_LEASE_RENEW_S": "0.25"}
+_LEASE_S = patience.period(1.0)
+_SHORT = {"HOLDFAST_LEASE_SECONDS": str(_LEASE_S), "HOLDFAST_LEASE_RENEW_S": str(_LEASE_S / 4)}
 _DELAY_S = 0.1
 _AWAKE_S = 0.3
 _NAMES = ("one", "two")
@@ -66,7 +67,9 @@ def _freeze(crawler: Crawler, site: Site, *, times: int, folder: Path) -> None:
     print(f"{times} freezes: {len(late)} late requests, {refused} results refused, {len(log)} requests")
 
     assert lost(crawler, site) == []
-    assert len(late) <= times
+    # Sent from what was under way when it froze: more of that the slower answers come, never a second one for a host.
+    assert len(late) <= patience.allowed(times)
+    assert max(Counter(entry.host for entry in late).values(), default=0) <= times
     assert refused >= times
     assert settled_twice(crawler) == 0
     assert judge(log, delay_s=_DELAY_S) == []
@@ -150,7 +153,7 @@ def test_a_process_cut_off_from_the_database_stops_asking_before_its_lease_ends(
     assert proxy.accepted > dialled
     # The lease, a look, and the full delay that a domain taken over waits. If the cut fell into a transaction, its rows
     # stay locked on the server until the connection breaks: then rescue comes with the end of the cut.
-    assert rescued_s <= 3 * _LEASE_S + 2.0
+    assert rescued_s <= 3 * _LEASE_S + patience.allowed(2.0)
     assert missing == []
     assert settled_twice(crawler) == 0
     assert judge(log, delay_s=_DELAY_S) == []
@@ -158,7 +161,9 @@ def test_a_process_cut_off_from_the_database_stops_asking_before_its_lease_ends(
     assert crawler.faults() == []
 
 
-def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alone(crawler: Crawler) -> None:
+def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alone(
+    crawler: Crawler, request: pytest.FixtureRequest
+) -> None:
     with Site.plain(hosts=6, pages=12) as site:
         process = crawler.start(*seeds(site), "--delay", "0.1", "--workers", "2")
         until(lambda: settled(crawler) > 5, within_s=20, what="some pages")
@@ -175,6 +180,7 @@ def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alon
             path = str(sealed_path.relative_to(crawler.home))
             file_id = files.insert_file(tx, execution_id=1, owner_id=living.id, path=path, now=to_micros(clock.now()))
         writer = WarcWriter.create(sealed_path.parent, "living", file_id, {}, clock)
+        request.addfinalizer(writer.abandon)
         before = writer.path.read_bytes()
 
         again = crawler.start(*seeds(site), "--delay", "0.1", "--workers", "2")

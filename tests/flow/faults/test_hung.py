@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from tests import patience
 from tests.flow.crawler import Crawler, fetched
 from tests.flow.faults.bed import arm, disarmed, extra, lost, rows, seeds, settled, settled_twice, until
 from tests.site import Site, judge
@@ -61,7 +62,7 @@ def test_a_page_that_kills_every_process_is_quarantined_and_the_rest_is_captured
         process = crawler.start(
             *seeds(site), poison, "--delay", "0.1", "--workers", "2", HOLDFAST_FAILPOINT="parse@poison:crash",
         )  # fmt: skip
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=patience.deadline(60))
         missing, asked = lost(crawler, site), fetched(site.log())
 
     assert process.returncode == 0, told

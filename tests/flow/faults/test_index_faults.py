@@ -15,6 +15,7 @@ from fastwarc.warc import ArchiveIterator
 from holdfast.db import connect
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.record import ORDINALS
+from tests import patience
 from tests.archive import Shot, build_archive, days_later
 from tests.flow.crawler import Crawler
 
@@ -85,7 +86,7 @@ def test_an_index_that_is_killed_ten_times_ends_as_if_it_never_was(tmp_path: Pat
     for place in KILLS:
         died = subprocess.run(
             crawler.command("index", "--json", "--no-search"), env={**crawler.variables, "HOLDFAST_FAILPOINT": place},
-            capture_output=True, check=False, timeout=60,
+            capture_output=True, check=False, timeout=patience.deadline(60),
         )  # fmt: skip
         ids = {row[0] for row in _rows(home, "SELECT id FROM snapshots")}
         assert died.returncode in (-signal.SIGKILL, 0), died.stderr
@@ -121,7 +122,7 @@ def test_indexers_that_run_at_once_share_the_files_and_repeat_nothing(
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(3)
     ]  # fmt: skip
-    results = [(process.communicate(timeout=120), process.returncode) for process in processes]
+    results = [(process.communicate(timeout=patience.deadline(120)), process.returncode) for process in processes]
 
     assert [code for _, code in results] == [0, 0, 0], results
     read = [one["file"] for (out, _), _ in results for one in json.loads(out)["files"]]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import patience
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import extra, lost, rows, seeds, settled, settled_twice, until
 from tests.site import Site, judge
@@ -93,7 +94,7 @@ def test_a_crawl_that_stood_still_while_another_machine_took_its_place_hands_bac
         until(lambda: _processes_beside(crawler) > 0, within_s=60, what="the second machine works")
         for pid in frozen:
             os.kill(pid, signal.SIGCONT)
-        _, told = first.communicate(timeout=60)
+        _, told = first.communicate(timeout=patience.deadline(60))
         state = rows(crawler, "SELECT state FROM executions")
         result = there.finish(second)
         log = site.settled()

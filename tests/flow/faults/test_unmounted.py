@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import needs
+from tests import needs, patience
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import until
 from tests.flow.plant import Plant
@@ -83,7 +83,7 @@ def test_storage_that_is_unmounted_under_a_crawl_costs_no_retry_and_no_byte_belo
         mount.come()
         until(lambda: plant.a_job(job_id).state == "completed", within_s=60, what="it goes on by itself")
         worker.terminate()
-        worker.join(30)
+        worker.join(patience.deadline(30))
     runs = [run for run in plant.executions() if run.job_id == job_id]
 
     assert written == [], "not a byte, not a folder below the mount"
@@ -130,7 +130,7 @@ def test_a_crawl_of_its_own_whose_folder_vanishes_stops_and_is_resumed_when_it_i
         output.rename(away)
         if is_empty_below:
             output.mkdir()
-        _, told = process.communicate(timeout=120)
+        _, told = process.communicate(timeout=patience.deadline(120))
         below = [path.name for path in output.iterdir() if path.suffix == ".gz"] if is_empty_below else []
         state = crawler.run("status", "--json").stdout
         refused = crawler.run("crawl", *crawl, "--allow-network", "127.0.0.0/8")

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from holdfast.api.app import create_app
 from holdfast.wiring.archive import Archive
-from tests import needs
+from tests import needs, patience
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def serving(archive: Archive) -> Iterator[int]:
         yield listener.getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(patience.deadline(10))
         listener.close()
 
 
@@ -73,7 +73,7 @@ def counting_leaks() -> Iterator[Leaks]:
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(5)
+        thread.join(patience.deadline(5))
 
 
 def find_chromium() -> str:

@@ -17,6 +17,7 @@ from holdfast.archive_tool.warc_files import (
     warcs_in,
 )
 from holdfast.errors import Unavailable
+from tests import needs
 from tests.clock import FakeClock
 
 
@@ -119,10 +120,7 @@ def test_a_stable_file_that_was_lost_is_linked_again_under_a_new_number(tmp_path
 
 
 def test_another_disk_needs_permission_to_copy(tmp_path: Path, clock: FakeClock) -> None:
-    shared = Path("/dev/shm")
-    if not shared.is_dir() or shared.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("there is no second file system here")
-    source = shared / f"holdfast-{tmp_path.name}.warc.gz"
+    source = needs.other_volume(tmp_path) / f"holdfast-{tmp_path.name}.warc.gz"
     source.write_bytes(b"far away")
     try:
         seen = source.stat()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.archive_tool.logs import MAX_LINE_BYTES, stage_log
 from holdfast.archive_tool.stage import StageLog
+from tests import patience
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -27,7 +28,7 @@ def _record(folder: Path, code: str) -> tuple[StageLog, subprocess.Popen[bytes],
 
 
 def _until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + patience.deadline(30)
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -36,7 +37,7 @@ def _until(done: Callable[[], bool]) -> None:
 def test_both_outputs_are_kept_apart_and_together_line_by_line(tmp_path: Path) -> None:
     code = "os.write(1, b'one\\ntw'); os.write(2, b'err\\n'); os.write(1, b'o\\nlast without end')"
     output, process, heard = _record(tmp_path, code)
-    process.wait(30)
+    process.wait(patience.deadline(30))
     output.close(30)
 
     assert output.is_over
@@ -60,7 +61,7 @@ def test_the_end_of_an_endless_line_is_not_taken_for_a_line_of_its_own(tmp_path:
     process.stdin.write(b"\n")
     _until(lambda: output.log.combined.stat().st_size == MAX_LINE_BYTES + 1)
     process.stdin.write(b"\n")
-    process.wait(30)
+    process.wait(patience.deadline(30))
     output.close(30)
     process.stdin.close()
 

@@ -23,6 +23,7 @@ from holdfast.changes.compare import (
     sections,
 )
 from holdfast.changes.rendering import diff_html, diff_object, diff_text, pack, unpack
+from tests import patience
 
 _LINES = st.lists(st.sampled_from(["one", "two", "three", "a b c", "a x c", "", "é"]), max_size=30)
 
@@ -255,7 +256,7 @@ def test_hostile_texts_do_not_take_long(a: str, b: str) -> None:
     result = _of(a, b)
 
     assert result.truncated
-    assert time.process_time() - started < 4.0
+    assert time.process_time() - started < patience.allowed(4.0)
 
 
 def test_a_stored_diff_comes_back_whole() -> None:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import pytest
 
 from holdfast import config
 from holdfast.coordination.disk import is_low, low_volume, shortage
+from tests import needs
 
-_OTHER = Path("/dev/shm")
+
+class _Volumes(NamedTuple):
+    roomy: Path
+    """A folder on the volume with more room."""
+    small: Path
+    """A folder on another one with less."""
+    between: int
+    """A mark in bytes: only the smaller volume is below it."""
 
 
 def _free(folder: Path) -> int:
@@ -19,41 +30,42 @@ def _free(folder: Path) -> int:
 
 
 @pytest.fixture
-def smaller(tmp_path: Path) -> int:
-    """A mark between the room of two volumes: only the smaller one is below it."""
-    if not _OTHER.is_dir() or _OTHER.stat().st_dev == tmp_path.stat().st_dev or _free(_OTHER) >= _free(tmp_path):
-        pytest.skip("there is no second, smaller volume on this machine")
-    return (_free(_OTHER) + _free(tmp_path)) // 2
+def volumes(tmp_path: Path) -> Iterator[_Volumes]:
+    """A folder on each of two volumes of this machine."""
+    with TemporaryDirectory(dir=needs.other_volume(tmp_path)) as other:
+        small, roomy = sorted((tmp_path, Path(other).resolve()), key=_free)
+        yield _Volumes(roomy, small, (_free(small) + _free(roomy)) // 2)
 
 
-def test_the_volume_of_the_captures_counts_although_the_data_directory_has_room(tmp_path: Path, smaller: int) -> None:
-    (tmp_path / "warcs").symlink_to(_OTHER)
-    settings = config.load(home=tmp_path, disk={"free_bytes": smaller, "free_percent": 0})
+def test_the_volume_of_the_captures_counts_although_the_data_directory_has_room(volumes: _Volumes) -> None:
+    (volumes.roomy / "warcs").symlink_to(volumes.small)
+    settings = config.load(home=volumes.roomy, disk={"free_bytes": volumes.between, "free_percent": 0})
 
-    assert not is_low(tmp_path, settings.disk)
-    assert low_volume(settings) == tmp_path / "warcs"
-
-
-def test_the_volume_of_one_source_and_the_store_of_zimit_count(tmp_path: Path, smaller: int) -> None:
-    (tmp_path / "warcs").mkdir()
-    marks = {"free_bytes": smaller, "free_percent": 0}
-    assert low_volume(config.load(home=tmp_path, disk=marks)) is None
-
-    (tmp_path / "warcs" / "ex").symlink_to(_OTHER)
-    assert low_volume(config.load(home=tmp_path, disk=marks)) == tmp_path / "warcs" / "ex"
-
-    (tmp_path / "warcs" / "ex").unlink()
-    assert low_volume(config.load(home=tmp_path, disk=marks, zimit={"store_root": _OTHER})) == _OTHER
+    assert not is_low(volumes.roomy, settings.disk)
+    assert low_volume(settings) == volumes.roomy / "warcs"
 
 
-def test_the_volume_of_a_database_that_lies_elsewhere_counts(tmp_path: Path, smaller: int) -> None:
+def test_the_volume_of_one_source_and_the_store_of_zimit_count(volumes: _Volumes) -> None:
+    home, small = volumes.roomy, volumes.small
+    (home / "warcs").mkdir()
+    marks = {"free_bytes": volumes.between, "free_percent": 0}
+    assert low_volume(config.load(home=home, disk=marks)) is None
+
+    (home / "warcs" / "ex").symlink_to(small)
+    assert low_volume(config.load(home=home, disk=marks)) == home / "warcs" / "ex"
+
+    (home / "warcs" / "ex").unlink()
+    assert low_volume(config.load(home=home, disk=marks, zimit={"store_root": small})) == small
+
+
+def test_the_volume_of_a_database_that_lies_elsewhere_counts(volumes: _Volumes) -> None:
     settings = config.load(
-        home=tmp_path,
-        database_url=f"sqlite:///{_OTHER}/holdfast.db",
-        disk={"free_bytes": smaller, "free_percent": 0},
+        home=volumes.roomy,
+        database_url=f"sqlite:///{volumes.small}/holdfast.db",
+        disk={"free_bytes": volumes.between, "free_percent": 0},
     )
 
-    assert low_volume(settings) == _OTHER
+    assert low_volume(settings) == volumes.small
 
 
 def test_a_volume_that_is_not_there_is_not_asked(tmp_path: Path) -> None:

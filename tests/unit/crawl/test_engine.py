@@ -24,6 +24,7 @@ from holdfast.errors import LeaseLost, Unavailable
 from holdfast.fetch.body import MemoryBody
 from holdfast.types import FetchRequest, FoundUrl, Outcome, UrlKind, Visit
 from holdfast.urls import parse
+from tests import patience
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
 
 
@@ -178,7 +179,7 @@ class _Giving:
 
     def release(self, _execution_id: int, _owner_id: int, _updates: object) -> list[int]:
         self.begun.set()
-        assert self.go_on.wait(30)
+        assert self.go_on.wait(patience.deadline(30))
         if self.problem is not None:
             raise self.problem
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from holdfast.crawl.writer_thread import SlowReader
+from tests import patience
 
 
 def test_things_are_done_in_order_and_all_of_them_before_it_closes() -> None:
@@ -31,7 +32,7 @@ def test_who_brings_more_than_there_is_room_for_waits() -> None:
     bringer.start()
     assert not put.wait(0.05), "eighty and fifty do not fit"
     go.set()
-    assert put.wait(5.0)
+    assert put.wait(patience.deadline(5.0))
     bringer.join()
     slow_reader.close(wait=True)
 
@@ -40,5 +41,5 @@ def test_one_that_is_larger_than_the_room_is_taken_when_nothing_else_is_there() 
     slow_reader, done = SlowReader(room_bytes=10), threading.Event()
     slow_reader.put(done.set, size=1_000)
 
-    assert done.wait(5.0)
+    assert done.wait(patience.deadline(5.0))
     slow_reader.close(wait=True)

@@ -50,7 +50,7 @@ class Stage:
         self.bed: Bed = make_bed({})
         self.finished: SimpleQueue[tuple[PageUnderWay, Visit | None]] = SimpleQueue()
         self.output = WarcOutput(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
-        self.child = ParseChild(deadline_s=5.0)
+        self.child = ParseChild(deadline_s=60.0)
         reader = self.bed.reader(self.child)
         self.capture_writer = CaptureWriter(
             storage=WarcStorage(self.output, refer_to=lambda _attempt: None, limit=reader.max_bytes),

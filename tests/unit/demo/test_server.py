@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.demo.server import DemoSite
+from tests import patience
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def demo() -> Iterator[DemoSite]:
 
 
 def _get(demo: DemoSite, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
-    connection = http.client.HTTPConnection(demo.address, demo.port, timeout=5)
+    connection = http.client.HTTPConnection(demo.address, demo.port, timeout=patience.deadline(5))
     connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     body = answer.read().decode()

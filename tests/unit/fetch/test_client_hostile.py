@@ -11,6 +11,7 @@ import time
 import pytest
 
 from holdfast.types import Fetched, FetchProblem, FetchRequest, Truncated
+from tests import patience
 from tests.unit.fetch.servers import (
     OK,
     Handler,
@@ -62,8 +63,8 @@ def test_a_head_that_does_not_come_ends_at_the_deadline(handler: Handler) -> Non
 
     assert failed.problem is FetchProblem.TIMEOUT
     assert failed.sent_s is not None
-    assert DEADLINE_S * 0.9 <= failed.took_s <= DEADLINE_S + SLACK_S
-    assert time.monotonic() - before < DEADLINE_S + 2 * SLACK_S
+    assert DEADLINE_S * 0.9 <= failed.took_s <= patience.allowed(DEADLINE_S + SLACK_S)
+    assert time.monotonic() - before < patience.allowed(DEADLINE_S + 2 * SLACK_S)
 
 
 def test_a_dripping_body_is_cut_at_the_deadline_and_kept() -> None:
@@ -75,7 +76,7 @@ def test_a_dripping_body_is_cut_at_the_deadline_and_kept() -> None:
     fetched = run(exchange(drip, deadline_s=DEADLINE_S))
 
     assert fetched.truncated is Truncated.TIME
-    assert fetched.took_s <= DEADLINE_S + SLACK_S
+    assert fetched.took_s <= patience.allowed(DEADLINE_S + SLACK_S)
     assert (b"abcdefghij" * 1000).startswith(content(fetched))
 
 
@@ -91,7 +92,7 @@ def test_a_body_below_the_minimum_rate_is_cut_long_before_the_deadline() -> None
 
             assert fetched.truncated is Truncated.TIME
             assert 0 < fetched.body.size < 200
-            assert fetched.took_s < 4
+            assert fetched.took_s < patience.allowed(4)
 
     run(main())
 
@@ -339,18 +340,17 @@ def test_stalled_hosts_do_not_slow_the_others() -> None:
             open_client() as client,
         ):
             stuck = [
-                asyncio.create_task(client.fetch(FetchRequest(url=stalled.url(f"/{n}"), deadline_s=10)))
+                asyncio.create_task(client.fetch(FetchRequest(url=stalled.url(f"/{n}"), deadline_s=600)))
                 for n in range(50)
             ]
-            before = time.monotonic()
             for _ in range(50):
                 await ask(client, quick.url())
-            took_s = time.monotonic() - before
+            waiting = sum(not task.done() for task in stuck)
             for task in stuck:
                 task.cancel()
             await asyncio.gather(*stuck, return_exceptions=True)
 
-            assert took_s < 1.0
+            assert waiting == 50
 
     run(main())
 
@@ -388,7 +388,7 @@ from holdfast.types import Fetched, FetchRequest
 async def main(port):
     client = Client(ClientSettings(user_agent="t"), AddressGuard([ip_network("127.0.0.0/8")]), SystemClock())
     urls = [f"http://127.0.{n // 100}.{n % 100 + 1}:{port}/" for n in range(200)]
-    results = await asyncio.gather(*(client.fetch(FetchRequest(url=url, deadline_s=8)) for url in urls))
+    results = await asyncio.gather(*(client.fetch(FetchRequest(url=url, deadline_s=60)) for url in urls))
     await client.close()
     print(sum(isinstance(result, Fetched) for result in results))
 

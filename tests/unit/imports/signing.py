@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
 import zipfile
 from base64 import b64encode
@@ -12,12 +11,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from tests import needs
 
 NAME = "archive.example.org"
 _CONFIG = """
@@ -82,8 +82,7 @@ def issue(
 
 def stamp(folder: Path, message: bytes, signer: Pair, *, digest: str = "sha256") -> bytes:
     """Return what a timestamp server answers, by the hand of OpenSSL."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
+    needs.program("openssl")
     work = folder / f"stamp-{len(list(folder.glob('stamp-*')))}"
     work.mkdir(parents=True)
     key = signer.key.private_bytes(

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from holdfast.parse.addresses import address, refresh, srcset
+from tests import patience
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_a_srcset_bomb_is_split_in_linear_time(unit: str) -> None:
     started = time.process_time()
     srcset(unit * 30_000)
 
-    assert time.process_time() - started < 2.0
+    assert time.process_time() - started < patience.allowed(2.0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from holdfast.parse.charset import ParseProblem, decode, decode_text, known_charset
+from tests import patience
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_wrong_bytes_are_decoded_in_linear_time(label: str) -> None:
     text, _ = decode_text(body, label)
 
     assert text
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < patience.allowed(0.5)
 
 
 def test_labels_are_known_by_the_names_of_the_web() -> None:

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from holdfast.parse import css_links
+from tests import patience
 
 
 def _urls(sheet: str) -> list[str]:
@@ -82,7 +83,7 @@ def test_a_flood_is_read_in_linear_time(unit: str) -> None:
     started = time.process_time()
     css_links(sheet)
 
-    assert time.process_time() - started < 2.0
+    assert time.process_time() - started < patience.allowed(2.0)
 
 
 def test_a_sheet_gives_at_most_two_thousand() -> None:

@@ -11,6 +11,7 @@ from holdfast.parse.charset import ParseProblem
 from holdfast.parse.child import ParseChild
 from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
 from holdfast.parse.page import looks_pathological
+from tests import patience
 
 PROSE = "Enough words to be taken for the content of a page by anybody who reads it, and then a few more of them. " * 2
 
@@ -183,4 +184,4 @@ def test_a_page_of_options_is_parsed_in_linear_time() -> None:
     started = time.process_time()
     _read("<select>" + "<option>x" * 90_000)
 
-    assert time.process_time() - started < 10.0
+    assert time.process_time() - started < patience.allowed(10.0)

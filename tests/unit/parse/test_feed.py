@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.parse import FeedForm, ParseProblem, parse_feed
 from holdfast.parse.feed import MAX_ENTRIES
+from tests import patience
 
 _AT = datetime(2026, 9, 1, 10, 0, tzinfo=UTC)
 _RSS = '<?xml version="1.0"?><rss version="2.0"><channel><link>http://a.test/</link>{}</channel></rss>'
@@ -249,7 +250,7 @@ def test_declared_entities_are_refused_unread(body: bytes) -> None:
     found = parse_feed(body)
 
     assert (found.entries, found.failure) == ((), ParseProblem.XML_ENTITIES)
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < patience.allowed(1.0)
 
 
 def test_a_huge_feed_is_cut_where_the_limit_is() -> None:
@@ -267,7 +268,7 @@ def test_fifty_megabytes_of_noise_take_bounded_time_and_memory() -> None:
     found = parse_feed(body)
 
     assert [entry.url for entry in found.entries] == ["/1"]
-    assert time.process_time() - started < 6.0
+    assert time.process_time() - started < patience.allowed(6.0)
 
 
 def test_addresses_that_are_too_long_are_left_out() -> None:

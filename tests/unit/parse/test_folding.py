@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.parse.text import analysable, fold, fold_in_place, tidy, words_of
+from tests import patience
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_marks_without_end_are_composed_in_linear_time(made: Callable[[str], str
     started = time.process_time()
     made("e" + "\u0301\u0323" * 250_000)
 
-    assert time.process_time() - started < 10.0
+    assert time.process_time() - started < patience.allowed(10.0)
 
 
 def test_composing_long_texts_by_pieces_changes_nothing() -> None:

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from holdfast.parse.text import canonical_tag, guess_language
+from tests import patience
 
 
 @pytest.mark.parametrize(
@@ -105,4 +106,4 @@ def test_a_guess_costs_the_same_for_a_long_text() -> None:
     started = time.process_time()
     assert guess_language(text) == "fr"
 
-    assert time.process_time() - started < 0.05
+    assert time.process_time() - started < patience.allowed(0.05)

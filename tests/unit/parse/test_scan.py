@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.parse import scan_links
 from holdfast.types import Link
+from tests import patience
 
 
 def test_hrefs_are_found_however_they_are_quoted() -> None:
@@ -25,4 +26,4 @@ def test_a_flood_is_scanned_in_linear_time(unit: bytes) -> None:
     started = time.process_time()
     scan_links(unit * 80_000)
 
-    assert time.process_time() - started < 3.0
+    assert time.process_time() - started < patience.allowed(3.0)

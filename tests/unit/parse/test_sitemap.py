@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.parse import ParseProblem, SitemapParse, parse_sitemap
+from tests import patience
 
 _URL = "https://x.example/sitemap.xml"
 _NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -218,7 +219,7 @@ def test_entities_hidden_behind_a_long_prolog_do_nothing(place: str, tmp_path: P
     started = time.process_time()
     found = _parse(body)
 
-    assert time.process_time() - started < 2.0
+    assert time.process_time() - started < patience.allowed(2.0)
     assert "do-not-read" not in repr(found)
     assert "lollol" not in repr(found)
 
@@ -234,7 +235,7 @@ def test_a_flood_of_anything_ends_soon(flood: str) -> None:
     started = time.process_time()
     found = _parse(f"<urlset>{flood}")
 
-    assert time.process_time() - started < 8.0
+    assert time.process_time() - started < patience.allowed(8.0)
     assert found.problems
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from holdfast.parse.text import clean_line, clean_text, main_text, nfc
+from tests import patience
 
 
 def _text(markup: str) -> str:
@@ -81,7 +82,7 @@ def test_a_million_combining_marks_take_little_time() -> None:
     started = time.process_time()
     text = _text(markup)
 
-    assert time.process_time() - started < 3.0
+    assert time.process_time() - started < patience.allowed(3.0)
     assert text
 
 

@@ -17,6 +17,7 @@ from holdfast.replay.css import rewrite_css, rewrite_srcset
 from holdfast.replay.links import Deadline, Links, TooSlow, escape, unescape
 from holdfast.replay.markup import Bar, refresh_into
 from holdfast.replay.pages import shim_for
+from tests import patience
 from tests.clock import FakeClock
 
 PREFIX = "/web/20240301120000"
@@ -110,7 +111,7 @@ def test_twice_the_input_takes_about_twice_the_time(piece: str) -> None:
             best = min(best, time.process_time() - start)
         return best
 
-    assert cost(64_000) < 16 * cost(16_000) / 2 + 0.02
+    assert cost(64_000) < 16 * cost(16_000) / 2 + patience.allowed(0.02)
 
 
 def test_a_large_script_on_one_line_costs_next_to_nothing() -> None:
@@ -119,7 +120,7 @@ def test_a_large_script_on_one_line_costs_next_to_nothing() -> None:
     start = time.process_time()
     done = rewrite_page(body, "utf-8", links(), deadline())
 
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < patience.allowed(1.0)
     assert done.body.startswith(body[:-12])
     assert done.body.endswith(f'<img src="{PREFIX}im_/http://example.org/a/y">'.encode())
 
@@ -342,4 +343,4 @@ def test_a_page_of_options_is_looked_through_for_refreshes_in_linear_time() -> N
     started = time.process_time()
     page('<meta http-equiv="refresh" content="5; url=/x"><select>' + "<option>x" * 90_000)
 
-    assert time.process_time() - started < 20.0
+    assert time.process_time() - started < patience.allowed(20.0)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import UrlRefused
 from holdfast.urls import DEFAULT, MAX_URL_CHARS, Normalisation, Url, hash64, parse, parse_seed, url_hash
+from tests import patience
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "urls"
 NORMALISED: list[tuple[str, str, str]] = json.loads((GOLDEN / "normalised.json").read_text())
@@ -146,7 +147,7 @@ def test_huge_input_costs_little() -> None:
     pairs = parse("http://example.org/?" + "&".join("cba"[i % 3] for i in range(4_000)))
 
     assert pairs.normalised.count("&") == 3_999
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < patience.allowed(1.0)
 
 
 @pytest.mark.parametrize(
@@ -215,11 +216,14 @@ def test_no_tracking_parameters_at_all_is_a_choice_too() -> None:
 
 
 def test_an_address_of_nothing_but_colons_costs_one_pass() -> None:
-    """Each of these took half a second when credentials were looked for from every colon anew."""
-    for _ in range(1_000):
-        for text in (":" * 8_000, "http://" + ":" * 8_000, "http:" + "?@" * 4_000):
+    """Each of these took half a second when credentials were looked for from every colon anew; now 2 ms."""
+    started = time.process_time()
+    for text in (":" * 8_000, "http://" + ":" * 8_000, "http:" + "?@" * 4_000):
+        for _ in range(10):
             with pytest.raises(UrlRefused):
                 parse(text)
+
+    assert time.process_time() - started < patience.allowed(1.0)
 
 
 @pytest.mark.parametrize(

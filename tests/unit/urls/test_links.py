@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import UrlRefused
 from holdfast.urls import Base, Normalisation, Url, parse, resolve
+from tests import patience
 
 PAGE = "https://www.example.org/a/b/page.html?q=1"
 PIECES = (
@@ -210,7 +211,7 @@ def test_a_hundred_links_take_less_than_their_share_of_a_page() -> None:
         resolve(Base(f"https://speed{attempt}.example.org/x"), hrefs)
         best = min(best, time.process_time() - started)
 
-    assert best < 0.005  # measured 0.0005; the margin is for a busy machine
+    assert best < patience.allowed(0.005)  # measured 0.0005; the margin is for a busy machine
 
 
 def test_a_link_says_on_each_site_what_it_says_there_however_often_it_was_met() -> None:

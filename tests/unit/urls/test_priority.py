@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.urls import priority
+from tests import patience
 
 TABLE: list[tuple[str, int | None, int, str]] = json.loads(
     (Path(__file__).parents[2] / "golden" / "urls" / "priority.json").read_text()
@@ -30,4 +31,4 @@ def test_a_long_address_costs_little() -> None:
     for tail in ("/page" * 1600, "/2024" * 1600, "/tag" * 2000, "?" + "pag&" * 2000, "/about-" * 1000):
         assert priority(f"https://example.org{tail}", 9) in (1, 2, 3)
 
-    assert time.process_time() - started < 0.2
+    assert time.process_time() - started < patience.allowed(0.2)

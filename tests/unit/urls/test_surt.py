@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
@@ -12,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.urls import surt
+from tests import needs, patience
 
 GOLDEN: list[tuple[str, str, str]] = json.loads(
     (Path(__file__).parents[2] / "golden" / "urls" / "surt.json").read_text()
 )
-FOREIGN = Path(os.environ.get("HOLDFAST_FOREIGN_ARCHIVES") or Path(__file__).parents[4] / "shared" / "data")
 
 
 @pytest.mark.parametrize(("url", "key", "why"), GOLDEN, ids=[f"{row[2]}: {row[0]}" for row in GOLDEN])
@@ -24,11 +23,11 @@ def test_an_address_has_its_key(url: str, key: str, why: str) -> None:
     assert surt(url) == key, why
 
 
+# Its counterpart on an index made during the test: tests/flow/test_import_foreign.py, test_the_keys_…_that_others_find.
+@pytest.mark.samples("archives")
 @pytest.mark.parametrize("name", ["dupes", "example", "iana", "url-agnost-example", "post-test"])
 def test_our_keys_are_those_of_a_foreign_index(name: str) -> None:
-    index = FOREIGN / "pywb" / f"{name}.cdxj"
-    if not index.exists():
-        pytest.skip("the foreign archives are not here; set HOLDFAST_FOREIGN_ARCHIVES")
+    index = needs.SAMPLES["archives"] / "pywb" / f"{name}.cdxj"
     compared = 0
 
     for line in index.read_text().splitlines():
@@ -78,7 +77,7 @@ def test_a_hostile_address_of_8000_characters_takes_little_time(tail: str) -> No
         surt("http://example.org/" + tail)
         best = min(best, time.process_time() - started)
 
-    assert best < 0.02  # measured 0.0025 at most; the margin is for a busy machine
+    assert best < patience.allowed(0.02)  # measured 0.0025 at most; the margin is for a busy machine
 
 
 def test_a_key_takes_time_in_proportion_to_the_address() -> None:
@@ -86,4 +85,4 @@ def test_a_key_takes_time_in_proportion_to_the_address() -> None:
 
     surt("http://example.org/" + "%2" * 100_000 + "%35" + "5" * 100_000)
 
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < patience.allowed(1.0)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-
-import pytest
 
 from holdfast.types import Fetched, Original, Truncated
 from holdfast.warc.outfile import SealedFile
@@ -91,11 +88,3 @@ def unpacked(path: Path) -> list[bytes]:
         assert inflate.eof
         rest = inflate.unused_data
     return members
-
-
-def foreign_archives() -> Path:
-    """Return the folder of other people's archives; the test is skipped where there is none."""
-    folder = Path(os.environ.get("HOLDFAST_FOREIGN_ARCHIVES", Path(__file__).parents[4] / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip("archives of other writers are not here; HOLDFAST_FOREIGN_ARCHIVES names their folder")
-    return folder

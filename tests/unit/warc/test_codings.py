@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.warc.payload import DecodeCaps, HttpHead, decode
+from tests import patience
 
 TEXT = b"".join(b"<p>line %d of a page that repeats itself a little</p>\n" % n for n in range(1500))
 LARGE = random.Random(1).randbytes(700_000)
@@ -138,7 +139,7 @@ def test_a_flood_of_empty_members_ends() -> None:
     decoded = decode(_head("gzip"), gzip.compress(b"") * 100_000)
 
     assert decoded.problems
-    assert time.process_time() - before < 2.0
+    assert time.process_time() - before < patience.allowed(2.0)
 
 
 def _zero_bomb(mebibytes: int) -> bytes:
@@ -166,7 +167,7 @@ def test_bombs_stop_at_the_ratio(coding: str, bomb: Callable[[], bytes]) -> None
 
     assert decoded.problems == ("ratio_exceeded",)
     assert len(decoded.data) == max(MIB, 200 * len(wire))
-    assert time.process_time() - before < 2.0
+    assert time.process_time() - before < patience.allowed(2.0)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - rss < 128 * 1024
 
 

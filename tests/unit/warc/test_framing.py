@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.warc.payload import PayloadProblem, dechunk
+from tests import patience
 
 TEXT = b"".join(b"<p>line %d of a page that repeats itself a little</p>\n" % n for n in range(1500))
 MIB = 1024 * 1024
@@ -99,7 +100,7 @@ def test_hundreds_of_thousands_of_chunks_are_affordable() -> None:
     payload = dechunk(_slices(wire, 16_384))
 
     assert b"".join(payload) == b"a" * 300_000
-    assert time.process_time() - before < 2.0
+    assert time.process_time() - before < patience.allowed(2.0)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from holdfast.wiring.server import ConnectionLimits, client_key, strict_http
+from tests import patience
 
 
 async def _serve_one_that_does_not_read() -> bool:
@@ -21,7 +22,7 @@ async def _serve_one_that_does_not_read() -> bool:
     async def endless(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        while (await asyncio.wait_for(_told(receive), 60)) != "http.disconnect":
+        while (await asyncio.wait_for(_told(receive), patience.deadline(60))) != "http.disconnect":
             await send({"type": "http.response.body", "body": b"x" * 1_000_000, "more_body": True})
         is_let_go.set()
 
@@ -38,7 +39,7 @@ async def _serve_one_that_does_not_read() -> bool:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         with closing(socket.create_connection(listener.getsockname())) as line:
             line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            await asyncio.wait_for(is_let_go.wait(), 30)
+            await asyncio.wait_for(is_let_go.wait(), patience.deadline(30))
         server.should_exit = True
         await serving
     return is_let_go.is_set()
@@ -85,7 +86,7 @@ async def _ask(port: int, host: str) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
     with closing(writer):
         writer.write(_ASK)
-        return await asyncio.wait_for(reader.read(), 60)
+        return await asyncio.wait_for(reader.read(), patience.deadline(60))
 
 
 async def _ask_until_served(port: int, host: str) -> bytes:
@@ -158,7 +159,7 @@ async def _refusal(request: bytes, *, head_s: float) -> bytes:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         writer.write(request)
-        answer = await asyncio.wait_for(reader.read(), 60)
+        answer = await asyncio.wait_for(reader.read(), patience.deadline(60))
         writer.close()
         server.should_exit = True
         await serving

@@ -11,6 +11,7 @@ import pytest
 from holdfast.config import ApiSettings, ReplaySettings, Settings
 from holdfast.errors import Conflict, Invalid
 from holdfast.wiring.server import demand_closed, listen
+from tests import patience
 
 _TOKEN = "0123456789abcdef"
 
@@ -67,7 +68,7 @@ def test_a_free_port_is_bound_and_a_taken_one_is_named() -> None:
         with pytest.raises(Conflict, match=f"port {port} .* --port {port + 1}"):
             listen(_settings(port=port))
 
-        with socket.create_connection(("127.0.0.1", port), timeout=5):
+        with socket.create_connection(("127.0.0.1", port), timeout=patience.deadline(5)):
             pass
 
 

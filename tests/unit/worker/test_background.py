@@ -11,6 +11,7 @@ import pytest
 from holdfast import config
 from holdfast.config import Settings
 from holdfast.worker.background import BackgroundContext, BackgroundWork
+from tests import patience
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_a_task_at_work_hears_that_the_worker_ends_and_what_it_opened_is_closed(
 
     background = BackgroundWork(settings, [Long])
     background.start()
-    assert began.wait(10)
+    assert began.wait(patience.deadline(10))
 
     assert background.stop(10)
     assert closed.is_set()

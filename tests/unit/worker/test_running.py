@@ -11,6 +11,7 @@ from holdfast.jobs.endings import Counts
 from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import HolderNews
 from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason, asked_for
+from tests import patience
 from tests.clock import FakeClock
 
 
@@ -55,7 +56,7 @@ def test_waiting_ends_with_the_word(tmp_path: Path, clock: FakeClock) -> None:
     holding = _holding(tmp_path, clock, [])
     threading.Timer(0.05, holding.ask, (StopReason.CANCEL,)).start()
 
-    assert holding.wait(10) is StopReason.CANCEL
+    assert holding.wait(patience.deadline(10)) is StopReason.CANCEL
     assert holding.wait(0.0) is StopReason.CANCEL
 
 

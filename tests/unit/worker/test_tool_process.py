@@ -10,6 +10,7 @@ from pathlib import Path
 
 from holdfast.clock import SystemClock
 from holdfast.worker.tool_process import StartedTool, hurry_tools
+from tests import patience
 
 BUSY = """
 import pathlib, signal, sys, time
@@ -28,7 +29,7 @@ sys.exit(len(heard))
 
 
 def _wait(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + patience.deadline(20)
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.01)
