@@ -77,7 +77,7 @@ SLOW = {
         "test_without_a_token_nobody_else_is_let_in",
     },
     "unit/changes/test_compare.py": {"test_hostile_texts_do_not_take_long"},
-    "unit/cli/test_empty_house.py": {"test_where_there_is_nothing_json_is_one_object_and_people_read_a_sentence"},
+    "unit/cli/test_empty_archive.py": {"test_where_there_is_nothing_json_is_one_object_and_people_read_a_sentence"},
     "unit/cli/test_loading.py": {
         "test_a_command_that_reads_loads_little",
         "test_it_is_called_by_the_name_under_which_it_was_typed",
@@ -99,7 +99,7 @@ SLOW = {
     },
     "unit/frontier/test_adding.py": {"test_rows_are_unique_sorted_and_the_best_claim_wins"},
     "unit/index/test_reading.py": {"test_bits_that_flip_are_noticed_wherever_they_are"},
-    "unit/index/test_signatures.py": {"test_a_command_that_meets_no_signature_loads_no_cryptography"},
+    "unit/imports/test_signatures.py": {"test_a_command_that_meets_no_signature_loads_no_cryptography"},
     "unit/parse/test_feed.py": {"test_a_huge_feed_is_cut_where_the_limit_is"},
     "unit/parse/test_pathology.py": {"test_a_family_that_hurts_is_named"},
     "unit/replay/test_patterns.py": {"test_a_pattern_is_linear_whatever_the_text"},

@@ -33,7 +33,7 @@ class EndOfInput(Exception):
     """The bytes are used up before the stream is."""
 
 
-class Budget(NamedTuple):
+class InflateBudget(NamedTuple):
     """How much goes into one call of the library and how much may come out of it."""
 
     feed_bytes: int = 32 * 1024
@@ -44,7 +44,7 @@ class Budget(NamedTuple):
     """zlib's, or another of the same interface; what it raises is the caller's to catch."""
 
 
-_BUDGET = Budget()
+_BUDGET = InflateBudget()
 
 
 def reader_of(data: bytes) -> Read:
@@ -60,7 +60,7 @@ class DeflateStream:
 
     __slots__ = ("_at", "_budget", "_read", "_wbits", "end")
 
-    def __init__(self, read: Read, at: int, wbits: int, budget: Budget = _BUDGET) -> None:
+    def __init__(self, read: Read, at: int, wbits: int, budget: InflateBudget = _BUDGET) -> None:
         self._read, self._at, self._wbits, self._budget = read, at, wbits, budget
         self.end: int | None = None
 

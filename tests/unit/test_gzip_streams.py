@@ -7,7 +7,16 @@ import zlib
 
 import pytest
 
-from holdfast.gzip_streams import GZIP, RAW, Budget, DeflateStream, EndOfInput, gzipped, largest_honest, reader_of
+from holdfast.gzip_streams import (
+    GZIP,
+    RAW,
+    DeflateStream,
+    EndOfInput,
+    InflateBudget,
+    gzipped,
+    largest_honest,
+    reader_of,
+)
 
 BODY = b"".join(b"%d words, " % (number * 7919 % 10_007) for number in range(20_000))
 PACKED = gzip.compress(BODY)
@@ -16,7 +25,7 @@ PACKED = gzip.compress(BODY)
 @pytest.mark.parametrize("feed_bytes", [1, 7, 1000, 1 << 20])
 @pytest.mark.parametrize("output_bytes", [100, 4096, 1 << 20])
 def test_pieces_are_bounded_and_whole_and_the_end_is_known(feed_bytes: int, output_bytes: int) -> None:
-    budget = Budget(feed_bytes=feed_bytes, output_bytes=output_bytes, first_bytes=50)
+    budget = InflateBudget(feed_bytes=feed_bytes, output_bytes=output_bytes, first_bytes=50)
     stream = DeflateStream(reader_of(b"in front" + PACKED + b"behind"), 8, GZIP, budget)
 
     pieces = list(stream)

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 from lxml import etree
 
-from holdfast.gzip_streams import GZIP, GZIP_MAGIC, Budget, DeflateStream, EndOfInput, reader_of
+from holdfast.gzip_streams import GZIP, GZIP_MAGIC, DeflateStream, EndOfInput, InflateBudget, reader_of
 from holdfast.parse.charset import ParseProblem, decode_text, looks_like_html
 
 # A declaration must come before the root; 64 KiB is far more than any real prolog.
@@ -161,7 +161,7 @@ class _Target:
 MAX_BYTES = 50 * 1024 * 1024
 """Read of one document, after inflating: the sitemap protocol's limit."""
 _CHUNK_BYTES = 64 * 1024
-_BUDGET = Budget(feed_bytes=16 * 1024, output_bytes=_CHUNK_BYTES)
+_BUDGET = InflateBudget(feed_bytes=16 * 1024, output_bytes=_CHUNK_BYTES)
 # Members of one gzip file that are read: 50 MiB in the blocks of 64 KiB that bgzip writes are 800.
 _MAX_MEMBERS = 10_000
 _HTTP = ("http://", "https://")

@@ -18,7 +18,7 @@ from deflate import deflate_compress
 from isal import isal_zlib
 
 from holdfast.errors import Invalid, NotFound, Unavailable
-from holdfast.gzip_streams import GZIP, RAW, Budget
+from holdfast.gzip_streams import GZIP, RAW, InflateBudget
 from holdfast.warc.payload import ZSTD_MAX_WINDOW
 
 _WINDOW_BYTES = 256 * 1024
@@ -105,7 +105,7 @@ _LARGE_BYTES = 80_000
 _STREAM_LEVEL = 2
 _MASK = 0xFFFFFFFF
 # The first 4 KiB are enough for the heads: a reader that wants no more than those does not pay for the rest.
-_BUDGET = Budget(first_bytes=4096)
+_BUDGET = InflateBudget(first_bytes=4096)
 _MAX_HEADER_BYTES = 64 * 1024
 _FHCRC, _FEXTRA, _FNAME, _FCOMMENT, _RESERVED = 2, 4, 8, 16, 0xE0
 

@@ -26,9 +26,9 @@ from holdfast.gzip_streams import (
     RATIO_FROM_BYTES,
     RAW,
     ZLIB,
-    Budget,
     DeflateStream,
     EndOfInput,
+    InflateBudget,
     largest_honest,
     reader_of,
 )
@@ -346,13 +346,13 @@ _CREDIBLE_BYTES = 256
 
 # zstd has no bound on what a call puts out; 256 bytes in are at most 8 MiB out (blocks of 128 KiB in 4 bytes).
 _ZSTD_FEED_BYTES = 256
-_FAST = Budget(feed_bytes=64 * 1024, output_bytes=256 * 1024, inflater=isal_zlib.decompressobj)
+_FAST = InflateBudget(feed_bytes=64 * 1024, output_bytes=256 * 1024, inflater=isal_zlib.decompressobj)
 
 
-def _careful(size: int) -> Budget:
+def _careful(size: int) -> InflateBudget:
     """Return the budget for damaged input: byte by byte for a page, and never more than 65,536 calls."""
     # A call that fails loses what it had put out already, so little is asked of each.
-    return Budget(feed_bytes=max(1, size >> 16), output_bytes=512)
+    return InflateBudget(feed_bytes=max(1, size >> 16), output_bytes=512)
 
 
 class _Stopped(Exception):
@@ -416,7 +416,7 @@ class _Output:
         return self._buffer.getvalue()
 
 
-_Reader = Callable[[bytes, Budget], Iterator[bytes]]
+_Reader = Callable[[bytes, InflateBudget], Iterator[bytes]]
 
 
 def _readers(coding: str, data: bytes) -> tuple[_Reader, ...]:
@@ -433,7 +433,7 @@ def _readers(coding: str, data: bytes) -> tuple[_Reader, ...]:
     return (_zstd,) if coding == "zstd" else ()
 
 
-def _inflate(data: bytes, at: int, wbits: int, budget: Budget) -> Generator[bytes, None, int]:
+def _inflate(data: bytes, at: int, wbits: int, budget: InflateBudget) -> Generator[bytes, None, int]:
     """Yield what one deflate stream holds; return where it ended."""
     stream = DeflateStream(reader_of(data), at, wbits, budget)
     yield from stream
@@ -441,7 +441,7 @@ def _inflate(data: bytes, at: int, wbits: int, budget: Budget) -> Generator[byte
     return stream.end
 
 
-def _gzip(data: bytes, budget: Budget) -> Iterator[bytes]:
+def _gzip(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
     if not data.startswith(GZIP_MAGIC):
         raise zlib.error("no gzip header")
     at = yield from _inflate(data, 0, GZIP, budget)
@@ -452,18 +452,18 @@ def _gzip(data: bytes, budget: Budget) -> Iterator[bytes]:
     _expect_end(data, at)
 
 
-def _zlib(data: bytes, budget: Budget) -> Iterator[bytes]:
+def _zlib(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
     at = yield from _inflate(data, 0, ZLIB, budget)
     _expect_end(data, at)
 
 
-def _raw_deflate(data: bytes, budget: Budget) -> Iterator[bytes]:
+def _raw_deflate(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
     # isal takes some bytes behind the end of a raw stream for its own, so that what follows would go unseen.
     at = yield from _inflate(data, 0, RAW, budget._replace(inflater=zlib.decompressobj))
     _expect_end(data, at)
 
 
-def _brotli(data: bytes, budget: Budget) -> Iterator[bytes]:
+def _brotli(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
     stream = brotli.Decompressor()
     at = 0
     while not stream.is_finished():
@@ -477,7 +477,7 @@ def _brotli(data: bytes, budget: Budget) -> Iterator[bytes]:
     _expect_end(data, at)
 
 
-def _zstd(data: bytes, budget: Budget) -> Iterator[bytes]:
+def _zstd(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
     feed_bytes = min(budget.feed_bytes, _ZSTD_FEED_BYTES)
     tool = zstandard.ZstdDecompressor(max_window_size=ZSTD_MAX_WINDOW)
     stream = tool.decompressobj()
