@@ -1,4 +1,4 @@
-"""Sources, logs, events, the scheduler and document 000's jobs over HTTP, on both databases."""
+"""Sources, logs, events, the scheduler and the administrator's jobs over HTTP, on both databases."""
 
 from __future__ import annotations
 

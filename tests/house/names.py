@@ -14,7 +14,7 @@ from tests.house.source import Module
 # Spelled in pieces, so that this file does not say it either.
 _REQUIREMENT = re.compile(r"\b(?:HA|TC|NC|TR)-" + r"\d+|\bdocuments? 00" + r"[0-4]\b|\bthe facts' " + r"\d")
 _TRACE = ("docs/requirements.md", "tests/house/names.py")
-_FACELESS = re.compile(r"\b(?:some|no)body\b|\bwho(?:m)?ever\b|\bthose who\b", re.I)
+_FACELESS = re.compile(r"\b(?:some|(?<!`)no)body\b|\bwho(?:m)?ever\b|\bthose who\b", re.I)
 _FORMATTER_OFF = re.compile(r"#\s*fmt:\s*(?:skip|off)")
 _GENERATED = "src/holdfast/db/migrations/"
 

@@ -71,6 +71,16 @@ def test_the_formatter_is_never_switched_off(package: tuple[Module, ...]) -> Non
     _clean(names.formatter_off(package))
 
 
+def test_comments_name_the_actor(package: tuple[Module, ...]) -> None:
+    _clean(names.faceless_actors(package))
+
+
+def test_requirements_of_documents_that_are_not_here_stand_in_one_place() -> None:
+    read = ((path, _text(path)) for path in tracked_files())
+
+    _clean(names.requirement_numbers((path, text) for path, text in read if text is not None))
+
+
 def test_no_comment_draws_a_banner(everything: tuple[Module, ...]) -> None:
     _clean(budgets.banners(everything))
 

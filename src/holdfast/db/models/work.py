@@ -50,7 +50,7 @@ class Job(Model):
     state: Mapped[str | None] = mapped_column(String(9))
     """One of `jobs.states`; null for what the scheduler does not run (ad hoc, import): there the execution tells."""
     interval_minutes: Mapped[int | None]
-    """In units of `interval_type`, as document 003 has it; null runs once."""
+    """In units of `interval_type`; null runs once."""
     interval_type: Mapped[str] = mapped_column(String(7), server_default="minutes")
     schedule_enabled: Mapped[bool] = mapped_column(server_default=text("false"))
     adaptive_scheduling: Mapped[bool] = mapped_column(server_default=text("true"))
