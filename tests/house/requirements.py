@@ -49,7 +49,7 @@ def wrong_rows(found: Iterable[RequirementRow], files: Iterable[str], tests: Ite
 
 def _wrong(row: RequirementRow, files: set[str], tests: set[str]) -> Iterator[str]:
     named, proven = _FILE.findall(row.place), _TEST_ID.findall(row.proof)
-    yield from (f"there is no src/holdfast/{path}" for path in named if path not in files)
+    yield from (f"there is no file {path}" for path in named if path not in files)
     yield from (f"there is no {test}" for test in proven if test not in tests)
     if row.is_built and not named:
         yield "no file where it lives"
