@@ -113,7 +113,7 @@ def test_signs_that_match_anything_mean_themselves_in_a_search(server: Server) -
             assert server.get(path, params={"search": sign * 1000}).status_code in (200, 400)
 
 
-def test_document_000_lists_what_a_job_captured_and_never_what_was_withdrawn(tmp_path: Path) -> None:
+def test_an_administrator_lists_what_a_job_captured_and_never_what_was_withdrawn(tmp_path: Path) -> None:
     shots = [Shot(url=f"https://example.org/{number}", body=f"<title>T{number}</title><p>Words.</p>")
              for number in range(4)]  # fmt: skip
     shots += [Shot(url="https://example.org/new", moment=days_later(3), execution=2),

@@ -322,7 +322,7 @@ def test_two_servers_on_one_database_agree(servers: list[Server]) -> None:
     assert {actor for actor, _, _ in first.deeds()} == {"admin@127.0.0.1", "admin@127.0.0.2"}
 
 
-def test_document_000_sees_each_job_with_its_newest_run(server: Server) -> None:
+def test_an_administrator_sees_each_job_with_its_newest_run(server: Server) -> None:
     done, waiting = server.job("done"), server.job("later")
     server.bed.party.scheduler.tick()
     lease = server.bed.party.taken()
@@ -348,7 +348,7 @@ def test_document_000_sees_each_job_with_its_newest_run(server: Server) -> None:
         assert server.get(f"/api/admin/jobs/{done}").json()["status"] == word
 
 
-def test_document_000_refuses_with_its_own_statuses(one_source: Server) -> None:
+def test_the_administrators_routes_refuse_with_their_own_statuses(one_source: Server) -> None:
     for path, status in (
         ("/api/admin/jobs?limit=501", 422), ("/api/admin/jobs?limit=0", 422), ("/api/admin/jobs?offset=-1", 422),
         ("/api/admin/jobs?status=sleeping", 422), ("/api/admin/jobs/undefined", 422), ("/api/admin/jobs/77", 404),

@@ -390,7 +390,7 @@ def test_a_backoff_is_cut_short_when_nothing_runs_but_never_a_cooldown(bed: Zimi
     assert woken < later
 
 
-def test_annual_jobs_get_document_001s_minima(bed: ZimitBed, terminal: Terminal) -> None:
+def test_annual_jobs_get_the_minima_of_annual_crawls(bed: ZimitBed, terminal: Terminal) -> None:
     job_id = bed.job()
     with bed.jobs.database.write() as session:
         session.execute(update(Job).values(kind="annual", details={"campaign_year": 2026}))

@@ -48,7 +48,7 @@ def test_the_replay_host_has_public_routes_alone() -> None:
     assert {role for route in _REPLAY_ROUTES for role in roles_of(route)} <= {Role.PUBLIC}
 
 
-def test_admin_routes_are_those_below_admin_and_of_document_003_and_the_metrics() -> None:
+def test_admin_routes_are_those_below_admin_and_of_the_scheduler_and_the_metrics() -> None:
     admin = {route.path for route in _ADMIN}
     below = ("/api/admin/", "/api/v1/", "/api/v2/", "/api/pages", "/metrics")
 
