@@ -338,7 +338,7 @@ class Signals:
     links: tuple[tuple[int, str], ...]
     """The first link to each other group, at most 200: the group's hash, and the address to ask for."""
     links_count: int
-    """Links to other groups in all: more than `links` has means that those do not tell where the page leads."""
+    """Links to other addresses in all: more than `links` has means that those do not tell where the page leads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,10 +128,9 @@ class LeasedDomains:
         return any(worker.pace.lease_until <= now and not worker.lost for worker in self.ended)
 
     def _stop(self, worker: DomainWorker) -> None:
-        if (task := self._tasks.get(worker.lease.domain_id)) is not None and self.workers[
-            worker.lease.domain_id
-        ] is worker:
-            task.cancel()
+        # A worker that was forgotten may have a successor on the same domain, which is to go on.
+        if self.workers.get(worker.lease.domain_id) is worker:
+            self._tasks[worker.lease.domain_id].cancel()
 
     def interrupt(self, *, everything: bool) -> None:
         """Stop the workers: those that only wait at once, those in a request when it ends, or everything now."""

@@ -61,7 +61,7 @@ class ProcessEnding(StrEnum):
     MAX_BYTES = "max_bytes"
     MAX_TIME = "max_time"
     STORAGE = "storage"
-    """Its time ran out while the disk had no room: what is left was not asked for, and no site is to blame."""
+    """Its time ran out while the disk had no room: what is left was not asked for, through no fault of a site."""
     REPLACE = "replace"
     """A parser hangs in a thread: everything else is settled, and a fresh process should go on."""
 
@@ -314,7 +314,7 @@ class CrawlEngine:
         """Close the pages that are over the limit; what the captured ones need is still fetched."""
         additions = self.settler.additions
         # Only if there may be some: to find none among all that is still to be fetched takes a second where that is
-        # much. Without a worker of ours all look again: another process may have added some with its last settle.
+        # much. Without a worker of ours we always look: another process may have added some with its last settle.
         if additions == self._none_over_limit_at and self.leased_domains.workers:
             return
         closed = await self.database.run(

@@ -131,7 +131,7 @@ class SeenUrls:
 
 
 class LinkSieve:
-    """One per process; used by the threads that parse, one at a time."""
+    """Which of the addresses that documents name are added. One per process, used by the threads that parse."""
 
     def __init__(self, scope: CrawlScope, settings: Settings, clock: Clock) -> None:
         self._scope, self._clock = scope, clock
@@ -271,9 +271,10 @@ class LinkSieve:
     def _pace(self, domain: str, sieved: SievedLinks) -> None:
         """Delay what a domain discovers beyond 100 URLs a second; a burst of one page's links passes at once."""
         now = self._clock.monotonic()
-        ready = max(self.ready_at.get(domain, 0.0), now - MAX_LINKS / URLS_PER_S)
-        late = ready + len(sieved.found) / URLS_PER_S - now
-        self.ready_at[domain] = ready + len(sieved.found) / URLS_PER_S  # forgotten, it may pass one burst more
+        with self._lock:  # two threads that make room in the cache at once would raise KeyError
+            ready = max(self.ready_at.get(domain, 0.0), now - MAX_LINKS / URLS_PER_S)
+            late = ready + len(sieved.found) / URLS_PER_S - now
+            self.ready_at[domain] = ready + len(sieved.found) / URLS_PER_S  # forgotten, it may pass one burst more
         if late > 0:
             first = max(0, len(sieved.found) - int(late * URLS_PER_S))
             start = to_micros(self._clock.now())

@@ -138,7 +138,7 @@ class ProcessWatch:
 
 def _ending(engine: CrawlEngine, limit: str) -> ProcessEnding:
     """Return what ends the crawl at a limit; time that runs out while the disk takes nothing is the storage's fault."""
-    # Otherwise the sites would be blamed for what the disk did not take.
+    # At the limit of time what is left is closed and the crawl counts as complete; here it stays open.
     waits = limit == ProcessEnding.MAX_TIME and engine.disk_is_full
     return ProcessEnding.STORAGE if waits else ProcessEnding(limit)
 

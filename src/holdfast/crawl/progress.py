@@ -65,7 +65,7 @@ _RATE_S = 10.0
 
 # Plain integers, and no metrics library: this is on the path of every page.
 class CrawlProgress:
-    """What a process has done, counted by the words of the report."""
+    """What a process has done, counted by the outcomes that the report names."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

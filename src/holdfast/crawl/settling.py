@@ -184,7 +184,7 @@ class DatabaseThread:
 _log = log.get()
 _SOON_S = 0.1
 """Shortest time between two settles that a worker without pages may cause."""
-# A database server that comes back must not be met by all processes at once.
+# Wait after the database was away: a server that is coming back is not asked without a pause.
 _AGAIN_S = 0.5
 # Share of a lease, 5 s mostly, between two looks whether a poll of feeds waits for what we hold (decision 0017).
 _WAY_SHARE = 1 / 12

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, aliased
 from holdfast.db.models import Domain, Page, SignalLink, SignalPage, SignalWord, Source
 from holdfast.errors import Invalid, NotFound
 from holdfast.parse.text import SMALL_WORDS, analysable, nfc, words_of
-from holdfast.urls import Url, parse, typed_host, url_hash
+from holdfast.urls import Url, normalised_or_plain, typed_host, url_hash
 from holdfast.withdrawals.visibility import visible_page
 
 # Of two words that are on more pages than this, neither is rare: to count on would only take time.
@@ -296,7 +296,7 @@ def page_by_hash(session: Session, digest: str) -> PageInFull:
     """Return a page by the SHA-256 of its normalised address in hex, or by the first 16 digits; NotFound if none."""
     number = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
     for row in pages_by_hash(session, number):
-        if len(digest) == 16 or url_hash(parse(row.url).normalised) == digest:
+        if len(digest) == 16 or url_hash(normalised_or_plain(row.url)) == digest:
             return _in_full(session, row)
     raise NotFound(f"there is no page with the hash {digest[:64]}; they are listed at /api/pages")
 

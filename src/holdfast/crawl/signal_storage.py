@@ -15,7 +15,7 @@ from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, KnownSignals
 from holdfast.parse.charset import BodyForm
 from holdfast.types import Attempt, Fetched, FetchFailed, Original, Outcome, ParsedPage, Signals, UrlKind, Visit
-from holdfast.urls import Base, hash64, parse
+from holdfast.urls import DEFAULT, Base, Normalisation, hash64, parse
 from holdfast.urls.links import edges_of, group_hash
 from holdfast.warc.payload import HttpHead, parse_head
 
@@ -64,8 +64,17 @@ UNSUPPORTED = "unsupported_type"
 class SignalStorage:
     """Stores nothing: an answer's body is read and let go. `links_of` asks the database where a page leads."""
 
-    def __init__(self, history: SignalHistory, links_of: Callable[[int], tuple[str, ...]], *, limit: int) -> None:
+    def __init__(
+        self,
+        history: SignalHistory,
+        links_of: Callable[[int], tuple[str, ...]],
+        *,
+        limit: int,
+        allow_ports: Iterable[int] = (),
+    ) -> None:
         self._history, self._links_of, self._limit = history, links_of, limit
+        # The ports of the crawl only: two crawls that tell pages apart by other rules must give a group one hash.
+        self._policy = replace(DEFAULT, allow_ports=frozenset(allow_ports))
         self._stop = Event()
         self.no_space = Event()
 
@@ -114,17 +123,17 @@ class SignalStorage:
             return replace(visit, content_hash=known.content_hash if known is not None else None)
         if known is not None and known.content_hash == visit.content_hash:
             return replace(visit, reason="unchanged" if visit.reason == "ok" else visit.reason)
-        return replace(visit, signals=signals_of(page.hops[-1].url, parsed, reading))
+        return replace(visit, signals=signals_of(page.hops[-1].url, parsed, reading, self._policy))
 
 
-def signals_of(address: str, page: ParsedPage, reading: DocumentFacts) -> Signals:
+def signals_of(address: str, page: ParsedPage, reading: DocumentFacts, policy: Normalisation = DEFAULT) -> Signals:
     """Return what is kept of a page. One that asks not to be indexed has no keywords.
 
     Of links to one path the first is kept, and none to its own.
     """
-    url = parse(address)
+    url = parse(address, policy)
     own_hash = hash64(url.group)
-    resolved = Base(url.fetch, page.base).resolve([link.url for link in reading.links]).links
+    resolved = Base(url, page.base, policy).resolve([link.url for link in reading.links]).links
     leading = ((to, link) for link in resolved if (to := group_hash(link)) != own_hash)
     return Signals(
         description=page.description,

@@ -20,7 +20,7 @@ from holdfast.warc.outfile import SealedFile
 from holdfast.warc.writer import Appended, ExchangeDraft, RecordDraft, WarcWriter
 
 _AGAIN_S = 1.0
-"""How often a sealed file is reported again to a database that was away."""
+"""Shortest time between two tries to report sealed files to a database that is away."""
 _log = log.get()
 
 Register = Callable[[Path], int]

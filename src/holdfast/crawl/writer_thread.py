@@ -117,7 +117,7 @@ class CaptureWriter:
         self._storing = Lock()
         self.no_space = storage.no_space
         """Set while the disk has no room; cleared when a write succeeds again."""
-        # Not while a page is stored: that may wait for disk and database, and no page is to blame for it.
+        # Not while a page is stored: that may wait for disk and database, through no fault of the page.
         self.parsing_since: float | None = None
         """Since when a parser has a page; None while none has."""
         self._parsing: PageUnderWay | None = None
@@ -267,14 +267,20 @@ class CaptureWriter:
         """Parse the last answer here, or on the slow thread if it looks as if that would take long."""
         self._parsing = page
         self.parsing_since = self._clock.monotonic()
-        # Named in the run file, which outlives this process: only this page is blamed if a parser kills it.
+        # Named in the run file, which outlives this process: if a parser kills it, that counts against this page alone.
         self._run.take(0, attempt.id, self.parsing_since)
-        reach("parse", attempt.url)
-        reading = self._reader.read(page, attempt, page.stored[-1])
-        if self._given_up == page.number:
+        try:
+            reach("parse", attempt.url)
+            reading = self._reader.read(page, attempt, page.stored[-1])
+        finally:
+            # Whatever happened: a page that no parser has any more must not look as if it hung one. Not if it was given
+            # up meanwhile: the slot may be the next writer's.
+            is_ours = self._given_up != page.number
+            if is_ours:
+                self._run.put_down(0)
+                self.parsing_since = self._parsing = None
+        if not is_ours:
             return
-        self._run.put_down(0)
-        self.parsing_since = self._parsing = None
         if isinstance(reading, DocumentFacts):
             self._conclude(page, attempt, reading)
         else:

@@ -174,7 +174,10 @@ def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> StorageP
     signals = importlib.import_module("holdfast.crawl.signal_storage")
     history = signals.SignalHistory(runtime.frontier)
     return StoragePolicy(
-        history, lambda reader, links_of: signals.SignalStorage(history, links_of, limit=reader.max_bytes)
+        history,
+        lambda reader, links_of: signals.SignalStorage(
+            history, links_of, limit=reader.max_bytes, allow_ports=plan.allow_ports
+        ),
     )
 
 

@@ -52,7 +52,7 @@ class KnownSignals:
     fetched_at: datetime
     content_hash: str | None
     has_all_links: bool
-    """Whether the links that were kept are all that the page has to other groups."""
+    """Whether the links that were kept are all that the page has to other addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

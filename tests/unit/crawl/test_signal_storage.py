@@ -7,6 +7,7 @@ import pytest
 from holdfast.crawl.page_reading import DocumentFacts
 from holdfast.crawl.signal_storage import signals_of
 from holdfast.types import Link, ParsedPage, Signals
+from holdfast.urls import Normalisation
 
 _PAGE = "https://example.org/list"
 
@@ -41,3 +42,12 @@ def test_links_that_are_not_kept_are_counted_all_the_same(hrefs: list[str]) -> N
 
     assert signals.links_count == len(hrefs)
     assert len(signals.links) < len(hrefs)
+
+
+def test_a_port_that_the_crawl_allows_is_one_that_its_pages_and_links_may_have() -> None:
+    page = ParsedPage(links=(Link("/a", "a"),))
+    allowed = Normalisation(allow_ports=frozenset({9200}))
+
+    signals = signals_of("http://example.org:9200/", page, DocumentFacts(page=page, links=page.links), allowed)
+
+    assert [url for _, url in signals.links] == ["http://example.org:9200/a"]

@@ -11,8 +11,9 @@ from threading import Event
 import pytest
 
 from holdfast.config import WarcSettings
-from holdfast.coordination.runfile import RunFile
+from holdfast.coordination.runfile import RunFile, parsed_attempts
 from holdfast.crawl.outcomes import PageUnderWay
+from holdfast.crawl.page_reading import DocumentReader
 from holdfast.crawl.storing import WarcStorage
 from holdfast.crawl.warc_output import WarcOutput
 from holdfast.crawl.writer_thread import LARGE_BYTES, CaptureWriter
@@ -51,10 +52,11 @@ class Stage:
         self.finished: SimpleQueue[tuple[PageUnderWay, Visit | None]] = SimpleQueue()
         self.output = WarcOutput(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
         self.child = ParseChild(deadline_s=60.0)
+        self.run = RunFile(folder / "run", "1")
         reader = self.bed.reader(self.child)
         self.capture_writer = CaptureWriter(
             storage=WarcStorage(self.output, refer_to=lambda _attempt: None, limit=reader.max_bytes),
-            sieve=self.bed.sieve(), reader=reader, run=RunFile(folder / "run", "1"), clock=self.bed.clock,
+            sieve=self.bed.sieve(), reader=reader, run=self.run, clock=self.bed.clock,
             done=lambda page, visit: self.finished.put((page, visit)),
         )  # fmt: skip
         self.capture_writer.start()
@@ -116,6 +118,18 @@ def test_a_body_that_cannot_be_read_closes_its_page_with_a_name(stage: Stage) ->
     stage.capture_writer.put(stage.page("large", Broken(b"x" * (LARGE_BYTES + 1))))
 
     assert (stage.next().reason) == "internal_error"
+
+
+def test_a_page_whose_parser_fails_does_not_look_as_if_it_hung(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(DocumentReader, "read", fail)
+    stage.capture_writer.put(stage.page("odd", Bytes(b"y")))
+
+    assert stage.next().reason == "internal_error"
+    assert stage.capture_writer.parsing_since is None
+    assert parsed_attempts(stage.run.path) == {}
 
 
 def test_a_writer_that_was_given_up_hands_on_what_it_prepares_and_writes_nothing_more(stage: Stage) -> None:
