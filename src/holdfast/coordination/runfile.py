@@ -67,7 +67,7 @@ def new_name() -> str:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a live process holds this run file, or may: one of another user tells us nothing."""
+    """Return whether a live process holds the lock of this file, or may: one of another user tells us nothing."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,5 +1,7 @@
-"""What a start finds and mends: the folder that captures go to, and what processes left that died: leases are freed,
-the page that a parser died of is noted, WARC files are repaired and sealed, with a report.
+"""What a start mends after processes that died: their leases are freed, the crash is counted against the page that was
+being parsed, their WARC files are repaired and sealed, with a report.
+
+Beside it: the folder that the captures of a source go to, and how those of a cancelled run are removed.
 """
 
 from __future__ import annotations

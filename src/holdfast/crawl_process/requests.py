@@ -37,7 +37,7 @@ from holdfast.types import (
     RobotsAnswer,
     RobotsState,
 )
-from holdfast.urls import Url, parse
+from holdfast.urls import DEFAULT, Normalisation, Url, parse
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 from holdfast.wiring import Runtime, open_runtime
 
@@ -218,7 +218,6 @@ def hold_domains(
 
 
 _MAX_BYTES = 10 * 1024 * 1024
-_IN_FORCE = (robots_file.RobotsVerdict.RULES, robots_file.RobotsVerdict.ALLOW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,13 +230,20 @@ class FetchedDocument:
 
 
 class PoliteClient:
-    """Asks one thing at a time, each domain at its pace."""
+    """Asks one thing at a time, each domain at its pace. `policy` says which ports may be asked."""
 
     def __init__(
-        self, client: Client, clock: Clock, leases: DomainLeases, *, delay_s: float, max_delay_s: float
+        self,
+        client: Client,
+        clock: Clock,
+        leases: DomainLeases,
+        *,
+        delay_s: float,
+        max_delay_s: float,
+        policy: Normalisation = DEFAULT,
     ) -> None:
         self._client, self._clock, self._leases = client, clock, leases
-        self._delay_s, self._max_delay_s = delay_s, max_delay_s
+        self._delay_s, self._max_delay_s, self._policy = delay_s, max_delay_s, policy
         self._paces: dict[str, Pace] = {}
         self._robots: dict[str, RobotsState] = {}
 
@@ -253,7 +259,7 @@ class PoliteClient:
                 body = decode(head, b"".join(payload_chunks(head, result.body))).data
                 return FetchedDocument(url=url, fetched=result, body=body)
             try:
-                url = follow(url, location)
+                url = follow(url, location, self._policy)
             except UrlRefused as exc:
                 return FetchFailed(
                     url=url.fetch,
@@ -323,10 +329,10 @@ class PoliteClient:
             return known
         if url.domain not in self._paces and self._leases.try_take(url.domain) is None:
             known = self._leases.robots(url.origin)
-            if known is not None and robots_file.verdict(known, self._clock.now()) in _IN_FORCE:
+            if known is not None and robots_file.verdict(known, self._clock.now()) in robots_file.IN_FORCE:
                 self._robots[url.origin] = known
                 return known
-        answer = await self.get(parse(f"{url.origin}/robots.txt"), deadline_s=10.0)
+        answer = await self.get(parse(f"{url.origin}/robots.txt", self._policy), deadline_s=10.0)
         if isinstance(answer, FetchFailed):
             read = robots_file.RobotsRead(origin=url.origin, failure=answer.problem)
         elif answer is None:
@@ -342,7 +348,7 @@ class PoliteClient:
 
 @asynccontextmanager
 async def open_polite_client(
-    settings: Settings, *, agent: str, networks: Sequence[str], delay_s: float
+    settings: Settings, *, agent: str, networks: Sequence[str], delay_s: float, policy: Normalisation = DEFAULT
 ) -> AsyncIterator[PoliteClient]:
     """Open a client for a few requests, which holds the domains that it asks, and close it again."""
     clock, fetch = SystemClock(), settings.fetch
@@ -357,7 +363,8 @@ async def open_polite_client(
     )
     with open_leases(settings, delay_s=delay_s) as leases:
         try:
-            yield PoliteClient(client, clock, leases, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)
+            max_delay_s = settings.politeness.max_delay_s
+            yield PoliteClient(client, clock, leases, delay_s=delay_s, max_delay_s=max_delay_s, policy=policy)
         finally:
             await client.close()
 

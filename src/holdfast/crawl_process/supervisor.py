@@ -422,9 +422,8 @@ class Supervisor:
         self._shown_at = now
         self._weigh()
         self._look_at_folder()
-        if (
-            self._epoch is None and now - self._counted_at >= _COUNT_S
-        ):  # the time of a job's run is written with its lease
+        # Of a crawl of its own only: the time of a job's run is written with its lease.
+        if self._epoch is None and now - self._counted_at >= _COUNT_S:
             with self._runtime.raw_db.write() as tx:
                 self._time.write(tx)
             self._counted_at = now

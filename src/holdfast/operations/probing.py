@@ -233,7 +233,11 @@ async def _look(plan: CrawlPlan, settings: Settings) -> DryRun:
     scope, excluded = plan.build_scope(), Counter[tuple[str, str]]()
     rows: dict[int, tuple[int, Url, UrlKind, int, str]] = {}
     async with open_polite_client(
-        settings, agent=plan.agent(), networks=plan.allow_networks, delay_s=max(plan.delay_s, 1.0)
+        settings,
+        agent=plan.agent(),
+        networks=plan.allow_networks,
+        delay_s=max(plan.delay_s, 1.0),
+        policy=plan.normalisation(),
     ) as solo:
         for url in plan.seed_urls()[:10]:
             allowed, why = await _permission(plan, solo, url)

@@ -9,7 +9,7 @@ import pytest
 from holdfast.config import FetchSettings, Settings
 from holdfast.crawl_process.requests import open_polite_client
 from holdfast.types import RobotsAnswer, RobotsState
-from holdfast.urls import parse
+from holdfast.urls import Normalisation, parse
 from tests.unit.fetch.nameserver import nameserver
 from tests.unit.fetch.servers import answering, run, serving
 
@@ -40,6 +40,21 @@ def test_half_a_robots_file_forbids_everything(answer: bytes, meaning: RobotsAns
             state = await _robots(server.url("/"), tmp_path / "home", [])
 
             assert state.answer is meaning
+
+    run(main())
+
+
+def test_a_port_that_the_plan_allows_may_be_asked_for_its_robots_file(tmp_path: Path) -> None:
+    allowed = Normalisation(allow_ports=frozenset({9}))  # nothing answers there, but it may be asked
+
+    async def main() -> None:
+        settings = Settings(home=tmp_path / "home")
+        async with open_polite_client(
+            settings, agent="t", networks=["127.0.0.0/8"], delay_s=0.0, policy=allowed
+        ) as solo:
+            state = await solo.robots(parse("http://127.0.0.1:9/", allowed))
+
+        assert state.answer is RobotsAnswer.UNREACHABLE
 
     run(main())
 
