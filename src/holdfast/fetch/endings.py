@@ -1,5 +1,5 @@
-"""Reads how a transfer ended: which problem a failure is, why a body is short, and whether a head can be believed.
-No other module knows libcurl's codes.
+"""Reads how a transfer ended: which problem a failure is, why a body is short, whether a head can be believed, and what
+its Retry-After asks for. libcurl's codes become our own here.
 """
 
 from __future__ import annotations
