@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 
 class Clock(Protocol):
-    """What the house asks for the time. Tests pass one that they move by hand."""
+    """What all code asks for the time. Tests pass one that they move by hand."""
 
     def now(self) -> datetime:
         """Return the wall time, aware and in UTC."""

@@ -1,4 +1,7 @@
-"""Problem reports: taken from any reader, read by the operator. A filled honeypot is thanked and dropped."""
+"""Problem reports, taken from any reader and read by the operator; and how often the archive is used, counted by day.
+
+A report with a filled honeypot is thanked for and dropped.
+"""
 
 from __future__ import annotations
 

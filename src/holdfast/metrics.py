@@ -8,9 +8,10 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-PREFIX = "holdfast"
 # Not for crawl processes: they write their loop lag to the database themselves (`crawl.progress`), as three figures,
 # and loading prometheus_client would cost each of them 28 ms of CPU (best of five).
+
+PREFIX = "holdfast"
 # A second series for each counter, with the time of its creation: scrapers need it for nothing here.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 SEARCH_BUCKETS = (0.05, 0.1, 0.3, 1.0, 3.0)

@@ -188,7 +188,7 @@ _SOON_S = 0.1
 _AGAIN_S = 0.5
 # Share of a lease, 5 s mostly, between two looks whether a poll of feeds waits for what we hold (decision 0017).
 _WAY_SHARE = 1 / 12
-# How long such a domain is left to the poll, which looks for it ten times a second.
+# How long such a domain is left to the poll, which looks for domains twice a second or more.
 _ASIDE_S = 3.0
 # Totals are written at least this often, also when nothing was settled: `holdfast status` reads them.
 _REPORT_S = 1.0

@@ -237,7 +237,8 @@ class Resolver:
         else:
             question.error = error
             if error not in _DEFINITE:
-                self._send(lookup, question)  # at once: a nameserver that answered so will not answer better later
+                # At once, and to another nameserver if there is one: this one will not answer better later.
+                self._send(lookup, question)
                 if question.in_flight:
                     return
         question.done = True

@@ -97,7 +97,7 @@ def _reread(row: Row) -> PageToReread:
     original = None
     if record_id is not None:
         original = original_of(url, row[9:])
-    # Fetched without validators: there is no record to revisit, but its bytes lie there and can be read again.
+    # Cut, or reached over redirects: no later capture may point to its record, but its bytes can be read again there.
     elif file_id is not None:
         original = Original(
             record_id="",

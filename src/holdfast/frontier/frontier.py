@@ -48,7 +48,7 @@ QUARANTINED = "quarantined"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierSettings:
-    """Sizes and times; the defaults are those of the design."""
+    """Sizes and times."""
 
     lease_s: float = 60.0
     """How long a domain is held without renewal."""
@@ -242,7 +242,7 @@ class Frontier:
 
         With `limit` crashes an attempt is closed as failed, reason `quarantined`, with the evidence as its message.
         """
-        # The evidence is text of a crash, and may hold what no column takes.
+        # It names a machine, which may be called what no column takes.
         ending = ClosedUnvisited(outcome=Outcome.FAILED, reason=QUARANTINED, message=clean(evidence, 2000))
         return self._closing.attribute_crash(attempt_ids, ending, limit=limit) if attempt_ids else []
 
@@ -345,7 +345,6 @@ class Frontier:
 
         With the token of each, to be given to `close_domain`: a process that takes one meanwhile knows better.
         """
-        # In microseconds, as the columns are.
         now, patience = to_micros(self._clock.now()), round(patience_s * 1_000_000)
         with self._connection.read() as tx:
             return queries.hopeless_domains(

@@ -158,7 +158,7 @@ class FrontierLeases:
         now = self._clock.now()
         at = to_micros(now)
         if not self._connection.is_postgres:
-            # A process asks ten times a second, mostly in vain: it should not wait for SQLite's one writer to hear so.
+            # A process asks at least twice a second, mostly in vain: it should not wait for SQLite's one writer.
             with self._connection.read() as tx:
                 if not tx.execute(sql.DUE_DOMAINS, (execution_id, at, at, at, 1)):
                     return []

@@ -1,4 +1,7 @@
-"""How long to leave a domain alone between two requests: pure. Whether an address is private is decided elsewhere."""
+"""How long to leave a domain alone, when its circuit opens, and when to try again: pure functions of what is known.
+
+Whether an address is private is decided elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def relax(circuit: CircuitState) -> CircuitState:
 
 
 class Circuit(StrEnum):
-    """The words of `CircuitState.state`."""
+    """The values of `CircuitState.state`."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -80,7 +83,7 @@ def on_failure(circuit: CircuitState, *, now: datetime, threshold: int = FAILURE
         failures=failures,
         successes=0,
         opened_at=now,
-        # Kept from the first failure on: patience is counted from there, not from the last try.
+        # Kept from when it was first found unreachable: patience is counted from there, not from the last try.
         unreachable_since=circuit.unreachable_since or now,
     )
 

@@ -352,12 +352,11 @@ def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str], exclusions:
     }
     wire_bytes = 0
     for domain_id, kind, depth, outcome, reason, status, media_type, count, size in groups:
-        # An attempt without an outcome is work to do.
-        word = outcome or "open"
+        current = outcome or "open"
         wire_bytes += int(size)
-        counts["outcome"][word] += count
-        counts["reason"][word, reason or "-"] += count
-        counts["kind"][kind, word] += count
+        counts["outcome"][current] += count
+        counts["reason"][current, reason or "-"] += count
+        counts["kind"][kind, current] += count
         counts["domain"][names.get(domain_id, str(domain_id))] += count
         if status is not None:
             counts["status"][status] += count
@@ -421,7 +420,7 @@ _BROKEN = {
 
 
 def audit(raw_db: RawDatabase, execution_id: int) -> list[str]:
-    """Return which promises of the tables are broken for an execution; an empty list is a clean bill."""
+    """Return which promises of the tables are broken for an execution; an empty list if none is."""
     with Connection(raw_db).read() as tx:
         found = {promise: tx.execute(query, (execution_id, execution_id))[0][0] for promise, query in _BROKEN.items()}
     return [f"{promise}: {count}" for promise, count in found.items() if count]

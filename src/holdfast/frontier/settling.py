@@ -91,9 +91,9 @@ class Closing:
         with self._connection.write() as tx:
             _lock(tx, attempt_ids)
             rows = tx.execute(sql.COUNT_CRASH, (tx.list(attempt_ids),))
-            guilty = sorted(number for number, crashes in rows if crashes >= limit)
-            self._end(tx, guilty, ending)
-        return guilty
+            quarantined = sorted(number for number, crashes in rows if crashes >= limit)
+            self._end(tx, quarantined, ending)
+        return quarantined
 
     def reopen(self, execution_id: int, domain_id: int, *, limit: int) -> int:
         """Ask once more for up to `limit` addresses of a domain that had failed; return how many there were."""
@@ -103,7 +103,7 @@ class Closing:
             return 0
         now = to_micros(self._clock.now())
         with self._connection.write() as tx:
-            # Under the lock of their domains, as every change to attempts.
+            # Under the lock of their domains, as whatever closes attempts.
             _lock(tx, [row[0] for row in rows])
             tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in rows])
             for outcome, count in Counter(outcome for _, outcome in rows).items():
@@ -488,7 +488,7 @@ def _closed(visit: Visit) -> tuple[Any, ...]:
     """Return the values of CLOSE_VISIT."""
     # What was not stored (a timeout, a page of which only signals are kept) points to no record.
     record = visit.record or (None, None, None, None)
-    # Servers send status lines such as 99999; the column is a SMALLINT.
+    # The column is a SMALLINT: one value that does not fit would undo the whole batch.
     status = visit.status if visit.status is None or 0 <= visit.status <= 32767 else None
     return (
         visit.outcome.value,

@@ -1,4 +1,7 @@
-"""Addresses inside style sheets: `url()` and `@import`. One pass over the text; nothing is interpreted or fetched."""
+"""Addresses as documents write them: in attributes, `srcset`, a meta refresh, and style sheets (`url()`, `@import`).
+
+One pass over the text; nothing is interpreted or fetched.
+"""
 
 from __future__ import annotations
 

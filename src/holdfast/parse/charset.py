@@ -1,6 +1,7 @@
-"""Which encoding a body is in, and its text. Decodes the web's encodings only: no label reaches the codec registry.
+"""Which reader a body goes to, which encoding it is in, and its text; and the notes that reading it may leave.
 
-The order is that of browsers: byte-order mark, HTTP header, `<meta>` in the head, then what the bytes look like.
+Decodes the web's encodings only: no label reaches the codec registry. The order is that of browsers: byte-order mark,
+HTTP header, `<meta>` in the head, then what the bytes look like.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class ParseChild:
         command: Sequence[str] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`command` stands in for the interpreter that runs this room's `__main__`."""
+        """`command` stands in for the interpreter that runs `parse.__main__`."""
         self._deadline_s = deadline_s
         # Above the deadline: the parent kills first and knows why; the limit is for a child without a parent.
         cpu_s = math.ceil(deadline_s) + 1

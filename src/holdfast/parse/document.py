@@ -1,6 +1,6 @@
 """One body in, everything that the index keeps of it out, from one tree: text, headings, links, metadata.
 
-Never raises. A PDF is not read here but in a child (`pdf`): its parser is not safe in process.
+Never raises. `parse_pdf` is called in a child only (`parse.__main__`): its parser is not safe in process.
 """
 
 from __future__ import annotations

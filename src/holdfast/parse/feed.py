@@ -1,4 +1,4 @@
-"""Feeds and sitemaps as live sources: what they name, and the dates they give. RSS, Atom, JSON Feed, any sitemap.
+"""What feeds and sitemaps name, and the dates they give: RSS, Atom, JSON Feed, any sitemap.
 
 Refuses documents that declare entities, gzip inside gzip, addresses that are not http, and anything past the limits.
 """
@@ -95,7 +95,7 @@ class _SitemapFound:
             self.note(ParseProblem.URLS_CUT)
         elif not child:
             self._urls[text] = None
-        # An index that names itself would be read for ever.
+        # An index that names itself is not one of its sitemaps.
         elif text != self._own:
             self._children[text] = None
 

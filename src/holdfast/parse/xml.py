@@ -30,7 +30,7 @@ _REFERENCE_ERRORS = frozenset({23, 26, 68})
 
 
 class XmlBroken(Exception):
-    """The XML is not well-formed, or longer than we read, from here on. Never leaves this room."""
+    """The XML is not well-formed, or longer than we read, from here on. Never leaves this package."""
 
     def __init__(self, message: str, *, by_reference: bool) -> None:
         super().__init__(message)

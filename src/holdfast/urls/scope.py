@@ -21,7 +21,7 @@ from holdfast.values import dataclass
 
 
 class Address(Protocol):
-    """What the rules look at: a Url and a Resolved alike."""
+    """What the rules look at: a Url and a ResolvedLink alike."""
 
     @property
     def normalised(self) -> str: ...
@@ -527,7 +527,7 @@ _CONTENT_PATH = re.compile(
 def priority(url: str, depth: int | None, is_seed: bool = False) -> int:
     """Return 3, 2 or 1 for a normalised address; no depth (None) means: judge it by its spelling alone.
 
-    The table's rows overlap, so the first that holds decides:
+    The cases overlap, so the first that holds decides:
 
     1. a seed or a homepage (root or index file, no query): 3
     2. a page of a listing, or an archive (page numbers, sort orders, tags, categories, authors, years): 1. This comes
