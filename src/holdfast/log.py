@@ -44,7 +44,7 @@ def _event_of(record: logging.LogRecord) -> Event:
     """Return a record as an event, cleaned: the one way from `logging` to a line."""
     fields: Event | None = record.__dict__.get(_FIELDS)
     if fields is None:
-        name, fields = LIBRARY_EVENT, {"library": record.name, "message": record.getMessage()}
+        name, fields = LIBRARY_EVENT, {"library": record.name, "message": _message_of(record)}
         if record.exc_info:
             fields["exception"] = "".join(traceback.format_exception(*record.exc_info)).strip()
     else:
@@ -52,6 +52,15 @@ def _event_of(record: logging.LogRecord) -> Event:
     at = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
     event = {**fields, "event": name, "level": record.levelname.lower(), "timestamp": at}
     return {key: _clean(key, value) for key, value in event.items()}
+
+
+def _message_of(record: logging.LogRecord) -> str:
+    """Return the line of a library; one whose values do not fit it comes as it was written."""
+    # The standard library catches this where it writes: a library's mistake must not end what it was doing.
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        return f"{record.msg} {record.args!r}"
 
 
 class _JsonFormatter(logging.Formatter):

@@ -45,6 +45,12 @@ def test_a_closed_standard_error_is_nobodys_business() -> None:
     assert _written("import sys\nlog.configure('info')\nsys.stderr.close()\nlog.get().error('lost')") == []
 
 
+def test_a_line_of_a_library_whose_values_do_not_fit_is_written_as_it_stands() -> None:
+    [line] = _written("import logging\nlog.configure('info')\nlogging.getLogger('lib').warning('%s and %s', 'one')")
+
+    assert json.loads(line)["message"] == "%s and %s ('one',)"
+
+
 def test_secrets_are_redacted_and_controls_escaped() -> None:
     with log.captured() as events:
         log.get().warning("x", set_cookie="a=b", message="one\ntwo\u2028three", long="y" * 9999)
