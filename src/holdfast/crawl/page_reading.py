@@ -404,6 +404,8 @@ class DocumentReader:
         # With one page from each, a crawl has all that it may have.
         self._sitemaps_left = MAX_SITEMAPS if most is None else min(max(most, 1), MAX_SITEMAPS)
         """Sitemaps of indexes that may still be added."""
+        # Two threads take from what is left: counted twice it would fall below zero, and then limit nothing.
+        self._counting = Lock()
 
     def may_refer_to(self, attempt: Attempt) -> Original | None:
         """Return the original that a revisit of this page may point to: one that is still there."""
@@ -516,12 +518,13 @@ class DocumentReader:
             sieved.excluded["over_limit:sitemap_depth", url.host] += len(reading.children)
         elif reading.children:
             children = sieve.sift_listed(url.fetch, reading.children, UrlKind.SITEMAP, depth + 1)
-            taken = children.found[: self._sitemaps_left]
+            with self._counting:
+                taken = children.found[: self._sitemaps_left]
+                self._sitemaps_left -= len(taken)
             sieved.found += taken
             sieved.excluded += children.excluded
             if over := len(children.found) - len(taken):
                 sieved.excluded["over_limit:sitemaps", url.host] += over
-            self._sitemaps_left -= len(taken)
         return sieved
 
     def _polls(self, attempt: Attempt) -> bool:

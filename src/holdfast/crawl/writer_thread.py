@@ -105,7 +105,9 @@ class CaptureWriter:
         run: RunFile,
         clock: Clock,
         done: Callable[[PageUnderWay, Visit | None], None],
+        storing: Lock,
     ) -> None:
+        """`storing` is one lock for all writers of a process, which write to one file."""
         self._storage, self._sieve, self._reader = storage, sieve, reader
         self._run, self._clock, self._done = run, clock, done
         self._inbox: SimpleQueue[PageUnderWay | PreparedPage | _SlowCall | Callable[[], None] | None] = SimpleQueue()
@@ -113,8 +115,9 @@ class CaptureWriter:
         self._digests = ThreadPoolExecutor(max_workers=1, thread_name_prefix="digests")
         self._preparing: dict[int, PageUnderWay] = {}
         """Large pages that have not come back yet, by number; changed by the writer thread alone."""
-        # Held while a record is written: a writer that was given up must not write beside its successor.
-        self._storing = Lock()
+        # Held while a record is written: a writer that was given up must not write beside its successor, and may have
+        # begun its next page at the moment that it was given up.
+        self._storing = storing
         self.no_space = storage.no_space
         """Set while the disk has no room; cleared when a write succeeds again."""
         # Not while a page is stored: that may wait for disk and database, through no fault of the page.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Event
+from queue import Empty, SimpleQueue
+from threading import Event, Lock
 
 import pytest
 
@@ -52,12 +52,12 @@ class Stage:
         self.finished: SimpleQueue[tuple[PageUnderWay, Visit | None]] = SimpleQueue()
         self.output = WarcOutput(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
         self.child = ParseChild(deadline_s=60.0)
-        self.run = RunFile(folder / "run", "1")
+        self.run, self.storing = RunFile(folder / "run", "1"), Lock()
         reader = self.bed.reader(self.child)
         self.capture_writer = CaptureWriter(
             storage=WarcStorage(self.output, refer_to=lambda _attempt: None, limit=reader.max_bytes),
             sieve=self.bed.sieve(), reader=reader, run=self.run, clock=self.bed.clock,
-            done=lambda page, visit: self.finished.put((page, visit)),
+            done=lambda page, visit: self.finished.put((page, visit)), storing=self.storing,
         )  # fmt: skip
         self.capture_writer.start()
 
@@ -130,6 +130,16 @@ def test_a_page_whose_parser_fails_does_not_look_as_if_it_hung(stage: Stage, mon
     assert stage.next().reason == "internal_error"
     assert stage.capture_writer.parsing_since is None
     assert parsed_attempts(stage.run.path) == {}
+
+
+def test_a_writer_stores_nothing_while_another_of_its_process_does(stage: Stage) -> None:
+    with stage.storing:
+        stage.capture_writer.put(stage.page("one", Bytes(b"y")))
+        assert stage.capture_writer.is_storing()
+        with pytest.raises(Empty):
+            stage.finished.get(timeout=0.2)
+
+    assert stage.next().reason == "ok"
 
 
 def test_a_writer_that_was_given_up_hands_on_what_it_prepares_and_writes_nothing_more(stage: Stage) -> None:
