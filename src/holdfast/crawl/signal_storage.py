@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from threading import Event
+from threading import Event, Lock
 
 from holdfast import log
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
@@ -76,7 +76,7 @@ class SignalStorage:
         # The ports of the crawl only: two crawls that tell pages apart by other rules must give a group one hash.
         self._policy = replace(DEFAULT, allow_ports=frozenset(allow_ports))
         self._stop = Event()
-        self.no_space = Event()
+        self.no_space, self.storing = Event(), Lock()
 
     def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
         """Return the answer as it is read; of a page that has not changed, where it leads."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import NamedTuple, Protocol, TypeVar
 
 from holdfast import log
@@ -45,6 +45,8 @@ class Storage(Protocol):
 
     no_space: Event
     """Set while the disk has no room; cleared when a write succeeds again."""
+    storing: Lock
+    """Held while something is stored; one for all storages that write to the same file."""
 
     def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
         """Store one answer; Unavailable if told to stop while the disk or the database is waited for.
@@ -85,7 +87,7 @@ class WarcStorage:
     ) -> None:
         self._output, self._refer_to, self._limit, self._polls = output, refer_to, limit, polls
         self._stop = Event()
-        self.no_space = Event()
+        self.no_space, self.storing = Event(), output.appending
 
     def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
         """Write one answer with its request; wait while the disk is full."""

@@ -1,7 +1,7 @@
 """The WARC file that a process is writing: opened, registered, rotated, synced and sealed.
 
-Appending belongs to one thread; `sync` may be called from another and returns when every byte appended before is on
-disk. A file's row exists before the file, and its bytes are synced before any row that points into it.
+Appending belongs to one thread at a time; `sync` may be called from another and returns when every byte appended before
+is on disk. A file's row exists before the file, and its bytes are synced before any row that points into it.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class WarcOutput:
         self._serial = 0
         self._next: tuple[str, int] | None = None
         """The name and id of a file that is registered and not yet made."""
+        self.appending = Lock()
+        """Held by the thread that appends: one may take the place of another."""
         self._lock = Lock()
         self._broken: OutputBroken | None = None
         self._unreported: list[tuple[int, SealedFile]] = []

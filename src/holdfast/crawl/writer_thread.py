@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from queue import SimpleQueue
-from threading import Condition, Event, Lock, Thread
+from threading import Condition, Event, Thread
 from typing import NamedTuple
 
 from holdfast import log
@@ -105,9 +105,7 @@ class CaptureWriter:
         run: RunFile,
         clock: Clock,
         done: Callable[[PageUnderWay, Visit | None], None],
-        storing: Lock,
     ) -> None:
-        """`storing` is one lock for all writers of a process, which write to one file."""
         self._storage, self._sieve, self._reader = storage, sieve, reader
         self._run, self._clock, self._done = run, clock, done
         self._inbox: SimpleQueue[PageUnderWay | PreparedPage | _SlowCall | Callable[[], None] | None] = SimpleQueue()
@@ -117,7 +115,7 @@ class CaptureWriter:
         """Large pages that have not come back yet, by number; changed by the writer thread alone."""
         # Held while a record is written: a writer that was given up must not write beside its successor, and may have
         # begun its next page at the moment that it was given up.
-        self._storing = storing
+        self._storing = storage.storing
         self.no_space = storage.no_space
         """Set while the disk has no room; cleared when a write succeeds again."""
         # Not while a page is stored: that may wait for disk and database, through no fault of the page.

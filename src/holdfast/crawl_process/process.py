@@ -17,7 +17,6 @@ from functools import lru_cache, partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
-from threading import Lock
 from typing import NamedTuple
 
 import uvloop
@@ -324,17 +323,13 @@ class Process:
         def make_worker(lease: DomainLease, lease_until: float) -> DomainWorker:
             return new_worker(lease, lease_until, engine)
 
-        storing = Lock()
-
         def make_writer() -> CaptureWriter:
             storage = self._policy.make_storage(
                 reader, lambda page_id: engine.database.wait(lambda: runtime.frontier.signal_links(page_id))
             )
             finished = _FinishedPages(loop, lambda page, visit: engine.finished(page, visit))
             run, clock = self._owner.run, runtime.clock
-            writer = CaptureWriter(
-                storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=finished.add, storing=storing
-            )
+            writer = CaptureWriter(storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=finished.add)
             writer.flush = finished.hand_over
             return writer
 

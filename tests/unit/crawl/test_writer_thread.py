@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Event, Lock
+from threading import Event
 
 import pytest
 
@@ -52,12 +52,12 @@ class Stage:
         self.finished: SimpleQueue[tuple[PageUnderWay, Visit | None]] = SimpleQueue()
         self.output = WarcOutput(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
         self.child = ParseChild(deadline_s=60.0)
-        self.run, self.storing = RunFile(folder / "run", "1"), Lock()
+        self.run = RunFile(folder / "run", "1")
         reader = self.bed.reader(self.child)
         self.capture_writer = CaptureWriter(
             storage=WarcStorage(self.output, refer_to=lambda _attempt: None, limit=reader.max_bytes),
             sieve=self.bed.sieve(), reader=reader, run=self.run, clock=self.bed.clock,
-            done=lambda page, visit: self.finished.put((page, visit)), storing=self.storing,
+            done=lambda page, visit: self.finished.put((page, visit)),
         )  # fmt: skip
         self.capture_writer.start()
 
@@ -133,7 +133,7 @@ def test_a_page_whose_parser_fails_does_not_look_as_if_it_hung(stage: Stage, mon
 
 
 def test_a_writer_stores_nothing_while_another_of_its_process_does(stage: Stage) -> None:
-    with stage.storing:
+    with stage.output.appending:
         stage.capture_writer.put(stage.page("one", Bytes(b"y")))
         assert stage.capture_writer.is_storing()
         with pytest.raises(Empty):
