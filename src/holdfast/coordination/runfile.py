@@ -136,14 +136,25 @@ def claimed(path: Path) -> Iterator[bool]:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
-        else:
-            try:
-                yield True
-            finally:
-                if claim is not None:
-                    claim.unlink(missing_ok=True)
+            return
+        # Removed by another start that had it between our opening and our locking: a third one may hold a new file.
+        if claim is not None and not _is_at(fd, claim):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            if claim is not None:
+                claim.unlink(missing_ok=True)
     finally:
         os.close(fd)
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def clear_slots(path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from holdfast.coordination.runfile import RunFile, claimed, clear_slots, is_held, last_tick, parsed_attempts
 
@@ -74,6 +77,19 @@ def test_the_living_cannot_be_claimed_and_the_dead_only_once_at_a_time(tmp_path:
 def test_a_run_file_that_is_gone_can_be_claimed_by_anybody(tmp_path: Path) -> None:
     with claimed(tmp_path / "gone.run") as ours:
         assert ours
+
+
+def test_a_claim_that_another_start_has_just_ended_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, lock = tmp_path / "gone.run", fcntl.flock
+
+    def after_the_other(fd: int, how: int) -> None:
+        gone.with_suffix(".claim").unlink()
+        lock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", after_the_other)
+
+    with claimed(gone) as ours:
+        assert not ours
 
 
 def test_after_an_acquittal_nothing_is_in_hand_and_the_pulse_is_still_known(tmp_path: Path) -> None:
