@@ -92,7 +92,7 @@ def test_a_claim_that_another_start_has_just_ended_is_not_ours(tmp_path: Path, m
         assert not ours
 
 
-def test_after_an_acquittal_nothing_is_in_hand_and_the_pulse_is_still_known(tmp_path: Path) -> None:
+def test_after_slots_are_cleared_nothing_is_being_parsed_and_the_last_tick_is_still_known(tmp_path: Path) -> None:
     path = _dead(tmp_path)
 
     clear_slots(path)
