@@ -153,7 +153,7 @@ class Packer:
     """Packs a record that is too large to hold, piece by piece; its header is known when all is done."""
 
     def __init__(self) -> None:
-        self._deflate = isal_zlib.compressobj(_STREAM_LEVEL, isal_zlib.DEFLATED, -15)
+        self._deflate = isal_zlib.compressobj(_STREAM_LEVEL, isal_zlib.DEFLATED, RAW)
         self._crc = 0
         self._size = 0
         self._checksum = 0
@@ -366,7 +366,7 @@ class ZstdFrame:
 
 _GLIMPSE_BYTES = 256
 _GLIMPSE_SOURCE_BYTES = 1024
-# A CRC over eight bytes costs about what inflating one does.
+# A CRC over eight bytes costs less than inflating one does: bytes that are summed count for an eighth.
 _SUMMED_FOR_ONE = 8
 
 Pulse = Callable[[], None]
@@ -403,8 +403,8 @@ class Resync:
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
-        # Damage by chance leaves a few false members in a file; a file that is built of them would be inflated once for
-        # each. Sixteen times its size is more than any honest file has cost.
+        # Damage by chance leaves a few false members in a file; one that is built of them, each reaching to its end,
+        # would be inflated once for each.
         self._tries = 100_000
         self._spare_bytes = 16 * source.size + (64 << 20)
 
@@ -438,9 +438,9 @@ class Resync:
 
 def explain_rest(source: ByteSource, offset: int, bad: BadBytes) -> BadBytes:
     """Return what to call damage that reaches to the end of the file: a cut, a tail of zeros, or what it was."""
-    # Zeros at the end are what some file systems leave of a file that was growing when the power went.
     if bad.kind == "truncated":
         return bad
+    # Zeros at the end are what some file systems leave of a file that was growing when the power went.
     at = offset
     while at < source.size:
         piece = source.at(at, 1 << 16)
