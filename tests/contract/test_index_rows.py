@@ -174,6 +174,27 @@ def test_a_revisit_that_is_read_before_its_original_finds_it_later(home: Path, m
     archive.database.close()
 
 
+def test_what_a_revisit_asks_of_search_engines_holds_when_its_original_comes_later(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    shots = [
+        Shot(url=PAGE, body=BODY),
+        Shot(url=PAGE, same_as=PAGE, headers={"X-Robots-Tag": "noindex"}, moment=days_later(2), execution=2),
+    ]
+    archive = build_archive(home, shots, database_url=migrated_url, index=False)
+    with closing(connect(migrated_url)) as raw_db, closing(Indexer(raw_db, SystemClock(), home)) as indexer:
+        indexer.index_file(2)
+        indexer.index_file(1)
+        found = rows.facts()
+        again = indexer.index_file(2)
+
+    original, revisit = rows.all(Snapshot)
+    assert (original.noindex, revisit.noindex, revisit.original_id) == (False, True, original.id)
+    assert again is not None
+    assert (again.changed, rows.facts()) == (0, found)
+    archive.database.close()
+
+
 class _CountingHot:
     """Like the connection that it wraps; counts the rows that are read."""
 
