@@ -83,8 +83,10 @@ def extend(tx: Transaction, held: tuple[int, int], *, until: int, now: int) -> b
 
 
 def finish(tx: Transaction, held: tuple[int, int], *, error: str | None, now: int) -> int | None:
-    """Give the file back: read to its end, or failed with a reason; return how many pages it has as stored, revisits
-    of pages too, or None if it is another's now."""
+    """Give the file back, read to its end or failed with a reason; return how many pages it has.
+
+    Revisits of pages count, too. None if the file is another reader's now.
+    """
     # Counted from the rows: pages of revisits get known only when their originals are found, after the batches.
     first = held[0] * ORDINALS
     rows = tx.execute(
