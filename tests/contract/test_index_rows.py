@@ -195,7 +195,7 @@ def test_what_a_revisit_asks_of_search_engines_holds_when_its_original_comes_lat
     archive.database.close()
 
 
-class _CountingHot:
+class _CountingDatabase:
     """Like the connection that it wraps; counts the rows that are read."""
 
     def __init__(self, raw_db: RawDatabase) -> None:
@@ -212,7 +212,7 @@ class _CountingHot:
 
 
 class _CountingTransaction:
-    def __init__(self, tx: Transaction, counted: _CountingHot) -> None:
+    def __init__(self, tx: Transaction, counted: _CountingDatabase) -> None:
         self._tx, self._counted = tx, counted
 
     def __getattr__(self, name: str) -> Any:
@@ -242,7 +242,7 @@ def test_a_file_reads_no_more_however_many_revisits_wait_for_originals_that_neve
     build_archive(home, shots, database_url=migrated_url, index=False).database.close()
     read = []
     with closing(connect(migrated_url)) as raw_db:
-        counting = _CountingHot(raw_db)
+        counting = _CountingDatabase(raw_db)
         with closing(Indexer(cast(RawDatabase, counting), SystemClock(), home)) as indexer:
             indexer.index_file(2)
             same, _ = (row.id for row in rows.all(Snapshot))
