@@ -312,14 +312,25 @@ def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
     if len(head) < 8 or struct.unpack_from("<I", head)[0] != _DICTIONARY:
         return None
     size = struct.unpack_from("<I", head, 4)[0]
-    # The dictionary itself may be compressed, and its stated size is not to be believed.
+    # The stated size is not to be believed.
     raw = source.at(8, min(size, _MAX_DICTIONARY_BYTES))
     try:
-        if raw.startswith(ZSTD_MAGIC):
-            raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=_MAX_DICTIONARY_BYTES)
-        return zstandard.ZstdCompressionDict(raw)
+        return zstandard.ZstdCompressionDict(_inflated_dictionary(raw) if raw.startswith(ZSTD_MAGIC) else raw)
     except (zstandard.ZstdError, ValueError) as exc:
         raise BadBytes("zstd_data", "the dictionary at the front of the file cannot be used") from exc
+
+
+def _inflated_dictionary(raw: bytes) -> bytes:
+    """Return a dictionary that is compressed itself; ValueError if it is too large or cut off."""
+    # Piece by piece: in one go the library allocates whatever size the frame states, and heeds no limit beside it.
+    inflate, found = zstandard.ZstdDecompressor().decompressobj(), bytearray()
+    for at in range(0, len(raw), _ZSTD_PIECE_BYTES):
+        found += inflate.decompress(raw[at : at + _ZSTD_PIECE_BYTES])
+        if len(found) > _MAX_DICTIONARY_BYTES:
+            raise ValueError("larger than any dictionary")
+        if inflate.eof:
+            return bytes(found)
+    raise ValueError("cut off")
 
 
 def skip_frames(source: ByteSource, offset: int) -> int:
