@@ -1,6 +1,7 @@
-"""Deflate and gzip streams, read and written piece by piece: the one place where bytes of others are inflated.
+"""Deflate and gzip streams, read and written piece by piece; bodies and files of others are inflated through this.
 
-No call puts out more than its budget says, whatever goes in, and no stream is held as a whole.
+No call puts out more than its budget says, whatever goes in, and no stream is held as a whole. Members of WARC files
+have a loop of their own (`warc.member`), with the same budget.
 """
 
 from __future__ import annotations
