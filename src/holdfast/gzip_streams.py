@@ -1,6 +1,7 @@
-"""Deflate and gzip streams, read and written piece by piece: the one place where bytes of others are inflated.
+"""Deflate and gzip streams, read and written piece by piece; bodies and files of others are inflated through this.
 
-No call puts out more than its budget says, whatever goes in, and no stream is held as a whole.
+No call puts out more than its budget says, whatever goes in, and no stream is held as a whole. Members of WARC files
+have a loop of their own (`warc.member`), with the same budget.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 RAW, ZLIB, GZIP = -15, 15, 31
 """What a stream is wrapped in, as zlib numbers it: nothing, a zlib header, a gzip header with its checksum."""
 
-# What repeats itself honestly stays below 200 to 1 (deflate itself could reach 1,032 to 1). Below one MiB no ratio is
-# asked for: short bodies of one repeated word are innocent.
+# What repeats itself honestly stays below 200 to 1 (deflate itself could reach 1,032 to 1). Up to one MiB of output no
+# ratio is asked for: short bodies of one repeated word are innocent.
 MAX_RATIO = 200
 RATIO_FROM_BYTES = 1024 * 1024
 

@@ -174,7 +174,28 @@ def test_a_revisit_that_is_read_before_its_original_finds_it_later(home: Path, m
     archive.database.close()
 
 
-class _CountingHot:
+def test_what_a_revisit_asks_of_search_engines_holds_when_its_original_comes_later(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    shots = [
+        Shot(url=PAGE, body=BODY),
+        Shot(url=PAGE, same_as=PAGE, headers={"X-Robots-Tag": "noindex"}, moment=days_later(2), execution=2),
+    ]
+    archive = build_archive(home, shots, database_url=migrated_url, index=False)
+    with closing(connect(migrated_url)) as raw_db, closing(Indexer(raw_db, SystemClock(), home)) as indexer:
+        indexer.index_file(2)
+        indexer.index_file(1)
+        found = rows.facts()
+        again = indexer.index_file(2)
+
+    original, revisit = rows.all(Snapshot)
+    assert (original.noindex, revisit.noindex, revisit.original_id) == (False, True, original.id)
+    assert again is not None
+    assert (again.changed, rows.facts()) == (0, found)
+    archive.database.close()
+
+
+class _CountingDatabase:
     """Like the connection that it wraps; counts the rows that are read."""
 
     def __init__(self, raw_db: RawDatabase) -> None:
@@ -191,7 +212,7 @@ class _CountingHot:
 
 
 class _CountingTransaction:
-    def __init__(self, tx: Transaction, counted: _CountingHot) -> None:
+    def __init__(self, tx: Transaction, counted: _CountingDatabase) -> None:
         self._tx, self._counted = tx, counted
 
     def __getattr__(self, name: str) -> Any:
@@ -221,7 +242,7 @@ def test_a_file_reads_no_more_however_many_revisits_wait_for_originals_that_neve
     build_archive(home, shots, database_url=migrated_url, index=False).database.close()
     read = []
     with closing(connect(migrated_url)) as raw_db:
-        counting = _CountingHot(raw_db)
+        counting = _CountingDatabase(raw_db)
         with closing(Indexer(cast(RawDatabase, counting), SystemClock(), home)) as indexer:
             indexer.index_file(2)
             same, _ = (row.id for row in rows.all(Snapshot))

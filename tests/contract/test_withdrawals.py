@@ -238,6 +238,13 @@ def test_what_was_hidden_is_hidden_again_after_a_lost_database(tmp_path: Path) -
     with (archive.home / WITHDRAWALS).open("a") as lines:
         lines.write(json.dumps({"snapshot_id": 7, "url_key": None, "lifted": False}) + "\n")
         lines.write(json.dumps({"snapshot_id": 8, "url_key": None, "created_at": "a word"}) + "\n")
+        whole = json.loads((archive.home / WITHDRAWALS).read_text().splitlines()[1])
+        for name, wrong in (
+            ("snapshot_id", "seven"), ("snapshot_id", 1 << 70), ("url_key", 7), ("url_key", None), ("reason", None),
+            ("created_at", "2026-01-01T00:00:00"), ("lifted", None),
+        ):  # fmt: skip
+            lines.write(json.dumps({**whole, "url_key": "org,example)/x", name: wrong}) + "\n")
+        lines.write("[" * 100_000 + "\n")
 
     assert restore_withdrawals(archive.database, archive.home) == 2, "a line that is none of ours hinders no other"
     with archive.database.read() as session:

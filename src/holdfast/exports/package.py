@@ -104,13 +104,12 @@ def _captured(database: Database, execution_id: int) -> Iterator[ExportedPage]:
     after = -1
     while True:
         cancellation.check()
+        # An export may run for hours, and a transaction as long would keep old rows alive.
         with database.read() as session:
             rows = queries.page_rows(session, execution_id, after=after, limit=_PAGES_AT_ONCE)
         yield from rows
         if len(rows) < _PAGES_AT_ONCE:
             return
-        # In short sessions, page by page: an export may run for hours, and a transaction as long would keep old rows
-        # alive.
         after = rows[-1].id
 
 
@@ -333,9 +332,9 @@ def read_edition(database: Database, edition_id: int) -> Contents:
     EditionNotFound, or NothingSealed if they have no file.
     """
     with database.read() as session:
-        volume = view_edition(session, edition_id)
-        source, year = volume.source, volume.edition.year
-        executions = [queries.execution(session, run.id) for _, run in volume.runs]
+        view = view_edition(session, edition_id)
+        source, year = view.source, view.edition.year
+        executions = [queries.execution(session, run.id) for _, run in view.runs]
         found = _contents(session, executions, f"{source.name}, edition {year}", f"{source.code}-{year}")
     if not found.files:
         raise NothingSealed(f"{source.code} {year} has no indexed WARC file yet; see: holdfast edition status")
@@ -349,8 +348,8 @@ def _contents(session: Session, executions: list[ExportedExecution], title: str,
         sealed = queries.sealed_files(session, execution.id)
         hidden += hidden_records(session, execution.id, [file.id for file in sealed])
         files += sealed
+    # All read in one session, so that files, what is hidden and the fingerprint belong to one moment.
     return Contents(
-        # All read in one session, so that files, what is hidden and the fingerprint belong to one moment.
         executions=tuple(executions),
         title=title,
         name=name,

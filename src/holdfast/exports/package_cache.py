@@ -146,10 +146,9 @@ class PackageCache:
                 fresh = Path(mkdtemp(dir=folder.parent, prefix=".building-"))
                 try:
                     self._write(contents, fresh, folder)
-                    # A withdrawal may come while the index is written: what it hides must not stand in a package that
-                    # is built after it.
+                    # A withdrawal may come while the members are written: what it hides must not stand in a package
+                    # that is done after it.
                     if read().withdrawals != contents.withdrawals:
-                        # Some of its members were made before a withdrawal and some after it.
                         raise PackageBusy
                     fresh.rename(folder)
                     sync_directory(folder.parent)

@@ -184,7 +184,7 @@ def page_rows(session: Session, execution_id: int, *, after: int, limit: int) ->
             Snapshot.execution_id == execution_id,
             Snapshot.is_page,
             Snapshot.id > after,
-            # Resources have no status; a redirect or an error page is no page to begin reading with.
+            # A record may have no status line; a redirect or an error page is no page to begin reading with.
             or_(Snapshot.status.is_(None), is_ok()),
             # A reader of the package asks for pages with GET.
             Snapshot.method.is_(None),

@@ -141,7 +141,10 @@ class Importer:
         with self.raw_db.read() as tx:
             if files.known_file(tx, path=self._stored(path), sha256="") is not None:
                 return True
-            return files.known_file(tx, path="", sha256=digest_of(path, self._pulse).sha256) is not None
+        # Between two transactions: to hash a file of gigabytes takes minutes.
+        digests = digest_of(path, self._pulse)
+        with self.raw_db.read() as tx:
+            return files.known_file(tx, path="", sha256=digests.sha256) is not None
 
     def _package(self, path: Path, origin: str, *, is_inner: bool = False) -> Iterator[ImportedFile]:
         with open_package(path) as package:

@@ -114,7 +114,7 @@ class WaczPackage:
     def fixity(self) -> Fixity:
         """Check what the package says of itself: the digests of its resources, and that of the list of them.
 
-        The WARC files are left to who reads them. Nothing is raised: what is wrong is listed.
+        The WARC files are checked by the importer, which reads them anyway. Nothing is raised: what is wrong is listed.
         """
         raw, seal = self._small(_LISTING), self._small(_SEAL)
         if raw is None:
@@ -176,7 +176,7 @@ class WaczPackage:
             with self._archive.open(file.info) as member:
                 while piece := _read(member, min(_PIECE_BYTES, left + 1)):
                     left -= len(piece)
-                    # The size in the directory is a claim: zipfile would go on inflating past it.
+                    # The size in the directory is a claim. zipfile stops there by itself; this does not hang on it.
                     if left < 0:
                         raise BadPackage(f"{file.name} is longer than the package says")
                     yield piece

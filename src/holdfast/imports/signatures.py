@@ -89,20 +89,20 @@ class NotDer(ValueError):
     """These bytes are no DER, or not the value that stands here by its definition."""
 
 
-class Value(NamedTuple):
+class DerValue(NamedTuple):
     """One value: its tag, its content, and both with the length between them as they were read."""
 
     tag: int
     content: bytes
     raw: bytes
 
-    def expect(self, tag: int) -> Value:
+    def expect(self, tag: int) -> DerValue:
         """Return this value; NotDer if its tag is another."""
         if self.tag != tag:
             raise NotDer(f"tag {self.tag:#x} stands where {tag:#x} should")
         return self
 
-    def parts(self) -> list[Value]:
+    def parts(self) -> list[DerValue]:
         """Return the values inside, in their order."""
         found, at = [], 0
         while at < len(self.content):
@@ -116,7 +116,7 @@ class Value(NamedTuple):
         return int.from_bytes(self.expect(INTEGER).content, signed=True)
 
 
-def read(data: bytes) -> Value:
+def read_der(data: bytes) -> DerValue:
     """Return the one value that these bytes are."""
     found = _value(data, 0)
     if len(found.raw) != len(data):
@@ -136,7 +136,7 @@ def oid(dotted: str) -> bytes:
     return bytes(out)
 
 
-def _value(data: bytes, at: int) -> Value:
+def _value(data: bytes, at: int) -> DerValue:
     # DER in timestamps needs no tag of several bytes; what is not understood is refused, never guessed.
     if len(data) - at < 2 or data[at] & _LONG_TAG == _LONG_TAG:
         raise NotDer("no value that is understood")
@@ -150,7 +150,7 @@ def _value(data: bytes, at: int) -> Value:
         start += count
     if start + size > len(data):
         raise NotDer("a value is cut off")
-    return Value(data[at], data[start : start + size], data[at : start + size])
+    return DerValue(data[at], data[start : start + size], data[at : start + size])
 
 
 _SIGNED_DATA = oid("1.2.840.113549.1.7.2")
@@ -201,7 +201,7 @@ def read_stamp(token: bytes, message: bytes, certificates: list[x509.Certificate
     brings or among `certificates`.
     """
     try:
-        signed = _signed_data(read(token))
+        signed = _signed_data(read_der(token))
         content, info = _content(signed)
         moment = _check_info(info, message)
         known = [*certificates, *_brought(signed)]
@@ -214,7 +214,7 @@ def read_stamp(token: bytes, message: bytes, certificates: list[x509.Certificate
     return Stamp(moment, certificate, [one for one in known if one != certificate])
 
 
-def _signed_data(value: Value) -> list[Value]:
+def _signed_data(value: DerValue) -> list[DerValue]:
     parts = value.expect(SEQUENCE).parts()
     if parts[0].tag == SEQUENCE:
         if parts[0].parts()[0].integer() not in _GRANTED:
@@ -222,19 +222,19 @@ def _signed_data(value: Value) -> list[Value]:
         parts = parts[1].expect(SEQUENCE).parts()
     if parts[0].expect(OID).content != _SIGNED_DATA:
         raise Broken("the timestamp is no signed data")
-    return read(parts[1].expect(_TAG_0).content).expect(SEQUENCE).parts()
+    return read_der(parts[1].expect(_TAG_0).content).expect(SEQUENCE).parts()
 
 
-def _content(signed: list[Value]) -> tuple[bytes, list[Value]]:
+def _content(signed: list[DerValue]) -> tuple[bytes, list[DerValue]]:
     """Return the bytes that are stamped and signed, and their parts."""
     kind, wrapped = signed[2].expect(SEQUENCE).parts()[:2]
     if kind.expect(OID).content != _TST_INFO:
         raise Broken("what is signed is no timestamp")
-    content = read(wrapped.expect(_TAG_0).content).expect(OCTETS).content
-    return content, read(content).expect(SEQUENCE).parts()
+    content = read_der(wrapped.expect(_TAG_0).content).expect(OCTETS).content
+    return content, read_der(content).expect(SEQUENCE).parts()
 
 
-def _check_info(info: list[Value], message: bytes) -> datetime:
+def _check_info(info: list[DerValue], message: bytes) -> datetime:
     algorithm, stated = info[2].expect(SEQUENCE).parts()
     digest = _digest(algorithm.expect(SEQUENCE).parts()[0])
     if hashlib.new(digest.name, message).digest() != stated.expect(OCTETS).content:
@@ -250,7 +250,7 @@ def _check_info(info: list[Value], message: bytes) -> datetime:
     return whole + timedelta(seconds=float(f"0.{fraction or 0}"))
 
 
-def _brought(signed: list[Value]) -> list[x509.Certificate]:
+def _brought(signed: list[DerValue]) -> list[x509.Certificate]:
     found = []
     for one in signed[3:-1]:
         if one.tag == _TAG_0:
@@ -258,7 +258,7 @@ def _brought(signed: list[Value]) -> list[x509.Certificate]:
     return found
 
 
-def _check_signer(parts: list[Value], content: bytes, known: list[x509.Certificate]) -> x509.Certificate:
+def _check_signer(parts: list[DerValue], content: bytes, known: list[x509.Certificate]) -> x509.Certificate:
     """Return the certificate of the signer; Broken if the signature is not that of its key."""
     certificate = _find(parts[1], known)
     digest = _digest(parts[2].expect(SEQUENCE).parts()[0])
@@ -276,8 +276,8 @@ def _check_signer(parts: list[Value], content: bytes, known: list[x509.Certifica
     return certificate
 
 
-def _attributes(value: Value) -> dict[bytes, Value]:
-    found: dict[bytes, Value] = {}
+def _attributes(value: DerValue) -> dict[bytes, DerValue]:
+    found: dict[bytes, DerValue] = {}
     for one in value.parts():
         kind, values = one.expect(SEQUENCE).parts()
         held = values.expect(SET).parts()
@@ -288,7 +288,7 @@ def _attributes(value: Value) -> dict[bytes, Value]:
     return found
 
 
-def _check_named(stated: dict[bytes, Value], certificate: x509.Certificate) -> None:
+def _check_named(stated: dict[bytes, DerValue], certificate: x509.Certificate) -> None:
     """Demand that the signed attributes name the certificate (RFC 5816): another with the same key is not meant."""
     attribute = stated.get(_SIGNING_CERT_V2) or stated.get(_SIGNING_CERT)
     if attribute is None:
@@ -305,7 +305,7 @@ def _check_named(stated: dict[bytes, Value], certificate: x509.Certificate) -> N
         raise Broken("the timestamp names another certificate")
 
 
-def _find(identifier: Value, known: list[x509.Certificate]) -> x509.Certificate:
+def _find(identifier: DerValue, known: list[x509.Certificate]) -> x509.Certificate:
     for one in known:
         if identifier.tag == SEQUENCE:
             issuer, serial = identifier.parts()
@@ -322,7 +322,7 @@ def _find(identifier: Value, known: list[x509.Certificate]) -> x509.Certificate:
 
 
 def _verify(
-    certificate: x509.Certificate, algorithm: Value, digest: hashes.HashAlgorithm, signed: bytes, signature: bytes
+    certificate: x509.Certificate, algorithm: DerValue, digest: hashes.HashAlgorithm, signed: bytes, signature: bytes
 ) -> None:
     kind = algorithm.expect(OID).content
     named = _SIGNATURES.get(kind, digest)
@@ -339,7 +339,7 @@ def _verify(
         raise Broken("the timestamp is not signed by its certificate") from exc
 
 
-def _digest(algorithm: Value) -> hashes.HashAlgorithm:
+def _digest(algorithm: DerValue) -> hashes.HashAlgorithm:
     found = _DIGESTS.get(algorithm.expect(OID).content)
     if found is None:
         raise Unsupported("the timestamp uses a digest that is not accepted here (SHA-256, SHA-384 and SHA-512 are)")

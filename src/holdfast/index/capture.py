@@ -98,8 +98,8 @@ def _decoded(head: HttpHead, body: RecordBody, *, is_whole: bool) -> RecordBody:
     if not is_whole:
         return body._replace(start=b"", problems=(*body.problems, "too_large"))
     content, problems = decode(head, body.start, _CAPS)
-    # A body that breaks off is kept as far as it went, and so is its hash; one that was cut by us is not.
-    # Where we stopped is our own limit: two bodies that agree up to there are not the same.
+    # A body that breaks off is kept as far as it went, with its hash. One that we cut gets none: two bodies that agree
+    # up to our own limit need not be the same.
     cut = {"too_large", "ratio_exceeded"} & set(problems)
     return RecordBody(
         start=content[:MAX_KEPT_BYTES],
@@ -134,7 +134,7 @@ def identify(url: str, request_data: str = "") -> Identity:
 
 
 CAPTURED = ("response", "resource", "revisit")
-# What our crawl asks for on its own account, as `warc.exchange` writes it down.
+# What our crawl asks for on its own account, as `warc.writer` writes it down.
 _OWN_PURPOSES = ("robots", "sitemap", "feed")
 # Years in which a capture may have been made. No clock is asked: one that is years behind would give captures other
 # dates, or take them out, when their file is read again.
@@ -231,8 +231,7 @@ def is_captured(head: RecordHead) -> bool:
 
 def is_for_crawlers(url: str, body: bytes) -> bool:
     """Whether a capture is what only crawlers ask for: robots.txt, or a sitemap whatever its declared type."""
-    # It is kept and replayed like any other, but it is no page: it was found by search, counted among pages and listed
-    # as new among changes before.
+    # Kept and replayed like any other, but no page: else search would find it, and it would be listed among changes.
     path = url.partition("://")[2].partition("#")[0].partition("?")[0].partition("/")[2]
     if path.lower() == "robots.txt":
         return True
@@ -400,9 +399,8 @@ def request_data(method: str, head: bytes, body: bytes) -> str:
     """Return what is added to the address of a request to make its key; empty for a GET."""
     if method in ("GET", "HEAD"):
         return "" if method == "GET" else "__wb_method=HEAD"
-    # The request line is no status line; the headers below it are read alike.
     # As pywb and warcio make the key of such a request (`__wb_method`, `__wb_post_data`): their indexes and ours then
-    # agree.
+    # agree. A request line is no status line, but the headers below it are read alike.
     query = _query(parse_head(head), body) if body and method in ("POST", "PUT", "PATCH") else ""
     return f"__wb_method={method}&{query}" if query else f"__wb_method={method}"
 

@@ -168,7 +168,7 @@ class _Run:
         """From when to when the captures are that were written so far."""
         self.done = Indexed(warc_file_id=file.id, path=file.path)
 
-    def read(self, path: Path, child: ParseChild, look: OnProgress, check: Callable[[], None]) -> None:
+    def read(self, path: Path, child: ParseChild, report: OnProgress, check: Callable[[], None]) -> None:
         """Read the file batch by batch, then look for revisits that waited for it."""
 
         def pulse() -> None:
@@ -184,7 +184,7 @@ class _Run:
                 # time.
                 documents = _with_retries(partial(extractor.prepare, captures))
                 progress = self._write(reading, captures, documents, is_last=is_last)
-                look(self._file, progress)
+                report(self._file, progress)
         self._warn_of_repeats(reading, progress)
         reach("index_resolving")
         # Only now: files of one crawl are read in any order, and revisits in others may wait for originals of this one.

@@ -83,8 +83,10 @@ def extend(tx: Transaction, held: tuple[int, int], *, until: int, now: int) -> b
 
 
 def finish(tx: Transaction, held: tuple[int, int], *, error: str | None, now: int) -> int | None:
-    """Give the file back: read to its end, or failed with a reason; return how many pages it has as stored, revisits
-    of pages too, or None if it is another's now."""
+    """Give the file back, read to its end or failed with a reason; return how many pages it has.
+
+    Revisits of pages count, too. None if the file is another reader's now.
+    """
     # Counted from the rows: pages of revisits get known only when their originals are found, after the batches.
     first = held[0] * ORDINALS
     rows = tx.execute(
@@ -110,11 +112,11 @@ def lock_index_writes(tx: Transaction) -> None:
     """Wait until no other indexer writes, and keep the others waiting until this transaction ends; PostgreSQL only."""
     # SQLite has one writer anyway. Without this, two readers that store captures of one page on one day at the same
     # moment would not see each other's, and both would stay canonical. Parsing, which takes the time, goes on beside.
-    tx.execute("SELECT pg_advisory_xact_lock(?)", (_TURN,))
+    tx.execute("SELECT pg_advisory_xact_lock(?)", (_WRITES_LOCK,))
 
 
-# A number that no other advisory lock of ours has.
-_TURN = 0x686F6C64_66617374
+# `holdfast`: a number that no other advisory lock of ours has.
+_WRITES_LOCK = 0x686F6C64_66617374
 
 
 class FileToIndex(NamedTuple):

@@ -1,4 +1,4 @@
-"""Page groups held against their snapshots, and set right: counts, dates, latest capture; pages without a group."""
+"""What is derived from snapshots, held against them and set right: page groups, duplicates, links of pages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: i
     """Return the next groups by id, each held against its snapshots."""
     only, value = _only("source_id", source_id)
     rows = tx.execute(
-        # Whose id: PostgreSQL calls the columns of the figures `id`, too.
+        # Qualified below: PostgreSQL names the columns of the figures `id`, too, and would find the order ambiguous.
         f"SELECT id, {', '.join(_FIGURES)}, {', '.join(_FIGURES.values())} FROM page_groups"  # noqa: S608 - our own SQL
         f" WHERE page_groups.id > ?{only} ORDER BY page_groups.id LIMIT ?",
         (after, *value, limit),
@@ -178,8 +178,8 @@ def rebuild_groups(raw_db: RawDatabase, *, source_id: int | None = None, apply: 
         found.wrong += len(wrong)
         found.empty += sum(one.is_empty for one in page)
         if wrong and apply:
+            # A few groups in each transaction: indexers wait for it, and none for long.
             with index_transaction(raw_db) as tx:
-                # A few groups in each transaction: indexers wait for it, and none for long.
                 rewrite_groups(tx, wrong)
         seen(found.looked)
 

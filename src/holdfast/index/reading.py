@@ -161,7 +161,7 @@ class FileReading:
         self._last = record
 
     def _take_capture(self, record: Record) -> None:
-        # Several records in one member have one offset: none of them could be sought for replay.
+        # Several records in one member have one offset: only the first of them could be sought for replay.
         if self._last is not None and self._last.offset == record.offset:
             self.warnings.add("not_seekable", record.offset, "several records in one member; import it to rewrite them")
             return
@@ -204,7 +204,7 @@ class FileReading:
         for piece in record.block():
             raw.append(piece)
             size += len(piece)
-            # Nearly all are GET: their blocks are not read.
+            # Nearly all are GET, whose blocks are not read any further.
             if size > MAX_DATA_BYTES or method_of(raw[0]) == "GET":
                 break
         block = b"".join(raw)
@@ -218,7 +218,7 @@ class FileReading:
             if capture.record_id in of or record.head.record_id in capture.concurrent_to:
                 _give(capture, sent)
                 return
-        # Our own writer puts the request behind its capture, without a field on the capture.
+        # Some writers tie the two by nothing but their place: the request right behind its capture.
         last = self._captures[-1] if self._captures else None
         if not of and last is not None and last.method is None and self._follows(last, record):
             _give(last, sent)

@@ -41,7 +41,7 @@ def find_original(
     """Return the original of a revisit, None if it is not here yet.
 
     By the address and moment that it names; by its digest under that address; a 304 without either confirms the newest
-    good capture before it. `at_hand` are captures under the same key that are not stored yet.
+    good capture before it. `unstored` are captures under the same key that are not stored yet.
     """
     if revisit.at is not None:
         # Many writers cut WARC-Refers-To-Date to whole seconds.

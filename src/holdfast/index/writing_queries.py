@@ -176,7 +176,7 @@ def refresh_groups(tx: Transaction, shifts: dict[int, int]) -> None:
     gone = [(group,) for group, shift in sorted(shifts.items()) if shift < 0]
     if gone:
         tx.many(
-            # Asked for again: another transaction may have put a capture into the group since.
+            # Only where none is left: most groups that lost a capture have others.
             "DELETE FROM page_groups WHERE id = ? AND NOT EXISTS ("
             "SELECT 1 FROM snapshots WHERE snapshots.group_id = page_groups.id)",
             gone,
@@ -432,8 +432,10 @@ def put_originals(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
     """Give revisits their originals: (original, document, body hash, type, is_page, noindex, group, id)."""
     tx.many(
         "UPDATE snapshots SET original_id = ?, document_id = ?, body_hash = ?, media_type = COALESCE(media_type, ?),"
-        # `1 = 0` is false in both dialects; SQLite has no boolean and PostgreSQL takes no number for one.
-        " is_page = ?, noindex = ?, group_id = ?, compared = (1 = 0) WHERE id = ? AND original_id IS NULL",
+        # What its own headers ask of search engines holds beside what the original asks. `1 = 0` is false in both
+        # dialects; SQLite has no boolean and PostgreSQL takes no number for one.
+        " is_page = ?, noindex = (noindex OR ?), group_id = ?, compared = (1 = 0)"
+        " WHERE id = ? AND original_id IS NULL",
         rows,
     )
 

@@ -70,7 +70,7 @@ class WantedAddress(NamedTuple):
     modifier: Modifier
     url: str
     site_pass: str = ""
-    """The pass of a site (`site_pass`), with which a script asks for captures that it may read."""
+    """The pass of a site (`origins.SitePasses`), with which a script asks for captures that it may read."""
 
 
 class AddressListing(NamedTuple):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
+from holdfast.gzip_streams import GZIP_MAGIC, largest_honest
 from holdfast.index.queries import StoredRecord
 from holdfast.parse.charset import BodyForm, decode, decode_text, looks_like_html, sniff
 from holdfast.parse.page import looks_pathological
@@ -240,14 +241,11 @@ _MAX_DECODED = 64 * 1024 * 1024
 _WHOLE = 1024 * 1024
 MEMORY = MemoryBudget(3 * _MAX_DECODED)
 """For bodies that are held whole, of all requests together: three of the largest, or a hundred pages."""
-# What decoding makes of a byte at most (`DecodeCaps`).
-_RATIO = 200
 # A page that is rewritten is there as bytes, as text, in pieces and as bytes again.
 _COPIES = 4
 # Bytes behind the stated length that are taken for a writer's own; more of them, and the writer stored another form of
 # the body than its header speaks of.
 _MAX_EXCESS = 64
-_GZIP = b"\x1f\x8b"
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,63}+/[a-z0-9!#$&^_.+*-]{1,63}", re.I)
 _XHTML = frozenset({"application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _PAGES = frozenset({"text/html", *_XHTML})
@@ -359,8 +357,8 @@ def _decoded(stored: StoredRecord, *, copies: int = 1) -> tuple[bytes, Share]:
     limit = _MAX_DECODED
     # A revisit is shorter than what it stands for: its own length says nothing of the body.
     if stored.record.type != "revisit":
-        ratio = _RATIO if _codings(stored) else 1
-        limit = min(limit, max(_WHOLE, stored.record.content_length * ratio))
+        most = largest_honest(stored.record.content_length) if _codings(stored) else stored.record.content_length
+        limit = min(limit, max(_WHOLE, most))
     # Copies are made of what is rewritten, and that is never more than MAX_REWRITTEN.
     taken = max(limit, min(limit, MAX_REWRITTEN) * copies)
     share = MEMORY.take(taken)
@@ -413,7 +411,7 @@ def _passed_on(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     codings = _codings(stored)
     first = _first(stored.payload)
     # The header may lie, and what is not gzip must not be announced as gzip.
-    if codings == ["gzip"] and first.startswith(_GZIP) and rules.accepts_gzip:
+    if codings == ["gzip"] and first.startswith(GZIP_MAGIC) and rules.accepts_gzip:
         content: bytes | Iterator[bytes] = _small_or_stream(first, stored.payload)
         return ReplayBody(content, _type_of(stored, declared, b"", rules.modifier), coding="gzip")
     stored.payload = chain((first,), stored.payload)

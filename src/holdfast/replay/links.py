@@ -167,7 +167,7 @@ _ADDRESSES = frozenset(
 )
 _SRCSETS = frozenset({"srcset", "imagesrcset", "data-srcset", "data-lazy-srcset"})
 # integrity: what we rewrite has other bytes. ping, attributionsrc: they report that the page is being read.
-# csp: the archive's own policy is stricter. nonce: ours is not theirs.
+# csp: the archive's own policy is stricter.
 _RETIRED = frozenset({"integrity", "ping", "attributionsrc", "csp"})
 _RETIRED_METAS = frozenset(
     {

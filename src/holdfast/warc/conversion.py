@@ -236,8 +236,8 @@ class _ArcReader:
 
     def _head(self, fields: dict[str, str], size: int, offset: int) -> bytes:
         url, kind = fields["url"], fields.get("content-type", "")
-        # ARC has no record ids. Made from the file's digest and the place: an import that is repeated gives the same
-        # ones.
+        # ARC has no record ids. Made from the seed (an import's is the file's digest) and the place: an import that is
+        # repeated gives the same ones.
         record_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{self._seed}:{offset}:{self._count}")
         is_first, is_http = url.startswith("filedesc://"), url.lower().startswith(("http://", "https://"))
         # Some tools wrote zeros; when the file was begun is nearer to the truth than any date of ours.
@@ -344,7 +344,7 @@ _PIECE_BYTES = 1 << 16
 def record_pieces(path: Path, offset: int) -> Iterator[bytes]:
     """Yield the record that begins here, uncompressed, its closing line breaks included: a WARC file of its own.
 
-    DamagedWarc if no whole record stands there; Invalid if its member holds others too.
+    DamagedWarc if no whole record stands there. Where a member holds several records, all of them come.
     """
     with open_record_at(path, offset) as record:
         content_length = record.head.content_length

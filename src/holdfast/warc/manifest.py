@@ -29,7 +29,7 @@ JOURNAL = "manifest.journal"
 _LOCK = ".manifest.lock"
 _TYPE = "holdfast-warc-manifest"
 _VERSION = 1
-# Below so many lines the journal is never united with the list: each union writes the whole list anew.
+# Up to so many lines the journal is not united with a list that is there: each union writes the whole list anew.
 _FEW_LINES = 64
 _TRIES = 100
 

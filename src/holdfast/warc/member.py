@@ -153,7 +153,7 @@ class Packer:
     """Packs a record that is too large to hold, piece by piece; its header is known when all is done."""
 
     def __init__(self) -> None:
-        self._deflate = isal_zlib.compressobj(_STREAM_LEVEL, isal_zlib.DEFLATED, -15)
+        self._deflate = isal_zlib.compressobj(_STREAM_LEVEL, isal_zlib.DEFLATED, RAW)
         self._crc = 0
         self._size = 0
         self._checksum = 0
@@ -312,14 +312,25 @@ def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
     if len(head) < 8 or struct.unpack_from("<I", head)[0] != _DICTIONARY:
         return None
     size = struct.unpack_from("<I", head, 4)[0]
-    # The dictionary itself may be compressed, and its stated size is not to be believed.
+    # The stated size is not to be believed.
     raw = source.at(8, min(size, _MAX_DICTIONARY_BYTES))
     try:
-        if raw.startswith(ZSTD_MAGIC):
-            raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=_MAX_DICTIONARY_BYTES)
-        return zstandard.ZstdCompressionDict(raw)
+        return zstandard.ZstdCompressionDict(_inflated_dictionary(raw) if raw.startswith(ZSTD_MAGIC) else raw)
     except (zstandard.ZstdError, ValueError) as exc:
         raise BadBytes("zstd_data", "the dictionary at the front of the file cannot be used") from exc
+
+
+def _inflated_dictionary(raw: bytes) -> bytes:
+    """Return a dictionary that is compressed itself; ValueError if it is too large or cut off."""
+    # Piece by piece: in one go the library allocates whatever size the frame states, and heeds no limit beside it.
+    inflate, found = zstandard.ZstdDecompressor().decompressobj(), bytearray()
+    for at in range(0, len(raw), _ZSTD_PIECE_BYTES):
+        found += inflate.decompress(raw[at : at + _ZSTD_PIECE_BYTES])
+        if len(found) > _MAX_DICTIONARY_BYTES:
+            raise ValueError("larger than any dictionary")
+        if inflate.eof:
+            return bytes(found)
+    raise ValueError("cut off")
 
 
 def skip_frames(source: ByteSource, offset: int) -> int:
@@ -366,7 +377,7 @@ class ZstdFrame:
 
 _GLIMPSE_BYTES = 256
 _GLIMPSE_SOURCE_BYTES = 1024
-# A CRC over eight bytes costs about what inflating one does.
+# A CRC over eight bytes costs less than inflating one does: bytes that are summed count for an eighth.
 _SUMMED_FOR_ONE = 8
 
 Pulse = Callable[[], None]
@@ -403,8 +414,8 @@ class Resync:
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
-        # Damage by chance leaves a few false members in a file; a file that is built of them would be inflated once for
-        # each. Sixteen times its size is more than any honest file has cost.
+        # Damage by chance leaves a few false members in a file; one that is built of them, each reaching to its end,
+        # would be inflated once for each.
         self._tries = 100_000
         self._spare_bytes = 16 * source.size + (64 << 20)
 
@@ -438,9 +449,9 @@ class Resync:
 
 def explain_rest(source: ByteSource, offset: int, bad: BadBytes) -> BadBytes:
     """Return what to call damage that reaches to the end of the file: a cut, a tail of zeros, or what it was."""
-    # Zeros at the end are what some file systems leave of a file that was growing when the power went.
     if bad.kind == "truncated":
         return bad
+    # Zeros at the end are what some file systems leave of a file that was growing when the power went.
     at = offset
     while at < source.size:
         piece = source.at(at, 1 << 16)

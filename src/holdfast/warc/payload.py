@@ -131,8 +131,6 @@ class Dechunked:
         size = self._size()
         if size is None:
             self.problem = PayloadProblem.BAD_FRAMING
-            # Many tools store bodies without their framing and keep the header: a body whose first line is no size was
-            # never chunked.
             yield self._buffer
             yield from self._source
             return
@@ -226,7 +224,7 @@ class Dechunked:
             if read > _MAX_TRAILER_BYTES:
                 self.problem = PayloadProblem.BAD_FRAMING
                 return
-        # Servers leave out the last empty line so often that it is not called a problem.
+        # Nothing of the payload is missing where a body ends right behind its last size line.
         if self.problem is PayloadProblem.CUT_SHORT and not read and self._at == len(self._buffer):
             self.problem = None
 
@@ -342,7 +340,6 @@ _MAX_MEMBERS = 1000
 # Raw deflate and brotli have no magic number: plain text read as one of them often yields a few bytes before it fails.
 # Shorter beginnings than this are taken for such an accident.
 _CREDIBLE_BYTES = 256
-
 
 # zstd has no bound on what a call puts out; 256 bytes in are at most 8 MiB out (blocks of 128 KiB in 4 bytes).
 _ZSTD_FEED_BYTES = 256
@@ -498,7 +495,7 @@ def _zstd(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
 
 def _expect_end(data: bytes, at: int) -> None:
     """Note what follows the last stream, except for padding with zeros."""
-    # Some servers pad the last block with zeros.
+    # gzip itself passes over zeros behind the last stream.
     if data[at:].strip(b"\0"):
         raise _Stopped(PayloadProblem.TRAILING_BYTES)
 

@@ -249,7 +249,8 @@ def open_record_at(path: Path, offset: int) -> Iterator[Record]:
     with open_source(path) as source:
         try:
             if source.at(offset, 3) == MAGIC:
-                feed, length = RecordStream(GzipMember(source, offset).pieces()), own_length(source.at(offset, 29)) or 0
+                feed = RecordStream(GzipMember(source, offset).pieces())
+                length = own_length(source.at(offset, OWN_HEADER_BYTES)) or 0
             elif is_zstd(source, offset):
                 feed, length = RecordStream(ZstdFrame(source, offset, load_dictionary(source)).pieces()), 0
             else:
@@ -372,7 +373,7 @@ class _Walk:
 
     def _after_breaks(self, at: int) -> int:
         """Return where the line breaks that begin here end; mostly there are four bytes of them."""
-        # Mostly four bytes; but a writer of no good will can put a gigabyte of them between two records.
+        # A few bytes first, then in larger steps: a hostile file may hold a gigabyte of them between two records.
         count = 16
         while breaks := self._source.at(at, count):
             rest = breaks.lstrip(b"\r\n")
@@ -388,6 +389,7 @@ class _Walk:
         """Return what is inside a frame, where it ends and how much that is: inflated twice to tell, if it is large."""
         held: list[bytes] = []
         pieces = pulsed(frame.pieces(), self._pulse)
+        # Up to a MiB is held, which is nearly every record: then nothing is inflated twice.
         for piece in pieces:
             held.append(piece)
             if frame.inflated > _HELD_BYTES:
@@ -395,7 +397,6 @@ class _Walk:
         if frame.end is None:
             for _ in pulsed(twin.pieces(), self._pulse):
                 pass
-        # Held up to a MiB: nearly every record, and then nothing is inflated twice.
         whole = frame if frame.end is not None else twin
         assert whole.end is not None
         return RecordStream(chain(held, pieces)), whole.end, whole.inflated
@@ -424,7 +425,7 @@ class _Walk:
                 record.drain()
                 feed.skip_breaks()
             except (DamagedWarc, BadBytes):
-                # A caller that read the block has had this error; for one that did not, the record is not damaged.
+                # The member was whole when `_settled` read it: only a file that changed since comes here.
                 return
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from holdfast.warc.member import (
     MAGIC,
+    OWN_HEADER_BYTES,
     OWN_PREFIX,
     BadBytes,
     ByteSource,
@@ -122,8 +123,7 @@ class Inspection:
         hasher = hasher_for(stated) if stated else None
         watched = RecordStream(_watch(block.take(size), hasher))
         if first and head.type == "warcinfo":
-            # A file of ours that was rewritten or repaired has members of another form, and still owes all that our
-            # writer puts in.
+            # An uncompressed copy of a file of ours, or one whose first header is damaged, is known by what it says.
             self._findings.own = self._findings.own or b"software: holdfast" in watched.peek(512).lower()
         self._payload(offset, head, watched, size)
         watched.drain()
@@ -253,11 +253,11 @@ Advance = Callable[[int], None]
 """Called with how many more bytes have been looked at; may raise to stop."""
 
 
-def _unheard(_count: int) -> None:
+def _ignore(_count: int) -> None:
     return None
 
 
-def verify_file(path: Path, expected: SealedFile | None = None, advance: Advance = _unheard) -> VerifyReport:
+def verify_file(path: Path, expected: SealedFile | None = None, advance: Advance = _ignore) -> VerifyReport:
     """Return what is wrong with a `.warc.gz`, `.warc` or `.warc.zst` file, and against its manifest entry if given.
 
     A cut exactly between two records leaves a valid file: only the manifest can tell. NotFound or Unavailable if the
@@ -316,7 +316,7 @@ class _Verifier:
                 at = end
                 continue
             # Inflated without an error, yet a byte of the header is another: no checksum covers the header itself.
-            if findings.own and own_length(source.at(at, 29)) is None:
+            if findings.own and own_length(source.at(at, OWN_HEADER_BYTES)) is None:
                 findings.problem(at, "gzip_header", "the member's header is not the one that was written")
             assert member.end is not None
             self._advance(member.end - at)

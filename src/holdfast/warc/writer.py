@@ -28,7 +28,7 @@ class ExchangeDraft:
 
     fetched: Fetched
     payload_digest: str
-    """`sha256:` and hex over the body after transfer decoding (`digest.sha256_of`)."""
+    """`sha256:` and hex over the body after transfer decoding (`record.sha256_of`)."""
     revisit_of: Original | None = None
     """With `profile`: the head is stored, the body is not, and the record refers to this one."""
     profile: Profile | None = None
@@ -227,8 +227,6 @@ class WarcWriter:
         """
         self._room(2)
         response_id, request_id = self._ids(), self._ids()
-        # The response is written before its request: if the tail is torn later, a response without its request is still
-        # a capture, and no request is left that points to nothing.
         sent = _whole(
             request_head(
                 exchange,
@@ -240,6 +238,8 @@ class WarcWriter:
             exchange.fetched.request_head,
         )
         start = self._out.size
+        # The response is written before its request: if the tail is torn later, a response without its request is still
+        # a capture, and no request is left that points to nothing.
         if exchange.revisit_of is not None or exchange.fetched.body.size <= _WHOLE_BYTES:
             member = pack(self._received(exchange, response_id))
             self._out.append(member + pack(sent))

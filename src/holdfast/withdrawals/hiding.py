@@ -36,7 +36,6 @@ from holdfast.withdrawals.visibility import (
 
 # In the data directory: a rebuild of a lost database must not show what was hidden.
 WITHDRAWALS = "withdrawals.jsonl"
-_LINE = ("subject", "reason", "actor", "created_at", "lifted")
 _LARGEST_ID = 2**63 - 1
 
 
@@ -209,9 +208,9 @@ def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
             line = json.loads(text)
             # What is needed to hide it again is looked at here: one line that is not as we write them must not keep all
             # others from being in force.
-            datetime.fromisoformat(line["created_at"])
-            latest[line["snapshot_id"], line["url_key"]] = {name: line[name] for name in _LINE}
-        except (ValueError, KeyError, TypeError):
+            if _is_ours(line):
+                latest[line["snapshot_id"], line["url_key"]] = line
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
     with database.read() as session:
         return [
@@ -226,6 +225,16 @@ def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
             for (snapshot_id, key), line in latest.items()
             if not line["lifted"] and not is_known(session, snapshot_id=snapshot_id, key=key)
         ]
+
+
+def _is_ours(line: dict[str, Any]) -> bool:
+    """Return whether a line says all that a row needs; ValueError, KeyError or TypeError if it makes no sense."""
+    number, key = line["snapshot_id"], line["url_key"]
+    is_id = key is None and type(number) is int and 0 <= number <= _LARGEST_ID
+    is_key = number is None and isinstance(key, str) and "\0" not in key
+    is_whole = all(isinstance(line[name], str) and "\0" not in line[name] for name in ("subject", "reason", "actor"))
+    is_dated = datetime.fromisoformat(line["created_at"]).tzinfo is not None
+    return (is_id or is_key) and is_whole and is_dated and isinstance(line["lifted"], bool)
 
 
 def restore_withdrawals(database: Database, home: Path) -> int:

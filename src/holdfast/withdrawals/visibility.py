@@ -181,7 +181,7 @@ LAST_WITHDRAWALS = func.max(Withdrawal.id), func.max(Withdrawal.lifted_at)
 
 
 def withdrawals_fingerprint(session: Session) -> str:
-    """Return the same as a text, for names of files and fingerprints."""
+    """Return the mark of the withdrawals in force as a text, for names of files and fingerprints."""
     return "-".join(map(str, withdrawal_mark(session)))
 
 

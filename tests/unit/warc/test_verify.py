@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -172,22 +173,39 @@ def test_a_plain_file_is_walked_past_damage_and_its_torn_end_is_seen(tmp_path: P
         assert kinds(path, whole[:size]) != [], size
 
 
+def _dictionary(raw: bytes) -> bytes:
+    return (0x184D2A5D).to_bytes(4, "little") + len(raw).to_bytes(4, "little") + raw
+
+
 def test_a_zstd_file_is_read_with_and_without_a_dictionary(tmp_path: Path) -> None:
     path = tmp_path / "a.warc.zst"
     samples: list[bytes | bytearray | memoryview] = [record(block=b"words %d " % number * 40) for number in range(300)]
     trained = zstandard.train_dictionary(4096, samples)
     plain = b"".join(zstandard.compress(sample) for sample in samples)
     packer = zstandard.ZstdCompressor(dict_data=trained, write_checksum=True)
+    packed = b"".join(packer.compress(sample) for sample in samples)
     raw = trained.as_bytes()
-    frame = (0x184D2A5D).to_bytes(4, "little") + len(raw).to_bytes(4, "little") + raw
-    with_dictionary = frame + b"".join(packer.compress(sample) for sample in samples)
 
-    for content in (plain, with_dictionary):
+    for content in (plain, _dictionary(raw) + packed, _dictionary(zstandard.compress(raw)) + packed):
         path.write_bytes(content)
         report = verify_file(path)
         assert (report.ok, report.records) == (True, 300)
         path.write_bytes(content[:-3])
         assert not verify_file(path).ok
+
+
+def test_a_dictionary_that_swells_is_damage_and_is_never_held(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.zst"
+    swollen = zstandard.compress(bytes(200 << 20))
+    for raw in (swollen, swollen[:100]):
+        path.write_bytes(_dictionary(raw) + zstandard.compress(record()))
+        tracemalloc.start()
+        report = verify_file(path)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+        assert [problem.kind for problem in report.problems] == ["zstd_data"]
+        assert most < 64 << 20
 
 
 def test_a_zstd_frame_that_wants_a_larger_window_than_8_mib_is_damage(tmp_path: Path) -> None:

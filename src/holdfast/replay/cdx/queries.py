@@ -107,7 +107,7 @@ def skip(
     for keys in ranges:
         if behind is not None and keys.low != keys.high and behind.url_key >= keys.high:
             continue
-        # An offset over the index alone: no row of the table is read to pass over it.
+        # By an offset: what is passed over never leaves the database.
         wanted = select(*_ORDER).where(*_within(_shape(keys, behind)), *visible()).order_by(*_ORDER)
         row = session.execute(wanted.offset(number - 1).limit(1), _given(keys, behind)).one_or_none()
         if row is not None:
