@@ -1,6 +1,6 @@
 """What looking after a directory leaves in the rows: its weight, its clean-up, another run, options that were raised.
 
-Who opens the session ends it; what changes a job or an execution stands in the audit log.
+The caller opens and ends the session; what changes a job or an execution stands in the audit log.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock, from_micros
+from holdfast.db.engine import moment_in
 from holdfast.db.models import (
     Execution,
     Job,
@@ -425,7 +426,8 @@ def _take(
     if held is None:
         return False
     job, execution = held
-    now = clock.now()
+    # The server's own reading, after the rows were locked: no hold may seem to overlap with the next (decision 0012).
+    now = moment_in(session, clock)
     end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
     emit(session, end(job, execution, now), now=now)
     return True
