@@ -204,10 +204,7 @@ class StorageWatchdog:
                 recovering.note(session, self.jobs.clock, again, SEEN_ALIVE, "it answers again")
 
     def _act(self, case: PathCase) -> PathCase:
-        """Note that a path is dead, or do all there is to do; that is noted first, so that it counts whatever happens.
-
-        With the jobs locked it is decided once more: of two watchdogs at the same moment, one does it.
-        """
+        """Note that a path is dead, or free it; that is noted first, so that it counts whatever happens."""
         now = self.jobs.clock.now()
         with self.jobs.database.write() as session:
             # Decided once more with the jobs locked: of two watchdogs at the same moment, one acts.

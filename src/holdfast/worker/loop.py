@@ -48,6 +48,7 @@ from holdfast.worker.zimit import ZimitRunner
 
 _log = log.get()
 _LISTEN_S = 1.0
+# How long the heartbeat, the background work and, after the second signal, the runs may take to let go.
 _LET_GO_S = 10.0
 # How often the worker's own row is renewed; a worker is gone after two minutes of silence.
 _OWNER_S = 15.0
@@ -186,7 +187,6 @@ def dead_holders(runtime: Runtime, database: Database) -> list[str]:
     return dead
 
 
-# How long runs may take to let go after the second signal.
 _LOOK_S = 0.1
 SCHEDULING, RUNNING = "worker", "runner"
 """What a worker is called among the owners: one that also queues what is due, and one that leaves it to others."""
@@ -252,7 +252,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         owner = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=kind, execution_id=None
         )
-        stack.callback(_say_goodbye, owner)
+        stack.callback(_end_owner, owner)
         heartbeat, background = Heartbeat(settings, owner), BackgroundWork(settings, runner_table.tasks)
         heartbeat.start()
         # Registered after the owner's end, so called before it: a heartbeat must not renew a row that says that the
@@ -273,7 +273,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         )
 
 
-def _say_goodbye(owner: OwnerProcess) -> None:
+def _end_owner(owner: OwnerProcess) -> None:
     # Without a database the next start of a worker closes our row.
     with suppress(Unavailable):
         owner.end()
@@ -505,9 +505,9 @@ def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table:
 RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
     "native": NativeRunner,
     "zimit": ZimitRunner,
-    # The keys are the words that `backend_of` gives; a source's configuration names the first two.
     "feed": FeedRunner,
 }
+"""By the words that `backend_of` gives; a source's configuration names the first two."""
 BACKGROUND_TASKS: Final[tuple[Callable[[BackgroundContext], BackgroundTask], ...]] = (
     AfterCrawl,
     Accounting,
