@@ -31,7 +31,7 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import backend_of
 from holdfast.wiring import Runtime, open_runtime
-from holdfast.wiring.jobs import Jobs, Pulse, open_jobs, open_pulse
+from holdfast.wiring.jobs import HeartbeatConnections, Jobs, open_heartbeat, open_jobs
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import Accounting, BackgroundContext, BackgroundTask, BackgroundWork, LinkSignals
 from holdfast.worker.feeds import FeedJobs, FeedRunner
@@ -109,33 +109,33 @@ class Heartbeat:
         pause = min(_LISTEN_S, self._settings.jobs.heartbeat_s / 2)
         while not self._ended.is_set():
             try:
-                with open_pulse(self._settings) as pulse:
+                with open_heartbeat(self._settings) as connections:
                     while not self._ended.wait(pause):
-                        self._beat(pulse)
+                        self._beat(connections)
             except Exception as exc:
                 # A heartbeat that stops loses every run: whatever it was, it goes on.
                 _log.error("worker.heartbeat_failed", action="beat", error=repr(exc))
                 self._ended.wait(pause)
 
-    def _beat(self, pulse: Pulse) -> None:
-        now = pulse.runtime.clock.monotonic()
+    def _beat(self, connections: HeartbeatConnections) -> None:
+        now = connections.runtime.clock.monotonic()
         with self._lock:
             held = list(self._held.values())
         for one in held:
             try:
                 # The time is read for each lease: the one before it may have waited for the database.
-                self._renew(pulse, one, pulse.runtime.clock.monotonic())
+                self._renew(connections, one, connections.runtime.clock.monotonic())
                 one.holding.flush()
             except Exception as exc:
                 # The one place where a lease may fail to beat: the others do not wait for it.
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
         if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
             # A database that is away is no reason to stop: the next beat writes the row.
-            with suppress(Unavailable), pulse.runtime.raw_db.write() as tx:
+            with suppress(Unavailable), connections.runtime.raw_db.write() as tx:
                 self._owner.beat(tx)
                 self._owner_at = now
 
-    def _renew(self, pulse: Pulse, one: _Held, now: float) -> None:
+    def _renew(self, connections: HeartbeatConnections, one: _Held, now: float) -> None:
         settings = self._settings.jobs
         if one.holding.stop is StopReason.LOST:
             return
@@ -143,11 +143,11 @@ class Heartbeat:
             # Written at each heartbeat, only read every second: a stop is heard soon, and SQLite's one writer is not
             # asked all the time.
             if now - one.renewed_at >= settings.heartbeat_s:
-                word = pulse.leases.renew(one.lease)
+                word = connections.leases.renew(one.lease)
                 one.renewed_at = now
                 one.holding.good_until(now + settings.stale_s)
             else:
-                word = pulse.leases.hear(one.lease)
+                word = connections.leases.hear(one.lease)
         except LeaseLost as exc:
             with self._lock:
                 # Settled meanwhile, or about to be: the runner has come back, and who settles hears of a lost lease.
