@@ -351,7 +351,7 @@ def register_directory(session: Session, clock: Clock, *, source: str, name: str
     Conflict if an execution has this directory already; Invalid if the source's code is none.
     """
     now, found = clock.now(), named_source(session, clock, code=source, name=None)
-    # Of two operators who register one directory, the second finds the first.
+    # Of two operators who register one directory for the same source, the second finds the first.
     locked_source(session, found.id)
     taken = run_in(session, output_dir)
     if taken is not None:
