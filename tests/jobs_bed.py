@@ -38,7 +38,7 @@ def unchanged(content_hash: str = "a") -> RunEnding:
 
 
 class Party:
-    """One process: a scheduler, a worker's leases and a board."""
+    """One process: a scheduler, a worker's leases and the actions of people."""
 
     def __init__(self, url: str, clock: Clock, settings: JobSettings, home: Path) -> None:
         self.database, placement = Database(url), Placement()

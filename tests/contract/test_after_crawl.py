@@ -17,7 +17,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, Source, WarcFile
 from holdfast.jobs import indexing
 from holdfast.jobs.administration.maintenance import register_directory
-from holdfast.jobs.indexing import select_next_to_index
+from holdfast.jobs.indexing import next_to_index
 from holdfast.warc import queries as files
 from holdfast.warc.writer import WarcWriter
 from holdfast.wiring import open_runtime
@@ -157,7 +157,7 @@ def test_what_polls_feeds_is_ours_whatever_crawls_the_source(yard: Yard) -> None
         session.execute(update(Job).values(kind="feed"))
 
     with yard.database.read() as session:
-        found = select_next_to_index(session, after=0)
+        found = next_to_index(session)
         assert found is not None
         assert (found.execution_id, found.backend) == (execution_id, "feed")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from holdfast.db.models import AuditEvent, Execution, Recovery
+from holdfast.db.engine import SessionClock
+from holdfast.db.models import AuditEvent, Execution, Hold, Recovery
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.maintenance import (
@@ -20,8 +21,11 @@ from holdfast.jobs.administration.maintenance import (
     raise_options,
     register_directory,
     run_again,
+    running,
+    take_to_restart,
 )
 from holdfast.jobs.endings import BackendVerdict, FailureCause, RunEnding, RunResult
+from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.states import JobAction
 from tests.clock import FakeClock
 from tests.jobs_bed import DONE, Bed, failed, open_bed
@@ -223,3 +227,24 @@ def test_notes_of_recoveries_are_forgotten_once_they_decide_nothing(bed: Bed, cl
 
     with bed.database.read() as session:
         assert [row.at for row in session.scalars(select(Recovery))] == [clock.now()] * 2
+
+
+def test_a_hold_that_is_taken_ends_by_the_clock_of_the_database_and_not_by_a_kept_reading(
+    bed: Bed, clock: FakeClock
+) -> None:
+    bed.once()
+    bed.party.scheduler.tick()
+    bed.party.taken()
+    kept = SessionClock(clock)
+    read_at = kept.now()
+    clock.shift_wall(100)
+
+    with bed.database.write() as session:
+        (run,) = running(session)
+        settler = RunSettler(bed.settings, bed.party.placement)
+        assert take_to_restart(session, kept, settler, run, reason="auto_recover")
+
+    with bed.database.read() as session:
+        ended_at = session.scalars(select(Hold.ended_at)).one()
+    assert ended_at is not None
+    assert ended_at >= read_at + timedelta(seconds=100)

@@ -1,4 +1,4 @@
-"""The border between jobs and `archive-tool`: a job's configuration in, an argument list out. Pure.
+"""How jobs call `archive-tool`: a job's configuration in, an argument list out.
 
 A configuration is checked before anything is queued. What runs on the host (the image, the VPN command) comes from the
 server's settings; a configuration that names it is refused.
@@ -88,7 +88,7 @@ POLICY_FLAGS = (
 
 
 def words(options: Any, rules: tuple[FlagRule, ...]) -> list[str]:
-    """Return the flags of those options that are set and whose company is there, in order."""
+    """Return the flags of those options that are set and whose own condition holds, in order."""
     found: list[str] = []
     for rule in rules:
         value = getattr(options, rule.field)

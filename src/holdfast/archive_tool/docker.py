@@ -115,10 +115,9 @@ LOOKUPS = 5
 
 
 INSIDE = "/output"
-# Limits that were reached end a crawl well, with everything kept: such a crawl is not tried again.
 SUCCESS_CODES = frozenset({0, 14, 15, 16, 32, 33})
-"""Done; and the ways to stop at a limit with everything kept: size, time and disk, and the other numbers that crawlers
-of another age have for size and time."""
+"""Done; and the ways to stop at a limit with everything kept: size, time and disk, and the numbers that other versions
+of the crawler have for size and time. Such a crawl is not tried again."""
 START_FAILURES = frozenset({125, 126, 127})
 """The daemon refused, or there is no such program in the image."""
 _POLL_S = 0.2
@@ -145,7 +144,6 @@ def crawl_arguments(options: Options, workers: int, config: Path | None, *, capt
     zimit weighs only what one container captures, so its size limit is less by what earlier ones did.
     """
     arguments = ["--seeds", ",".join(options.seeds), "--name", options.name, "--workers", str(workers)]
-    # zimit weighs only what one container captures: its size limit is less by what earlier ones did.
     arguments += _words(with_size_left(options.zimit, captured_bytes))
     if config is not None:
         arguments += ["--config", f"{INSIDE}/{config.name}"]

@@ -1,4 +1,4 @@
-"""The errors of this room: what an operator asked for that cannot be, and what broke under a run."""
+"""The errors of `archive-tool`: what an operator asked for that cannot be, and what broke under a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the end of a run means to its caller: finished, try again, or mend the configuration first. Pure."""
+"""What the end of a run means to its caller: finished, try again, or mend the configuration first. Only reads."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def after_failure(policy: ExecutionPolicy, failures: int) -> Rescue | None:
 
     Fresh phases fail up to the budget, then the fallback takes the backend's place; it may fail once, not twice.
     """
-    # The fallback may fail once, not twice: there is nothing to fall back to after it.
+    # There is nothing to fall back to after it.
     if is_promoted(policy):
         if failures >= FALLBACK_TRIES:
             return Rescue("failed", EXHAUSTED, policy, False)

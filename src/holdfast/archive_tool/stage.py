@@ -398,11 +398,11 @@ class Monitor:
 
 
 class StopRequest:
-    """Waiting that can be cut short. Safe to ring from threads and from signal handlers: SimpleQueue re-enters."""
+    """Waiting that signals cut short. Safe to wake from threads and from signal handlers: SimpleQueue re-enters."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._rung: SimpleQueue[None] = SimpleQueue()
+        self._wakes: SimpleQueue[None] = SimpleQueue()
         self.requests = 0
         """How often a signal asked for the end; the second time it is urgent."""
 
@@ -413,7 +413,7 @@ class StopRequest:
 
     def wake(self) -> None:
         """Wake the thread that waits."""
-        self._rung.put(None)
+        self._wakes.put(None)
 
     def ask_to_stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
         """Ask for the end; also a signal handler."""
@@ -426,9 +426,9 @@ class StopRequest:
         signal.signal(signal.SIGINT, self.ask_to_stop)
 
     def wait(self, seconds: float) -> None:
-        """Return at the next ring, or after this long."""
+        """Return when it is woken, or after this long."""
         try:
-            self._rung.get(timeout=max(0.0, seconds))
+            self._wakes.get(timeout=max(0.0, seconds))
         except Empty:
             return
 
@@ -522,11 +522,11 @@ class Strategies:
 
     def answer(self, signal: Signal, patience: Callable[[float], bool]) -> StageAction:
         """Try the first strategy that may be tried; `patience` waits while the crawl goes on."""
-        said = log.get(status=signal.status, reason=signal.reason)
+        events = log.get(status=signal.status, reason=signal.reason)
         # The gentlest first: a worker less asks the site less, a restart loses what is in flight.
         if self._may_reduce():
             self._state.reduce_workers()
-            said.info("crawl.workers_reduced", workers=self._state.current_workers)
+            events.info("crawl.workers_reduced", workers=self._state.current_workers)
             return StageAction.STOP_CONTAINER
         if self._may_rotate() and self._vpn is not None and self._vpn.rotate():
             self._rotated = self._clock.monotonic()
@@ -534,9 +534,9 @@ class Strategies:
             return StageAction.CARRY_ON
         if self._may_restart():
             self._state.count_restart()
-            said.info("crawl.restart", restarts=self._state.container_restarts)
+            events.info("crawl.restart", restarts=self._state.container_restarts)
             return StageAction.STOP_CONTAINER
-        said.info("crawl.backoff", seconds=self._watch.backoff_s)
+        events.info("crawl.backoff", seconds=self._watch.backoff_s)
         patience(self._watch.backoff_s)
         return StageAction.CARRY_ON
 

@@ -362,7 +362,6 @@ def quarantine(output_dir: Path, verdicts: Iterable[WarcVerdict], clock: Clock) 
     The caller refuses a job that runs or whose snapshots point into these files.
     """
     output_dir = output_dir.resolve()
-    # Only what is damaged moves: a file that the disk would not give us may be whole.
     damaged = [one.path for one in verdicts if one.error_kind in (ErrorKind.CORRUPT, ErrorKind.EMPTY)]
     outside = [path for path in damaged if not path.is_relative_to(output_dir)]
     if outside:

@@ -1,7 +1,8 @@
-"""Which flags may reach zimit inside the container, and what may stand behind them. Everything else is refused.
+"""Which flags may reach zimit inside the container, what may stand behind them, and which a source's fields become.
 
-The list holds what says *what* to crawl. It leaves out what names files, programs, proxies or ports, what decides where
-output goes, and what would let zimit delete its WARC files: those belong to this tool alone.
+Every other flag is refused. The list holds what says *what* to crawl. It leaves out what names files, programs,
+proxies or ports, what decides where output goes, and what would let zimit delete its WARC files: those belong to this
+tool alone.
 """
 
 from __future__ import annotations
@@ -163,7 +164,6 @@ def read_flags(arguments: Sequence[str], allowed: Iterable[str] = ()) -> tuple[F
     found = tuple(_flags(words, known))
     given = {flag.name for flag in found}
     for soft, hard in _EXCLUSIVE:
-        # zimit takes one of them.
         if soft in given and hard in given:
             raise FlagRefused(hard, f"zimit takes it or {soft}, not both")
     return found
@@ -217,8 +217,8 @@ def split_workers(flags: Iterable[Flag]) -> tuple[int | None, tuple[Flag, ...]]:
             workers = int(flag.value or "0")
             if workers < 1:
                 raise FlagRefused(flag.name, "at least one worker is needed")
+        # This tool gives `--keep` to every container itself.
         elif flag.name != "--keep":
-            # Always given by this tool (faults.md, M19).
             others.append(flag)
     return workers, tuple(others)
 
@@ -459,5 +459,4 @@ def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str
 
 def _either(rules: Sequence[str]) -> str:
     """Return one pattern that matches what any of the rules does: zimit hears one, the last."""
-    # zimit takes one pattern, the last that it is given.
     return rules[0] if len(rules) == 1 else "|".join(f"(?:{rule})" for rule in rules)

@@ -145,7 +145,8 @@ class ApiSettings(SettingGroup):
         None, min_length=1, description="Secret for admin routes; strict environments want at least 16 characters."
     )
     environment: str = setting(
-        "development", description="Name of the installation; strict unless it is development, dev, local, test or ci."
+        "development",
+        description="Name of the installation; strict unless it is development, dev, local, test, testing or ci.",
     )
     site_url: str | None = setting(None, description="Where readers find this archive, for links in feeds and exports.")
     allowed_hosts: tuple[str, ...] = setting(
@@ -288,7 +289,9 @@ class WorkerSettings(SettingGroup):
     max_time_s: float = setting(
         30 * 86_400.0, ge=0.0, description="Longest that one execution may be at work, in seconds; 0: no limit."
     )
-    rest_s: float = setting(2.0, ge=0.05, description="How long a worker rests when no chore (indexing, feeds) waits.")
+    rest_s: float = setting(
+        2.0, ge=0.05, description="How long a worker rests when no background work (indexing, reports) waits."
+    )
 
 
 class ZimitSettings(SettingGroup):
@@ -330,9 +333,9 @@ class StorageSettings(SettingGroup):
     dead_s: float = setting(120.0, ge=0.0, description="Time that a path is dead before something is done about it.")
     confirmations: int = setting(2, ge=1, description="Looks in a row that find a path dead before that.")
     cooldown_s: float = setting(900.0, ge=0.0, description="Time after an action in which nothing is done.")
-    per_hour: int = setting(2, ge=0, description="Deeds in an hour, on all paths together.")
-    per_day: int = setting(6, ge=0, description="Deeds in 24 hours, on all paths together.")
-    per_job: int = setting(3, ge=0, description="Deeds in 24 hours that concern one job.")
+    per_hour: int = setting(2, ge=0, description="Actions in an hour, on all paths together.")
+    per_day: int = setting(6, ge=0, description="Actions in 24 hours, on all paths together.")
+    per_job: int = setting(3, ge=0, description="Actions in 24 hours that concern one job.")
     unmount_command: str | None = setting(None, description="Lets go of a dead mount; `{mount}` is its path, no shell.")
     mount_command: str | None = setting(None, description="Mounts it again; `{mount}` is its path, no shell.")
     command_s: float = setting(60.0, ge=1.0, description="Time that either command has.")

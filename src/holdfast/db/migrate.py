@@ -97,11 +97,6 @@ def _migrating(database_url: str) -> Iterator[Config]:
         connection.commit()
 
 
-if __name__ == "__main__":
-    log.configure("WARNING")
-    upgrade(os.environ[MIGRATED])
-
-
 class Parity(NamedTuple):
     """What was found, beside what is expected."""
 
@@ -155,3 +150,8 @@ def compare(database_url: str) -> Parity:
         if column.name not in there[name]
     ]
     return Parity("sqlite" if sqlite else "postgresql", version, schema, SCHEMA, tuple(missing))
+
+
+if __name__ == "__main__":
+    log.configure("WARNING")
+    upgrade(os.environ[MIGRATED])

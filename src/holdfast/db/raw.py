@@ -75,7 +75,7 @@ def last_refusal(home: Path) -> WriteRefusal | None:
 
 
 def want_of_room(database_url: str, message: str = FULL) -> NoSpace:
-    """Return the house's error for a write that found no room, after noting it."""
+    """Return the error for a write that found no room, after noting it."""
     key = _key(database_url)
     home = _homes.get(key)
     if home is not None:
@@ -163,7 +163,7 @@ def damaged(path: Path | None, trouble: str) -> DatabaseDamaged:
 
 
 def damage_of(exc: BaseException | None, path: Path | None) -> DatabaseDamaged | None:
-    """Return the house's error for a file that SQLite cannot read as a database; None for any other trouble."""
+    """Return the error for a file that SQLite cannot read as a database; None for any other trouble."""
     code = getattr(exc, "sqlite_errorcode", None)
     if code is None or code & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return None
@@ -363,7 +363,7 @@ class _SqliteTransaction:
 
 
 class SqliteRawDatabase:
-    """SQLite in WAL mode; `synchronous=FULL` is free at one commit for some hundred pages (measurements, section 3)."""
+    """SQLite in WAL mode; `synchronous=FULL` is free at one commit for some hundred pages."""
 
     dialect = "sqlite"
     generation = 1
@@ -471,8 +471,8 @@ def persist(
 ) -> _Answer:
     """Return what the call returns, trying again after each wait while it raises Unavailable.
 
-    The last Unavailable is raised; a full disk (NoSpace) at once. A commit whose
-    answer was lost counts as not done: the call must be harmless when repeated.
+    The last Unavailable is raised; a full disk (NoSpace) at once. A commit whose answer was lost counts as not done:
+    the call must be harmless when repeated.
     """
     for wait_s in waits_s:
         try:
@@ -486,8 +486,8 @@ def persist(
     return call()
 
 
+# A round trip that took longer than this is repeated, until there are so many.
 _QUICK_S = 0.05
-# A round trip that took longer than this is repeated, at most so often.
 _READINGS = 3
 
 

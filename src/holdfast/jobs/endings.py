@@ -1,4 +1,4 @@
-"""How a run ended, as its runner tells: what was counted, what broke, and what the start page looked like."""
+"""How a run ended and what follows: the table of endings, retries, the adaptive interval, and a runner's report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Retry(StrEnum):
 
 
 class ReadingRule(NamedTuple):
-    """One row of the table."""
+    """One row of the table of endings (`RULES`)."""
 
     what: str
     state: str
@@ -295,7 +295,7 @@ class Again:
 
 def backoff(base_s: float, attempt: int, *, cap_s: float = CAP_S) -> timedelta:
     """Return the wait before a try: base·2^(attempt-1), never over the cap; the first try is attempt 1."""
-    # Bounded before the power: 2 to the number of a hundred retries is no float any more.
+    # Bounded before the power: from 2**1024 on, the product with a float overflows.
     doublings = min(max(attempt, 1) - 1, 32)
     return timedelta(seconds=min(base_s * 2**doublings, cap_s))
 
@@ -330,7 +330,7 @@ def after_failure(failure: FailureCause, policy: RetryPolicy, *, retries: int, i
 
 
 CAP = timedelta(hours=24)
-# More would only overflow: a minute doubled so often is longer than any cap.
+# More changes nothing: a minute doubled so often is longer than any interval that a job may have.
 _DOUBLINGS = 32
 
 
@@ -427,7 +427,7 @@ class RunEnding:
     result: RunResult
     reason: str | None = None
     shortfalls: Mapping[str, int] = field(default_factory=dict)
-    """What it fell short of, by the words of `jobs.reading`, the worst first."""
+    """What it fell short of, by the words of `Shortfall`, the worst first."""
     failure: FailureCause | None = None
     """Whose fault it was, if it failed."""
     error: str | None = None

@@ -123,7 +123,7 @@ SELECT e.id, e.job_id, s.code, e.state, e.reason, e.stop_requested, e.config, e.
 def _execution(rows: list[Row]) -> ExecutionRow | None:
     if not rows:
         return None
-    # SQLite gives JSON as text and moments as integers; PostgreSQL gives JSON as values.
+    # SQLite gives JSON as text, PostgreSQL as values; moments are microseconds in both.
     found = ExecutionRow(*rows[0])
     return found._replace(
         config=from_json(found.config),
@@ -353,8 +353,8 @@ _LOOKED_AT = 50
 def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int, int]]:
     """Return domains that cannot be reached and whose next try is still to come: name, since when, next try."""
     rows = tx.execute(
-        # The inner question goes by the index of heads: `status` is asked twice a second while a crawl of millions
-        # runs.
+        # The inner question goes by the index of the queues' due times: `status` is asked twice a second while a crawl
+        # of millions runs.
         "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM (SELECT domain_id FROM queues"
         " WHERE execution_id = ? AND open > 0 AND due_at > ? ORDER BY due_at DESC, domain_id LIMIT ?) q"
         " JOIN domains d ON d.id = q.domain_id WHERE d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?"
@@ -364,7 +364,7 @@ def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int
     return [(name, since, until) for name, since, until in rows]
 
 
-# By the index of heads with something open: asked twice a second, whatever the number of domains that were met.
+# By the index of queues with something open: asked twice a second, whatever the number of domains that were met.
 QUEUE = "SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0"
 
 

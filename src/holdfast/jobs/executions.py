@@ -76,8 +76,6 @@ class WorkTime:
 
     def write(self, tx: Transaction) -> None:
         """Write it into the row; what another has written there meanwhile is where this counter goes on from."""
-        # The row is only moved on from what this counter knows of it. So no moment counts twice: not after a commit
-        # whose answer was lost, and not where two supervisors each take the other for dead.
         now, in_row = self._clock.monotonic(), execution_queries.run_seconds(tx, execution_id=self._execution_id)
         if in_row == self._written_s:
             self._known_s, self._since = self._written_s, self._written_at
@@ -109,7 +107,6 @@ def begin(
     with raw_db.read() as tx:
         job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
         found = execution_queries.open_execution(tx, job_id=job[0]) if job is not None else None
-    # Asked between two transactions, on the same connection: `has_rival` tells two that begin at one moment apart.
     if found is not None and is_working(found.id):
         raise Conflict(
             f"execution {found.id} crawls these seeds already; watch it with: holdfast status, "

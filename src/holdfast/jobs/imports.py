@@ -21,7 +21,7 @@ from holdfast.sources.queries import named_source
 
 
 def job_by_fingerprint(session: Session, *, kind: str, fingerprint: str) -> Job | None:
-    """Return the job that crawls the same seeds in the same scope."""
+    """Return the job of this kind with this fingerprint."""
     return session.scalars(
         select(Job).where(Job.kind == kind, Job.fingerprint == fingerprint).order_by(Job.id).limit(1)
     ).one_or_none()
@@ -94,12 +94,12 @@ def adopt_folder(database: Database, clock: Clock, *, folder: Path, facts: Folde
     Invalid if there is none and its source's code is none.
     """
     with database.write() as session:
+        # The folder itself is the identity: a rebuild that is repeated finds the execution that it made before.
         found = execution_in(session, output_dir=str(folder))
         if found is not None:
             return found.id
         named_source(session, clock, code=facts.source, name=facts.name, base_url=facts.base_url)
         config = {"restored": str(folder)} | ({"backend": facts.backend} if facts.backend else {})
-        # The folder itself is the identity: a rebuild that is repeated finds the execution that it made before.
         execution = _completed(session, clock, code=facts.source, name=None, config=config)
         execution.output_dir = str(folder)
         audit.record(

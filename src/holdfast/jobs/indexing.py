@@ -58,8 +58,8 @@ class Quality(NamedTuple):
     empty_body_count: int
 
 
-def select_next_to_index(session: Session, *, after: int) -> ToIndex | None:
-    """Return the first execution by id that waits to be indexed; by the partial index of those."""
+def next_to_index(session: Session, *, after: int = 0) -> ToIndex | None:
+    """Return the first execution after this one that is over and whose files are not all read; by a partial index."""
     row = session.execute(
         select(
             Execution.id,
@@ -125,7 +125,6 @@ def note_findings(session: Session, *, execution_id: int, found: Quality, error:
     """
     execution = session.get_one(Execution, execution_id, populate_existing=True)
     # One with a stage has something to say of its own end (a ZIM that was not built), which a good index does not undo.
-    # A crawl that failed or was cancelled keeps its own error, which says more than that of its index.
     if execution.state == "completed" and (error is not None or execution.stage is None):
         execution.error = clean(error, MAX_ERROR_CHARS)
     execution.items_indexed = found.items_indexed
@@ -233,11 +232,6 @@ class NotIndexable(Conflict):
         super().__init__(f"execution {execution_id} cannot become {target} now; see it with: holdfast status")
 
 
-def next_to_index(session: Session, *, after: int = 0) -> ToIndex | None:
-    """Return the first execution after this one that is over, and whose files are not all read."""
-    return select_next_to_index(session, after=after)
-
-
 def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limit: int) -> list[Unindexed]:
     """Return completed executions that have files and were never asked to be indexed, oldest first.
 
@@ -248,7 +242,6 @@ def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limi
     after = 0
     while len(found) < limit:
         with database.read() as session:
-            # There may be any number of executions without files in between.
             page = unindexed(session, after=after, limit=_PAGE)
         found += [one for one in page if one.files or has_files(one.output_dir)]
         if len(page) < _PAGE:
@@ -305,7 +298,7 @@ def close_account(
         notes.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
     if not states.total and not notes:
         notes.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
-    # Unless another process has said so meanwhile.
+    # Another process may have concluded it meanwhile.
     with suppress(NotIndexable), database.write() as session:
         conclude(session, execution_id, pages, error="; ".join(notes) or None, now=clock.now())
     return True
@@ -338,7 +331,6 @@ def conclude(session: Session, execution_id: int, found: Quality, *, error: str 
     Or why that did not work: for a crawl that was completed, that is its error from then on. NotIndexable if another
     worker has said so meanwhile.
     """
-    # Counted before anything is locked: the count reads all snapshots of the execution.
     note_findings(session, execution_id=execution_id, found=found, error=error)
     target = IndexState.INDEXED if error is None else IndexState.FAILED
     _step(session, execution_id, target, now=now, items=found.items_indexed, **({"error": error} if error else {}))

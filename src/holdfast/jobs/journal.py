@@ -36,7 +36,7 @@ from holdfast.db.models import (
 from holdfast.db.models.base import Json, Moment
 from holdfast.outside_text import clean
 
-# Beside the migrations' own.
+# Number of PostgreSQL's advisory lock for events; migrations, the index and withdrawals have others.
 _EVENTS_LOCK = 0x686F6C65
 
 
@@ -46,8 +46,6 @@ def order_events(session: Session) -> None:
     PostgreSQL hands out ids before the commit; so writers of events go one after the other, from here to their end.
     Called last in a transaction, when all its rows are locked. SQLite has one writer anyway.
     """
-    # PostgreSQL hands out ids before the commit: without this lock a reader that has seen event 8 could miss event 7,
-    # which commits later.
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(_EVENTS_LOCK)))
 
@@ -78,13 +76,13 @@ def has_events(session: Session, *, before: datetime) -> bool:
     return session.scalar(select(JobEvent.id).where(JobEvent.at < before).limit(1)) is not None
 
 
-def events_after(session: Session, *, after: int, job_id: int | None = None, limit: int = 100) -> list[JobEvent]:
+def read_events(session: Session, *, after: int, job_id: int | None = None, limit: int = 100) -> list[JobEvent]:
     """Return the events after this one, of all jobs or of one, oldest first."""
     query = select(JobEvent).where(JobEvent.id > after).order_by(JobEvent.id).limit(limit)
     return list(session.scalars(query if job_id is None else query.where(JobEvent.job_id == job_id)))
 
 
-def select_last_event(session: Session) -> int:
+def last_event(session: Session) -> int:
     """Return the id of the newest event, 0 if there is none: where a new stream begins."""
     return session.scalar(select(func.coalesce(func.max(JobEvent.id), 0))) or 0
 
@@ -146,8 +144,6 @@ def drop_lines(session: Session, *, execution_id: int, limit: int) -> int:
 
 
 STATUS, PROGRESS, COMPLETED = "job:status", "job:progress", "job:completed"
-last_event = select_last_event
-read_events = events_after
 
 
 class NewJobEvent(NamedTuple):

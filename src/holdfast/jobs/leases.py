@@ -217,7 +217,7 @@ _MOST_REDIRECTS = 5
 
 
 def start_page(session: Session, *, execution_id: int, url: str, etag: str | None = None) -> StartPage:
-    """Return what an execution saw at its job's start address, for `Ending.start`; `etag` is what it had before."""
+    """Return what an execution saw at its job's start address, for `RunEnding.start`; `etag` is what it had before."""
     for hop in range(_MOST_REDIRECTS + 1):
         address = parse(url)
         found = schedule_queries.start_answer(

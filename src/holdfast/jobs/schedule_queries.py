@@ -1,6 +1,6 @@
 """The statements of the scheduler and of the workers that hold jobs: claims compare and set, and every write is fenced.
 
-Rows are locked in one order everywhere (job, execution, hold, hour, events): no two wait for each other.
+Rows are locked in one order everywhere (job, execution, hold, hour, events): no two wait in a circle.
 """
 
 from __future__ import annotations

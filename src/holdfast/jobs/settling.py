@@ -38,7 +38,7 @@ _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
 
 
 class RunSettler:
-    """Closes runs by the rules of the house."""
+    """Closes runs by the table of endings and the retry budget of their jobs."""
 
     def __init__(self, settings: JobSettings, placement: Placement) -> None:
         self._settings, self._placement = settings, placement
@@ -96,7 +96,7 @@ class RunSettler:
             return self.settle(session, job, execution, ending, now=now)
         _spend(execution, job, now)
         _free(job, now)
-        # A word that was said to it stays: the next holder hears it.
+        # A stop request stays in the row: the next holder reads it.
         execution.state = "queued"
         return [move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)]
 
@@ -178,7 +178,7 @@ class RunSettler:
         failure = _BY_RULE.get(ending.rule.retry) or ending.failure or FailureCause.FAILED
         # Storage or a wrong configuration is no matter of the tool's own fallback: there the retry budget decides.
         if ending.verdict is not None and failure is FailureCause.FAILED:
-            again = _as_told(job, ending.verdict)
+            again = _by_verdict(job, ending.verdict)
         else:
             again = after_failure(
                 failure,
@@ -230,7 +230,7 @@ def _adapted(job: Job, baseline: timedelta, ending: RunEnding, now: datetime) ->
     return endings.interval(baseline, watched.unchanged) if job.adaptive_scheduling else baseline
 
 
-def _as_told(job: Job, verdict: BackendVerdict) -> Again | None:
+def _by_verdict(job: Job, verdict: BackendVerdict) -> Again | None:
     """Do what a backend's own rules say. Counted anew begins at one, for the next run is a retry in the same folder."""
     if verdict.job_config is not None:
         job.config = verdict.job_config
@@ -259,9 +259,8 @@ def reported(execution: Execution) -> Counts:
 
 def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
     counts, metrics = ending.counts, ending.metrics
-    if ending.result is RunResult.FAILED and not any(
-        counts.items
-    ):  # whatever broke it, it has done what it told before
+    # Whatever broke it: what it reported before has been done.
+    if ending.result is RunResult.FAILED and not any(counts.items):
         known, metrics = reported(execution), metrics or execution.metrics
         counts = replace(
             known,

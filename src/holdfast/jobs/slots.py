@@ -31,7 +31,7 @@ COOLDOWN: Final = timedelta(hours=1)
 ADVISED_BELOW: Final = 0.7
 """A distribution with a lower score is worth a rebalance."""
 
-# Whole microseconds: with floats two moments of one slot could land in two.
+# Whole microseconds: with floats a moment next to the border could be rounded into the wrong slot.
 _SLOT_MICROS: Final = 900_000_000
 _HOUR_SLOTS: Final = 4
 
@@ -228,7 +228,7 @@ def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
     """
     hours, slots, first = [0] * 24, [0] * (WINDOW // SLOT + 1), slot_of(now)
     for moment in moments:
-        # What is overdue counts as now: it will run at the next look of a scheduler.
+        # It will run at the next look of a scheduler.
         if moment < now + WINDOW:
             hours[max(moment, now).hour] += 1
             slots[slot_of(max(moment, now)) - first] += 1
@@ -306,7 +306,6 @@ def plan_rebalance(turns: Iterable[ScheduledTurn], *, now: datetime) -> Rebalanc
 
 def _reach(first: int, interval: timedelta) -> int:
     """Return the last slot that begins less than one interval after the first: a job waits no longer than its turn."""
-    # Never further than one interval: a job that runs hourly could otherwise wait for most of a day.
     return first + max(interval // SLOT, 1) - 1
 
 
@@ -393,7 +392,7 @@ def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: d
 _OVERLAP: Final = timedelta(seconds=5)
 # Moves of one transaction: 200 take about 60 ms.
 _MOVES: Final = 200
-# Deleted jobs and undone transactions leave traces; a table of 10,000 jobs is built anew in 0.1 s.
+# Deleted jobs and undone transactions leave traces in the table; one of 10,000 jobs is built anew in 0.1 s.
 _REBUILT_EVERY: Final = timedelta(minutes=10)
 
 
@@ -404,14 +403,12 @@ class Placement:
         self.table = SlotTable()
         self._seen_at: datetime | None = None
         self._built_at: datetime | None = None
-        # The transaction in which rows were last read: to read all that changed for each of a thousand jobs that are
-        # made one after the other costs more the more there are.
+        # The transaction in which rows were last read. Read once in each: a thousand jobs that are made in one would
+        # otherwise each read all that changed.
         self._read_in: ref[SessionTransaction] | None = None
 
     def refresh(self, session: Session, *, now: datetime) -> None:
         """Bring the table up to date: from the rows that changed, or from all of them now and then."""
-        # Now and then from all rows: jobs that were deleted and transactions that were undone leave traces in the
-        # table.
         if self._seen_at is None or self._built_at is None or now - self._built_at > _REBUILT_EVERY:
             self.table, self._built_at = SlotTable(), now
             rows = due_jobs(session)
@@ -430,7 +427,6 @@ class Placement:
         if not uses_slots(interval):
             return now
         transaction = session.get_transaction()
-        # Read once a transaction: a thousand jobs that are made in one would each read all that changed.
         if transaction is None or self._read_in is None or self._read_in() is not transaction:
             self.refresh(session, now=now)
             transaction = session.get_transaction()

@@ -17,7 +17,7 @@ from holdfast.sources.registry import content_of
 from holdfast.urls import parse_seed
 
 BackendCheck = Callable[[SourceConfig], object]
-"""Refuses, with Invalid, a configuration that its backend could not run; wired from the room that knows the backend."""
+"""Refuses, with Invalid, a configuration that its backend could not run; `wiring.jobs` makes it."""
 
 
 class JobRefused(Invalid):
@@ -235,11 +235,11 @@ def feed_plan(plan: CrawlPlan, lists: Sequence[Polled], *, search: bool) -> Craw
     A server that asks us to stay away for hours does not hold a worker for longer than one.
     """
     return replace(
-        # No depth: a poll captures what a feed names; links of those pages belong to the crawl job.
         plan,
         feeds="poll",
         lists=tuple(lists),
         search=search,
+        # No depth: a poll captures what a feed names; links of those pages belong to the crawl job.
         max_depth=0,
         max_pages=None,
         max_time_s=POLL_S,

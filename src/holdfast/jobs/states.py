@@ -1,4 +1,6 @@
-"""The seven states of a job and every way between them. A job's state is written through `move` alone.
+"""The seven states of a job and every way between them.
+
+A new state is written by `move`; only the claim of a worker (`schedule_queries.hold_job`) is a statement of its own.
 
     pending ──→ scheduled ──→ running ──→ completed ──→ scheduled   (recurring)
                     │  ↑         ├──────→ failed ─────→ pending     (retry)
@@ -137,7 +139,7 @@ def move(job: Job, target: State, *, now: datetime, execution_id: int | None = N
     """Take one legal step and return its event; IllegalTransition changes nothing."""
     check(state_of(job), target)
     job.state, job.updated_at = target.value, now
-    # The clock queues what has a time: one that is left behind here would run a job that rests.
+    # The scheduler queues whatever has a time: one that is left behind here would run a job that rests.
     if target not in SCHEDULABLE:
         job.next_run_at = None
     job.paused_at = now if target is State.PAUSED else None

@@ -100,10 +100,9 @@ def locked_source(session: Session, source_id: int) -> Source | None:
 def locked_both(session: Session, job_id: int) -> tuple[Job, Source] | None:
     """Return a job that is not deleted and its source, both locked; None if there is none.
 
-    The source first, as everywhere (decision 0012): two who change the same job never wait for each other.
+    The source first, as everywhere (decision 0012): two transactions that change one job never wait in a circle.
     """
     source_id = source_of_job(session, job_id)
-    # The source before the job, everywhere: two transactions that change one job then never wait in a circle.
     source = None if source_id is None else locked_source(session, source_id)
     job = None if source is None else locked_job(session, job_id)
     return None if job is None or source is None else (job, source)

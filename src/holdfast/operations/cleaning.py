@@ -62,7 +62,7 @@ class CleanupRefused(Conflict):
     code = "cleanup_refused"
 
 
-def word_of(run: DirectoryRun) -> str:
+def admin_status_of(run: DirectoryRun) -> str:
     """Return where an execution stands, as `/api/admin/jobs` calls it."""
     return admin_state(None, retries=0, latest=Latest(run.execution.state, run.execution.index_state))
 
@@ -85,7 +85,7 @@ def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: Clean
 
     `replays` is whether archived pages are served from here, and the operator did not insist.
     """
-    folder, word = demand_idle(database, run), word_of(run)
+    folder, word = demand_idle(database, run), admin_status_of(run)
     if word not in ("indexed", "index_failed"):
         raise CleanupRefused(f"job {run.job.id} is {word}; only what is indexed or index_failed is cleaned up")
     if mode is CleanMode.TEMP_NONWARC:

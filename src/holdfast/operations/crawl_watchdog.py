@@ -115,9 +115,8 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> Probe:
     try:
         return judge(process.wait(timeout=max(0.0, seconds)))
     except subprocess.TimeoutExpired:
-        # A process that hangs in the kernel cannot be killed: it is left behind, and ends when the mount lets go.
+        # One that hangs in the kernel cannot be killed: it is left behind, and ends when the mount lets go of it.
         process.kill()
-        # Stuck in the kernel: it ends when the mount lets go of it.
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_END_S)
         return Probe(PathHealth.HANGS)
@@ -204,11 +203,10 @@ def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
 def watch_native(run: DirectoryRun, moved: datetime | None, due: datetime | None, *, now: datetime) -> WatchedRun:
     """Return how a run of our own crawler gets on: since its counts changed, or it had something to ask for.
 
-    Its pace is what politeness allows, so nothing is said of it; waiting, as a site or its own delay asks, is no
-    standstill.
+    Its pace is what politeness allows, so nothing is said of it.
     """
     taken = run.job.lock_acquired_at or run.execution.started_at or now
-    # Waiting, as a site or its own delay asks, is no standstill: its pace is what politeness makes it.
+    # Waiting, as a site or its own delay asks, is no standstill.
     since = max(filter(None, (taken, moved, due))) + timedelta(seconds=effective_config(run.job, run.source).delay_s)
     return WatchedRun(
         run=run,
@@ -254,8 +252,7 @@ def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: dat
     moved = None if progress is None else progress.changed_at
     if moved is None and log is not None:
         moved = datetime.fromtimestamp(log.stat().st_mtime, UTC)
-    # A log of an earlier holder says nothing about how long this one has been idle.
-    # Never longer than this holder has had it.
+    # Never longer than this holder has had it: a log of an earlier holder says nothing of how long this one was idle.
     idle_s = running_s if moved is None else min(running_s, max(0.0, (now - moved).total_seconds()))
     return WatchedRun(
         run=run,

@@ -1,4 +1,4 @@
-"""One page, asked for by our own client and by a browser: does a site answer a browser otherwise than us?
+"""Looks at a site without crawling it: one page asked for by our client and by a browser, and the steps of a dry run.
 
 The browser is pinned to the address that our guard has judged, and reaches no other host; robots.txt is obeyed, and our
 name is told. It runs in its own sandbox, and as `nobody` where we are root.
@@ -62,15 +62,15 @@ async def ask_plainly(
     agent = CrawlPlan(seeds=(url.fetch,), contact=contact).agent()
     async with open_polite_client(
         settings, agent=agent, networks=networks, delay_s=settings.politeness.delay_s
-    ) as solo:
-        state = await solo.robots(url)
+    ) as client:
+        state = await client.robots(url)
         verdict = robots_file.verdict(state, state.checked_at)
         allowed = verdict is robots_file.RobotsVerdict.ALLOW or (
             verdict is robots_file.RobotsVerdict.RULES and rules_of(state, AGENT).decide(url.fetch).allowed
         )
         if not allowed:
             raise NotPermitted(f"robots.txt of {url.origin} does not allow {url.fetch}; nothing was asked")
-        answer = await solo.get(url, deadline_s=settings.fetch.deadline_s)
+        answer = await client.get(url, deadline_s=settings.fetch.deadline_s)
     if answer is None:
         raise Unavailable(f"{url.fetch} redirects too often; ask for the address where it should end")
     return answer
@@ -124,7 +124,7 @@ def ask_with_browser(command: Sequence[str], folder: Path, clock: Clock, *, dead
     """Run a browser to its end, or to its deadline, and return what it saw; no process of it is left."""
     began = clock.monotonic()
     dom, said = folder / "dom.html", folder / "said.log"
-    # A browser's sandbox does not work as root, and without it a page would run next to our rights.
+    # A browser's sandbox does not work as root, and without it a page would run with our rights.
     nobody = pwd.getpwnam(_NOBODY) if os.geteuid() == 0 else None
     if nobody is not None:
         os.chown(folder, nobody.pw_uid, nobody.pw_gid)
@@ -238,13 +238,13 @@ async def _look(plan: CrawlPlan, settings: Settings) -> DryRun:
         networks=plan.allow_networks,
         delay_s=max(plan.delay_s, 1.0),
         policy=plan.normalisation(),
-    ) as solo:
+    ) as client:
         for url in plan.seed_urls()[:10]:
-            allowed, why = await _permission(plan, solo, url)
+            allowed, why = await _permission(plan, client, url)
             rows[url.hash64] = (3, url, UrlKind.PAGE, 0, f"seed; {why}")
             if not allowed:
                 continue
-            answer = await solo.get(url, deadline_s=settings.fetch.deadline_s)
+            answer = await client.get(url, deadline_s=settings.fetch.deadline_s)
             if not isinstance(answer, FetchedDocument):
                 problem = answer.message if isinstance(answer, FetchFailed) else "it redirects too often"
                 rows[url.hash64] = (3, url, UrlKind.PAGE, 0, f"seed; cannot be read: {problem}")
@@ -258,7 +258,7 @@ async def _look(plan: CrawlPlan, settings: Settings) -> DryRun:
                     elif link.hash64 not in rows:
                         rank = priority(link.normalised, depth) if kind is UrlKind.PAGE else REQUISITE_PRIORITY
                         rows[link.hash64] = (rank, parse(link.fetch, plan.normalisation()), kind, depth, verdict.rule)
-        return await _ordered(plan, solo, rows.values(), excluded)
+        return await _ordered(plan, client, rows.values(), excluded)
 
 
 def _mentioned(
@@ -275,7 +275,7 @@ def _mentioned(
 
 async def _ordered(
     plan: CrawlPlan,
-    solo: PoliteClient,
+    client: PoliteClient,
     rows: Iterable[tuple[int, Url, UrlKind, int, str]],
     excluded: Counter[tuple[str, str]],
 ) -> DryRun:
@@ -284,16 +284,16 @@ async def _ordered(
     origins = {url.origin for url in plan.seed_urls()}
     for order, (rank, url, kind, depth, why) in enumerate(seeds_first[:_SHOWN], 1):
         if url.origin in origins and not why.startswith("seed"):
-            why = f"in scope by {why}; {(await _permission(plan, solo, url))[1]}"
+            why = f"in scope by {why}; {(await _permission(plan, client, url))[1]}"
         found.steps.append(DryRunStep(order=order, url=url.fetch, kind=kind.value, depth=depth, priority=rank, why=why))
     return found
 
 
-async def _permission(plan: CrawlPlan, solo: PoliteClient, url: Url) -> tuple[bool, str]:
+async def _permission(plan: CrawlPlan, client: PoliteClient, url: Url) -> tuple[bool, str]:
     """Return whether robots.txt lets us ask, and in which words."""
     if plan.robots == "ignore":
         return True, "robots.txt ignored"
-    state = await solo.robots(url)
+    state = await client.robots(url)
     verdict = robots_file.verdict(state, state.checked_at)
     if verdict is robots_file.RobotsVerdict.ALLOW:
         return True, f"no robots.txt (status {state.status})"

@@ -25,7 +25,7 @@ from holdfast.config import StorageSettings
 from holdfast.jobs.administration import recovering
 from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage
 from holdfast.jobs.administration.recovering import (
-    _A_DAY,
+    DAY,
     FREED,
     SEEN_ALIVE,
     SEEN_DEAD,
@@ -150,7 +150,7 @@ class StorageWatchdog:
         with jobs.database.read() as session:
             # A path that no job needs is not looked at; one that is dead here may be well on another machine.
             runs = [run for run in (*running(session), *waiting_for_storage(session)) if _is_here(run)]
-            notes = notes_since(session, now - _A_DAY)
+            notes = notes_since(session, now - DAY)
         root = jobs.settings.zimit.store_root
         paths = [_folder(run) for run in runs]
         health = self._ask([*paths, *([root / SENTINEL] if root else [])])
@@ -204,17 +204,12 @@ class StorageWatchdog:
                 recovering.note(session, self.jobs.clock, again, SEEN_ALIVE, "it answers again")
 
     def _act(self, case: PathCase) -> PathCase:
-        """Note that a path is dead, or do all there is to do; that is noted first, so that it counts whatever happens.
-
-        With the jobs locked it is decided once more: of two watchdogs at the same moment, one does it.
-        """
+        """Note that a path is dead, or free it; that is noted first, so that it counts whatever happens."""
         now = self.jobs.clock.now()
         with self.jobs.database.write() as session:
             # Decided once more with the jobs locked: of two watchdogs at the same moment, one acts.
             ids = [run.job.id for run in case.runs if locked_job(session, run.job.id) is not None]
-            case = replace(
-                case, decision=decide_storage(ids, notes_since(session, now - _A_DAY), self._limits, now=now)
-            )
+            case = replace(case, decision=decide_storage(ids, notes_since(session, now - DAY), self._limits, now=now))
             wanted = [run for run in case.runs if run.job.id in case.decision.jobs]
             if not wanted:
                 recovering.note(session, self.jobs.clock, case.runs, SEEN_DEAD, case.describe())

@@ -1,4 +1,4 @@
-"""The one room where choices are made: settings in, open parts out."""
+"""Opens what the programs work with, by the settings: which database, which clock, which frontier."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from holdfast.wiring import Runtime
 
 
 def open_feeds(runtime: Runtime, plan: CrawlPlan, execution_id: int) -> FeedPolling | None:
-    """Return what tells the feeds of an execution's source; None if its plan leaves them alone."""
+    """Return what notes the answers of the feeds of an execution's source; None if its plan leaves them alone."""
     if plan.feeds == "off":
         return None
     with runtime.raw_db.read() as tx:

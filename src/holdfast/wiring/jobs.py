@@ -1,4 +1,4 @@
-"""What everything that manages, schedules or runs jobs stands on, with one clock that decides who owns what."""
+"""Opens what manages, schedules and runs jobs, with one clock that decides which process owns what."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from holdfast.wiring import Runtime, open_runtime, prepare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pulse:
-    """What says that a worker lives: leases that are renewed, and the row of the worker itself; for one thread."""
+class HeartbeatConnections:
+    """What a worker's heartbeat writes through: its leases, and the row of the worker itself; for one thread."""
 
     runtime: Runtime
     leases: ExecutionLeases
 
 
 @contextmanager
-def open_pulse(settings: Settings) -> Iterator[Pulse]:
+def open_heartbeat(settings: Settings) -> Iterator[HeartbeatConnections]:
     """Open connections for one more thread of a worker."""
     with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         settler = RunSettler(settings.jobs, Placement())
         leases = ExecutionLeases(database, runtime.clock, settler, home=settings.home)
-        yield Pulse(runtime=runtime, leases=leases)
+        yield HeartbeatConnections(runtime=runtime, leases=leases)
 
 
 def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
@@ -110,6 +110,7 @@ def check_annual(settings: Settings) -> BackendCheck:
 
 @contextmanager
 def _one_first() -> Iterator[None]:
+    """Turn a unique key that another process was quicker with into Conflict."""
     try:
         yield
     except IntegrityError as exc:

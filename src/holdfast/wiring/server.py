@@ -1,4 +1,7 @@
-"""Where the server may listen: loopback only without an admin token, and not at all in a strict environment."""
+"""How the server listens and speaks HTTP: which addresses, how many connections, and strict heads of requests.
+
+Without an admin token it listens on loopback only, and in a strict environment not at all.
+"""
 
 from __future__ import annotations
 

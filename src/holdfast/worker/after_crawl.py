@@ -119,7 +119,7 @@ class AfterCrawl:
             return True
 
     def _free(self) -> None:
-        """Let go of what dead indexers and crawl processes of this machine held."""
+        """Let go of what dead indexers of this machine held, and say now and then that our own lives."""
         runtime = self._context.runtime
         now = runtime.clock.monotonic()
         if now - self._freed_at >= _FREE_S:
@@ -167,7 +167,7 @@ class AfterCrawl:
     def _take_in(self, found: ToIndex) -> None:
         """Register and read what a tool left in the execution's folder; our own crawler registers its files itself."""
         folder = Path(found.output_dir)
-        # Our own crawler registers its files itself; a tool's folder is searched once, not at each file.
+        # A tool's folder is searched once, not at each file.
         if found.backend in OWN or found.execution_id in self._refused or not folder.is_dir():
             return
         runtime = self._context.runtime
@@ -218,8 +218,7 @@ class AfterCrawl:
         if self._context.is_stopping():
             return False
         runtime = self._context.runtime
-        # Then another process takes it in.
-        # The search index has one writer; whichever process has it takes in everything that waits.
+        # The search index has one writer: while another process is that, it takes in everything that waits.
         with suppress(IndexBusy):
             done = drain(
                 self._context.database,

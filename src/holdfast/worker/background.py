@@ -19,7 +19,7 @@ from holdfast.wiring import Runtime, open_runtime
 
 
 class BackgroundTask(Protocol):
-    """One kind of work, taken up whenever the worker has a moment; registered in `worker.roster`."""
+    """One kind of work, taken up whenever the worker has a moment; registered in `worker.loop.BACKGROUND_TASKS`."""
 
     @property
     def name(self) -> str:

@@ -31,7 +31,7 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import backend_of
 from holdfast.wiring import Runtime, open_runtime
-from holdfast.wiring.jobs import Jobs, Pulse, open_jobs, open_pulse
+from holdfast.wiring.jobs import HeartbeatConnections, Jobs, open_heartbeat, open_jobs
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import Accounting, BackgroundContext, BackgroundTask, BackgroundWork, LinkSignals
 from holdfast.worker.feeds import FeedJobs, FeedRunner
@@ -48,6 +48,7 @@ from holdfast.worker.zimit import ZimitRunner
 
 _log = log.get()
 _LISTEN_S = 1.0
+# How long the heartbeat, the background work and, after the second signal, the runs may take to let go.
 _LET_GO_S = 10.0
 # How often the worker's own row is renewed; a worker is gone after two minutes of silence.
 _OWNER_S = 15.0
@@ -108,33 +109,33 @@ class Heartbeat:
         pause = min(_LISTEN_S, self._settings.jobs.heartbeat_s / 2)
         while not self._ended.is_set():
             try:
-                with open_pulse(self._settings) as pulse:
+                with open_heartbeat(self._settings) as connections:
                     while not self._ended.wait(pause):
-                        self._beat(pulse)
+                        self._beat(connections)
             except Exception as exc:
                 # A heartbeat that stops loses every run: whatever it was, it goes on.
                 _log.error("worker.heartbeat_failed", action="beat", error=repr(exc))
                 self._ended.wait(pause)
 
-    def _beat(self, pulse: Pulse) -> None:
-        now = pulse.runtime.clock.monotonic()
+    def _beat(self, connections: HeartbeatConnections) -> None:
+        now = connections.runtime.clock.monotonic()
         with self._lock:
             held = list(self._held.values())
         for one in held:
             try:
                 # The time is read for each lease: the one before it may have waited for the database.
-                self._renew(pulse, one, pulse.runtime.clock.monotonic())
+                self._renew(connections, one, connections.runtime.clock.monotonic())
                 one.holding.flush()
             except Exception as exc:
                 # The one place where a lease may fail to beat: the others do not wait for it.
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
         if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
             # A database that is away is no reason to stop: the next beat writes the row.
-            with suppress(Unavailable), pulse.runtime.raw_db.write() as tx:
+            with suppress(Unavailable), connections.runtime.raw_db.write() as tx:
                 self._owner.beat(tx)
                 self._owner_at = now
 
-    def _renew(self, pulse: Pulse, one: _Held, now: float) -> None:
+    def _renew(self, connections: HeartbeatConnections, one: _Held, now: float) -> None:
         settings = self._settings.jobs
         if one.holding.stop is StopReason.LOST:
             return
@@ -142,11 +143,11 @@ class Heartbeat:
             # Written at each heartbeat, only read every second: a stop is heard soon, and SQLite's one writer is not
             # asked all the time.
             if now - one.renewed_at >= settings.heartbeat_s:
-                word = pulse.leases.renew(one.lease)
+                word = connections.leases.renew(one.lease)
                 one.renewed_at = now
                 one.holding.good_until(now + settings.stale_s)
             else:
-                word = pulse.leases.hear(one.lease)
+                word = connections.leases.hear(one.lease)
         except LeaseLost as exc:
             with self._lock:
                 # Settled meanwhile, or about to be: the runner has come back, and who settles hears of a lost lease.
@@ -186,7 +187,6 @@ def dead_holders(runtime: Runtime, database: Database) -> list[str]:
     return dead
 
 
-# How long runs may take to let go after the second signal.
 _LOOK_S = 0.1
 SCHEDULING, RUNNING = "worker", "runner"
 """What a worker is called among the owners: one that also queues what is due, and one that leaves it to others."""
@@ -252,7 +252,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         owner = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=kind, execution_id=None
         )
-        stack.callback(_say_goodbye, owner)
+        stack.callback(_end_owner, owner)
         heartbeat, background = Heartbeat(settings, owner), BackgroundWork(settings, runner_table.tasks)
         heartbeat.start()
         # Registered after the owner's end, so called before it: a heartbeat must not renew a row that says that the
@@ -273,7 +273,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         )
 
 
-def _say_goodbye(owner: OwnerProcess) -> None:
+def _end_owner(owner: OwnerProcess) -> None:
     # Without a database the next start of a worker closes our row.
     with suppress(Unavailable):
         owner.end()
@@ -505,9 +505,9 @@ def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table:
 RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
     "native": NativeRunner,
     "zimit": ZimitRunner,
-    # The keys are the words that `backend_of` gives; a source's configuration names the first two.
     "feed": FeedRunner,
 }
+"""By the words that `backend_of` gives; a source's configuration names the first two."""
 BACKGROUND_TASKS: Final[tuple[Callable[[BackgroundContext], BackgroundTask], ...]] = (
     AfterCrawl,
     Accounting,

@@ -61,7 +61,6 @@ def counts_of(outcomes: dict[str, int], *, pages: int, queue: int) -> Counts:
 def counted(summary: Summary) -> Counts:
     """Return the counts of an execution that is over, from its rows: a killed process may have told too much."""
     failed = sum(count for word, count in summary.outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
-    # From the rows and not from the processes' totals: one that was killed may have told more than it settled.
     crawled = summary.kinds.get((UrlKind.PAGE.value, Outcome.SUCCESS.value), 0)
     return Counts(items_crawled=crawled, items_failed=failed, items_total=summary.total)
 
@@ -211,7 +210,7 @@ _LISTED = 100
 
 
 class LeaseStops(Stops):
-    """What a supervisor hears, from the words of its worker."""
+    """The stop requests that a supervisor sees, from what its worker asks of the run."""
 
     def __init__(self, holding: RunnerHolding, mount: MountIdentity, clock: Clock) -> None:
         super().__init__()
@@ -222,13 +221,13 @@ class LeaseStops(Stops):
 
     @property
     def count(self) -> int:
-        """Once for a word that drains, twice for one that does not wait."""
+        """1 for a word that drains, 2 for one that does not wait."""
         word, now = self._holding.stop, self._clock.monotonic()
         if not self.has_vanished and now - self._looked_at >= _LOOK_S:
             self._looked_at, self.has_vanished = now, not self._mount.is_same
         # A directory that is gone is not waited for: each write would only fail, or fill the disk below the mount.
-        said = 2 if self.has_vanished else 0 if word is None else 2 if word >= StopReason.NOW else 1
-        return max(said, self._asked)
+        requests = 2 if self.has_vanished else 0 if word is None else 2 if word >= StopReason.NOW else 1
+        return max(requests, self._asked)
 
     @property
     def abandoned(self) -> bool:
@@ -336,8 +335,7 @@ class NativeRunner:
             return start_page(session, execution_id=frontier_id, url=url, etag=self._etag)
 
     def _known_etag(self, lease: ExecutionLease) -> str | None:
-        """Return the start page's ETag of earlier runs; nothing if this one may have seen the page already."""
-        # A run that is resumed may have seen the page already: its ETag of now says nothing of earlier runs.
+        """Return the start page's ETag of earlier runs; None for a resumed run, which may have seen the page itself."""
         if (url := start_url(lease.job, lease.source)) is None or lease.resumed:
             return None
         with closing(Database(self._settings.database)) as database, database.read() as session:
@@ -434,7 +432,6 @@ def frontier_for(runtime: Runtime, execution_id: int) -> int:
         earlier = next(
             (row for row in rows if row and execution_queries.has_frontier(tx, execution_id=row.frontier_id)), None
         )
-        # Captures whose file was struck out are gone: pages that count as done there have to be asked for again.
         if earlier is None or execution_queries.has_lost_captures(
             tx, frontier_id=earlier.frontier_id, execution_ids=chain
         ):

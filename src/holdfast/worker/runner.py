@@ -29,8 +29,8 @@ from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, HolderNews
 
 _log = log.get()
+# Progress is reported each ten items or five seconds, and only if something changed.
 _ITEMS = 10
-# Progress is told each ten items or five seconds, and only if something changed.
 _EVERY_S = 5.0
 
 
@@ -63,11 +63,11 @@ class RunProgress:
 
     counts: Counts = field(default_factory=Counts)
     metrics: dict[str, Any] = field(default_factory=dict)
-    """3.6's crawl_metrics so far, as `Ending.metrics` will have them."""
+    """So far, in the form of `RunEnding.metrics`."""
 
 
 class RunnerHolding:
-    """What a runner holds beside its lease: the stop word, the log, and an ear for its progress. For any thread."""
+    """What a runner holds beside its lease: the stop word, the log, and where it reports progress. For any thread."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class RunnerHolding:
 
     def note(self, level: str, category: str, message: str, **fields: Any) -> None:
         """Write a line of the execution's log; the word after `crawler.` names the category, such as `lifecycle`."""
-        # Then it waits for the next flush.
+        # While the database is away the line waits for the next flush.
         with self._lock, suppress(Unavailable):
             # Another worker writes this log now: lines of a run that was lost would stand among its lines.
             if self._stop is not StopReason.LOST:
@@ -166,7 +166,7 @@ def _items(progress: RunProgress) -> int:
 class Runner(Protocol):
     """Runs executions with one backend; made anew for each run, and run on a thread of its own.
 
-    Registered in `worker.roster`, by the word that a source's configuration has for the backend.
+    Registered in `worker.loop.RUNNERS`, by the word that `backend_of` gives for the backend.
     """
 
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
@@ -289,10 +289,10 @@ class WorkerRun:
         finally:
             # Noted when the runner comes back: a lease that lapses later was good while the run worked.
             self.is_lost = self.holding.stop is StopReason.LOST
-            self._say_how()
+            self._note_end()
             self._wake()
 
-    def _say_how(self) -> None:
+    def _note_end(self) -> None:
         ending = self.ending
         if ending is None:
             self.holding.note("info", "lifecycle", "run is handed back, to be continued")
@@ -317,7 +317,7 @@ class WorkerRun:
 def holding_for(
     lease: ExecutionLease, database: Database, leases: ExecutionLeases, settings: JobSettings
 ) -> RunnerHolding:
-    """Return what a runner holds beside this lease; `leases` is asked from its thread, and never with its clock."""
+    """Return what a runner holds beside this lease; the clock of `leases` must be one that any thread may read."""
 
     def report(progress: RunProgress) -> None:
         try:

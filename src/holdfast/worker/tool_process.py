@@ -45,8 +45,8 @@ HURRY = (signal.SIGTERM, signal.SIGINT)
 class Tool(Protocol):
     """One run of the tool, while it lasts."""
 
-    said: Path | None
-    """Where it writes what it has to say."""
+    log_path: Path | None
+    """Where its output goes; None if that is not known."""
 
     def poll(self) -> int | None:
         """Return the exit code, None while it runs; KILLED if it ended without a word."""
@@ -70,10 +70,10 @@ class StartedTool:
 
     def __init__(self, command: Sequence[str], output_dir: Path, environment: Mapping[str, str], now: datetime) -> None:
         """Start it; ToolMissing if the program cannot be started, OSError if the directory takes no log."""
-        self.said: Path | None = output_dir / f"tool_{now:%Y%m%dT%H%M%S%fZ}.log"
+        self.log_path: Path | None = output_dir / f"tool_{now:%Y%m%dT%H%M%S%fZ}.log"
         # A file and never a pipe: a tool whose reader died would be killed by its next line, or stand still when the
         # pipe is full.
-        with self.said.open("xb") as log:
+        with self.log_path.open("xb") as log:
             try:
                 self._process = subprocess.Popen(
                     list(command),
@@ -108,7 +108,7 @@ class AdoptedTool:
 
     def __init__(self, output_dir: Path, holder: Holder) -> None:
         self._output_dir, self._holder = output_dir, holder
-        self.said = newest_words(output_dir)
+        self.log_path = newest_tool_log(output_dir)
 
     def poll(self) -> int | None:
         # The lock of the directory says whether it lives: it is not our child, so its exit code cannot be waited for.
@@ -132,11 +132,9 @@ class AdoptedTool:
 
 
 def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> bool:
-    """Send a signal to the tool that holds a directory; False if it is not here, or is not what it says it is.
-
-    A number alone is no identity: the process must have this directory as its output directory.
-    """
-    # A number alone is no identity: it may belong to another program by now, or to one of another machine.
+    """Send a signal to the tool that holds a directory; False if it is not here, or is not what it says it is."""
+    # A number alone is no identity: it may belong to another program by now, or to one of another machine. The process
+    # must have this directory as its output directory.
     if not holder.is_here or not _works_in(holder.pid, output_dir):
         return False
     with suppress(ProcessLookupError):
@@ -169,14 +167,14 @@ def _works_in(pid: int, output_dir: Path) -> bool:
     return (b"--output-dir", os.fsencode(output_dir)) in pairwise(words)
 
 
-def newest_words(output_dir: Path) -> Path | None:
+def newest_tool_log(output_dir: Path) -> Path | None:
     """Return the file to which the last tool in a directory wrote, None if no worker started one there."""
     return max(output_dir.glob("tool_*.log"), default=None)
 
 
-def words_of(output_dir: Path, said: Path | None) -> str:
-    """Return the end of what a tool said, and its last word from the directory if that is all there is."""
-    text = "" if said is None else tail(said, FAILURE_BYTES).decode("utf-8", "replace")
+def end_of_log(output_dir: Path, log_path: Path | None) -> str:
+    """Return the end of a tool's log, and after it how the last run ended, if the directory says so."""
+    text = "" if log_path is None else tail(log_path, FAILURE_BYTES).decode("utf-8", "replace")
     end = last_end(output_dir)
     return text if end is None else f"{text}\narchive-tool: {end.state}\n"
 
@@ -265,7 +263,7 @@ def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, _Answer]
                     yield page, _answer(record, address)
                 record.drain()
         except (HoldfastError, OSError):
-            # A file that cannot be read is told elsewhere.
+            # `keep_files` names a file that cannot be read.
             continue
 
 
@@ -313,8 +311,8 @@ _PIECE = 256 * 1024
 class ToolFollower:
     """Follows one run; used by one thread."""
 
-    def __init__(self, output_dir: Path, said: Path | None, holding: RunnerHolding, clock: Clock) -> None:
-        self._output_dir, self._said, self._holding, self._clock = output_dir, said, holding, clock
+    def __init__(self, output_dir: Path, log_path: Path | None, holding: RunnerHolding, clock: Clock) -> None:
+        self._output_dir, self._log_path, self._holding, self._clock = output_dir, log_path, holding, clock
         self._at = 0
         self._rest = b""
         self._log: Path | None = None
@@ -322,7 +320,7 @@ class ToolFollower:
         self._reported_at: float | None = None
 
     def look(self) -> None:
-        """Tell on what is new."""
+        """Pass on what is new."""
         for line in self._new_lines():
             self._tell(line)
         newest = newest_log(self._output_dir)
@@ -335,10 +333,10 @@ class ToolFollower:
 
     def _new_lines(self) -> list[bytes]:
         """Return the whole lines that were written since the last look; one that is over long is dropped."""
-        if self._said is None:
+        if self._log_path is None:
             return []
         try:
-            with self._said.open("rb") as file:
+            with self._log_path.open("rb") as file:
                 file.seek(self._at)
                 data = file.read(_PIECE)
         except OSError:

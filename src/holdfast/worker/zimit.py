@@ -1,7 +1,7 @@
 """Runs executions with zimit: `archive-tool` as a subprocess, followed, stopped gently, and its end read from outside.
 
 A tool that a dead worker left behind is adopted, and a crawl that has come to its end is not run again: the directory
-says so. No job and no execution is written here, but for the words of the latter that the index needs.
+says so. No job and no execution is written here, but for the configuration of the latter, which the index reads.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ from holdfast.worker.tool_process import (
     Tool,
     ToolFollower,
     counts_of,
+    end_of_log,
     keep_files,
     start_page_in,
-    words_of,
 )
 
 _TURN_S = 0.2
@@ -174,7 +174,7 @@ class _Run:
             return KILLED, None
         tool = AdoptedTool(self._dir, holder)
         code = self._watch(tool, None)
-        return None if code is None else (code, tool.said)
+        return None if code is None else (code, tool.log_path)
 
     def _crawl(
         self, command: list[str], outer: Mapping[str, str], leases: DomainLeases
@@ -195,7 +195,7 @@ class _Run:
                 return None
             # An adopted tool that left no word of its end was killed: it is started again in the same directory.
             if holder is None or code != KILLED or self._lost_domains or self._holding.stop is not None:
-                return code, tool.said
+                return code, tool.log_path
 
     def _prepare(self, job: JobConfig) -> None:
         """Make the directory and say with what it is filled; StoreMissing rather than one in a wrong place."""
@@ -234,7 +234,10 @@ class _Run:
 
         It is asked to end once the hosts that it asks are not ours, or not any more.
         """
-        clock, follower = self._runtime.clock, ToolFollower(self._dir, tool.said, self._holding, self._runtime.clock)
+        clock, follower = (
+            self._runtime.clock,
+            ToolFollower(self._dir, tool.log_path, self._holding, self._runtime.clock),
+        )
         asked, deadline, look_at, killed = False, float("inf"), 0.0, False
         renew_at = clock.monotonic() + _RENEW_S
         self._lost_domains = leases is None
@@ -270,15 +273,15 @@ class _Run:
         follower.look()
         return code
 
-    def _meaning(self, code: int, said: Path | None) -> JobResult:
-        return classify_exit(code, self._dir, words_of(self._dir, said))
+    def _meaning(self, code: int, log_path: Path | None) -> JobResult:
+        return classify_exit(code, self._dir, end_of_log(self._dir, log_path))
 
-    def _conclude(self, code: int, said: Path | None) -> RunEnding | None:
+    def _conclude(self, code: int, log_path: Path | None) -> RunEnding | None:
         """Say what an exit code and a stop word mean together. A crawl that came to its end has come to its end."""
         if self._place is not None:
             # A mount that went away took its logs along: nothing there speaks of this run.
             self._place.check_identity()
-        result, word = self._meaning(code, said), self._holding.stop
+        result, word = self._meaning(code, log_path), self._holding.stop
         # Before all else: also a crawl that came to its end is thrown away if a person asked for that.
         if word is StopReason.DISCARD:
             self._discard()
@@ -292,13 +295,12 @@ class _Run:
         if word in LEAVING or result.stage == "stopped":
             # It goes on in the same directory, with this worker or another.
             return None
-        return self._failed(code, result, words_of(self._dir, said))
+        return self._failed(code, result, end_of_log(self._dir, log_path))
 
     def _discard(self) -> None:
         """Remove the directory, but for what an earlier run in it gave to the archive."""
         for path in sorted(self._dir.iterdir()):
-            # Files that an earlier run in this directory gave to the archive are registered: snapshots may point into
-            # them.
+            # Registered by an earlier run in this directory: snapshots may point into these files.
             if path.name == KEPT:
                 continue
             if path.is_dir() and not path.is_symlink():
@@ -313,7 +315,7 @@ class _Run:
         stage = stage or (self._meaning(code, None).stage if code else None)
         error = kept.errors[0] if kept.errors else None
         if error is None and stage == FINALIZATION_FAILED:
-            error = failure_reason(self._dir, words_of(self._dir, None), code)
+            error = failure_reason(self._dir, end_of_log(self._dir, None), code)
         return replace(
             self._ending(endings.RunResult.COMPLETED),
             exit_code=code,
@@ -342,7 +344,7 @@ class _Run:
             return StartPage()
         return start_page_in(discover_warcs(self._dir).paths, url)
 
-    def _failed(self, code: int, result: JobResult, said: str) -> RunEnding:
+    def _failed(self, code: int, result: JobResult, text: str) -> RunEnding:
         failure = _FAILURES.get(result.crawler_status, FailureCause.FAILED)
         # What a failed crawl captured is part of the archive, whatever becomes of the job.
         if failure is FailureCause.FAILED:
@@ -352,7 +354,7 @@ class _Run:
             exit_code=code,
             failure=failure,
             reason=result.crawler_status.value,
-            error=failure_reason(self._dir, said, code),
+            error=failure_reason(self._dir, text, code),
             stage=result.stage,
         )
         return self._rescued(ending) if failure is FailureCause.FAILED else ending

@@ -12,7 +12,7 @@ from holdfast.archive_tool.output_directory import Holder, hold_output, holder_o
 from holdfast.archive_tool.output_directory import LastEnd as End
 from holdfast.jobs.journal import LogBook
 from holdfast.worker.runner import RunnerHolding, RunProgress
-from holdfast.worker.tool_process import KILLED, AdoptedTool, ToolFollower, newest_words, signal_holder, words_of
+from holdfast.worker.tool_process import KILLED, AdoptedTool, ToolFollower, end_of_log, newest_tool_log, signal_holder
 from tests.clock import FakeClock
 
 
@@ -76,7 +76,7 @@ def test_a_tool_that_is_left_behind_is_known_by_its_hold_and_its_last_word(tmp_p
     assert tool.poll() == KILLED
     note_end(tmp_path, End("stopped", 1), clock.now())
     assert tool.poll() == 1
-    assert "archive-tool: stopped" in words_of(tmp_path, None)
+    assert "archive-tool: stopped" in end_of_log(tmp_path, None)
 
 
 def test_no_process_is_signalled_that_does_not_work_in_the_directory(tmp_path: Path) -> None:
@@ -88,10 +88,10 @@ def test_no_process_is_signalled_that_does_not_work_in_the_directory(tmp_path: P
 
 
 def test_the_newest_words_count(tmp_path: Path) -> None:
-    assert newest_words(tmp_path) is None
+    assert newest_tool_log(tmp_path) is None
     for name in ("tool_20260101T000000000000Z.log", "tool_20260102T000000000000Z.log"):
         (tmp_path / name).write_text(name)
 
-    newest = newest_words(tmp_path)
+    newest = newest_tool_log(tmp_path)
     assert newest is not None
-    assert words_of(tmp_path, newest) == "tool_20260102T000000000000Z.log"
+    assert end_of_log(tmp_path, newest) == "tool_20260102T000000000000Z.log"

@@ -1,4 +1,4 @@
-"""What is worked out from snapshots and asked of people: changes, editions, problem reports, usage counts."""
+"""What is worked out from captures, reported or found: changes, editions, problem reports, usage, feeds, signals."""
 
 from datetime import datetime
 from typing import Any
@@ -45,7 +45,7 @@ class Diff(Model):
     __table_args__ = (UniqueConstraint("from_document_id", "to_document_id", "version"),)
 
 
-def _told(name: str, *columns: str) -> Index:
+def _changed_index(name: str, *columns: str) -> Index:
     """Return an index of the changes that are more than a capture at which nothing had changed."""
     # Most comparisons find nothing: an index of the others stays small, and every list leaves the unchanged ones out.
     changed = text("type <> 'unchanged'")
@@ -78,9 +78,9 @@ class Change(Model):
         Index("ix_changes_source_order", "source_id", "id"),
         Index("ix_changes_moment", "to_captured_at", "id"),
         Index("ix_changes_execution", "to_execution_id", "to_captured_at", "id"),
-        _told("ix_changes_execution_told", "to_execution_id", "to_captured_at", "id"),
-        _told("ix_changes_source_told", "source_id", "to_captured_at", "id"),
-        _told("ix_changes_moment_told", "to_captured_at", "id"),
+        _changed_index("ix_changes_execution_told", "to_execution_id", "to_captured_at", "id"),
+        _changed_index("ix_changes_source_told", "source_id", "to_captured_at", "id"),
+        _changed_index("ix_changes_moment_told", "to_captured_at", "id"),
     )
 
 

@@ -36,7 +36,8 @@ class Job(Model):
     source_id: Mapped[int] = mapped_column(ForeignKey("sources.id"), index=True)
     kind: Mapped[str] = mapped_column(String(16))
     fingerprint: Mapped[str] = mapped_column(String(64))
-    """SHA-256 of seeds and scope: the same command again finds its unfinished execution by it."""
+    """SHA-256 of what makes it this job. Of an ad-hoc crawl seeds and scope: the same command again finds by it the
+    execution that is unfinished."""
     config: Mapped[dict[str, Any]] = mapped_column(default=dict)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime | None]
@@ -88,7 +89,8 @@ class Job(Model):
     start_changed_at: Mapped[datetime | None]
     unchanged_count: Mapped[int] = mapped_column(server_default="0")
     details: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
-    """What clients attach to a job as its `metadata`; it is stored and given back, and not read here."""
+    """What clients attach to a job as its `metadata`, stored and given back; editions keep here the year of a campaign
+    and what an operator decided."""
     edition_id: Mapped[int | None] = mapped_column(BigInteger)
     shard_key: Mapped[str | None] = mapped_column(String(64))
     shard_kind: Mapped[str | None] = mapped_column(String(20))
@@ -172,7 +174,7 @@ class Execution(Model):
     stack: Mapped[str | None] = mapped_column(Text)
     metrics: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
     shortfalls: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
-    """What it fell short of, by word and count, the worst first; the words are those of `jobs.reading`."""
+    """What it fell short of, by word and count, the worst first; the words are those of `jobs.endings.Shortfall`."""
     index_state: Mapped[str | None] = mapped_column(String(12))
     """pending, indexing, indexed, index_failed; null while there is nothing to index."""
     artifacts: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
@@ -300,7 +302,7 @@ class RunHour(Model):
 
 
 class Recovery(Model):
-    """One time that a stalled job was helped: how often a day, and whether it was of any use, decide about the next."""
+    """What was seen of a job or of its storage, or done for it: how often, and of what use, decides about the next."""
 
     __tablename__ = "recoveries"
 
@@ -311,7 +313,7 @@ class Recovery(Model):
     action: Mapped[str] = mapped_column(String(24))
     reason: Mapped[str | None]
     pages: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """Captured when it was helped."""
+    """Captured by then."""
 
     __table_args__ = (Index("ix_recoveries_job", "job_id", "at"),)
 

@@ -373,7 +373,7 @@ def retry(session: Session, clock: Clock, actions: JobActions, job_id: int) -> R
         raise JobNotFound
     if reset_index(session, clock, job_id):
         return Retried.INDEX_RESET
-    word = word_for(session, job_id)
+    word = admin_status_of(session, job_id)
     if job.state is None or word != "failed":
         hint = "; the same `holdfast crawl` command resumes it" if job.state is None else ""
         raise NotRetryable(job.id, word, hint)
@@ -388,14 +388,14 @@ def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
     if locked_job(session, job_id) is None:
         raise JobNotFound
     latest = locked_latest(session, job_id=job_id)
-    if latest is None or word_for(session, job_id) != "index_failed":
+    if latest is None or admin_status_of(session, job_id) != "index_failed":
         return False
     _tell(session, clock, "job.index_reset", job_id, execution=latest.id)
     ask_again(session, latest.id, now=clock.now())
     return True
 
 
-def word_for(session: Session, job_id: int) -> str:
+def admin_status_of(session: Session, job_id: int) -> str:
     """Return a job's state in the words of `/api/admin/jobs`, whether the scheduler runs it or not; JobNotFound."""
     shown = shown_job(session, job_id, scheduled=False)
     if shown is None:
@@ -476,7 +476,7 @@ def patch_zimit(
     if both is None or both[0].state is None:
         raise JobNotFound
     job, source = both
-    word = word_for(session, job.id)
+    word = admin_status_of(session, job.id)
     # A tool that runs has read its options already: what is shown would not be what runs.
     if word not in PATCHABLE or job.lock_token is not None:
         raise NotPatchable(job.id, word)

@@ -1,6 +1,6 @@
 """What looking after a directory leaves in the rows: its weight, its clean-up, another run, options that were raised.
 
-Who opens the session ends it; what changes a job or an execution stands in the audit log.
+The caller opens and ends the session; what changes a job or an execution stands in the audit log.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock, from_micros
+from holdfast.db.engine import moment_in
 from holdfast.db.models import (
     Execution,
     Job,
@@ -350,7 +351,7 @@ def register_directory(session: Session, clock: Clock, *, source: str, name: str
     Conflict if an execution has this directory already; Invalid if the source's code is none.
     """
     now, found = clock.now(), named_source(session, clock, code=source, name=None)
-    # Of two operators who register one directory, the second finds the first.
+    # Of two operators who register one directory for the same source, the second finds the first.
     locked_source(session, found.id)
     taken = run_in(session, output_dir)
     if taken is not None:
@@ -425,7 +426,8 @@ def _take(
     if held is None:
         return False
     job, execution = held
-    now = clock.now()
+    # The server's own reading, after the rows were locked: no hold may seem to overlap with the next (decision 0012).
+    now = moment_in(session, clock)
     end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
     emit(session, end(job, execution, now), now=now)
     return True

@@ -1,4 +1,7 @@
-"""Whether a running job needs help: stalled, or slow for long, and not helped too often or in vain. Pure."""
+"""Whether a running job, or the storage path of jobs, needs help, and the notes of what was seen and done for it.
+
+A job does if it is stalled, or slow for long; a path if it is dead. Neither is helped too often, or in vain.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,7 @@ class RecoveryDecision:
 def decide(
     activity: RunActivity, history: Sequence[RecoveryNote], limits: RecoverySettings, *, now: datetime
 ) -> RecoveryDecision:
-    """Return what a job needs. `history` holds a day of what was done for it, oldest first."""
+    """Return what a job needs. `history` is what was seen of it and done for it, a day of it at least, oldest first."""
     # A crawl that has just been taken has no counts yet: it would look as if it stood still.
     if activity.running_s < limits.guard_s:
         return RecoveryDecision(action=RecoveryAction.NOTHING, reason="just_started")
@@ -124,7 +127,7 @@ def _streak(history: Sequence[RecoveryNote]) -> int:
 SEEN_DEAD, SEEN_ALIVE, FREED = "seen_dead", "seen_alive", "path_freed"
 WORDS = (SEEN_DEAD, SEEN_ALIVE, FREED)
 """What is noted in `recoveries` about a job's path."""
-HOUR, _A_DAY = timedelta(hours=1), timedelta(hours=24)
+HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +158,7 @@ def decide_storage(
     freed_at = sorted({note.at for note in notes if note.action == FREED})
     if freed_at and (now - freed_at[-1]).total_seconds() < limits.cooldown_s:
         return StorageDecision(reason="something was done a short while ago")
-    if _since(freed_at, now - HOUR) >= limits.per_hour or _since(freed_at, now - _A_DAY) >= limits.per_day:
+    if _since(freed_at, now - HOUR) >= limits.per_hour or _since(freed_at, now - DAY) >= limits.per_day:
         return StorageDecision(reason="something was done too often")
     # Of jobs that share a path some may have been freed too often today: the others still are.
     free = tuple(job_id for job_id in affected if _helped(notes, job_id, now) < limits.per_job)
@@ -177,7 +180,7 @@ def _since(freed_at: Sequence[datetime], moment: datetime) -> int:
 
 
 def _helped(notes: Sequence[RecoveryNote], job_id: int, now: datetime) -> int:
-    return sum(note.job_id == job_id and note.action == FREED and note.at > now - _A_DAY for note in notes)
+    return sum(note.job_id == job_id and note.action == FREED and note.at > now - DAY for note in notes)
 
 
 def note(session: Session, clock: Clock, runs: Iterable[DirectoryRun], action: str, reason: str) -> None:

@@ -58,7 +58,6 @@ def enable_source(session: Session, clock: Clock, actions: JobActions, code: str
     source, now = find_source(session, code), clock.now()
     count = 0
     for job in store.jobs_of_source(session, source_id=source.id, states=("paused", "pending", "scheduled")):
-        # What a person paused stays paused.
         if job.state == State.PAUSED and job.paused_by == _BY_SOURCE:
             actions.act(session, job.id, JobAction.RESUME)
             count += 1
@@ -74,9 +73,9 @@ class Synced:
     sources_seen: int = 0
     created: tuple[str, ...] = ()
     with_job: tuple[str, ...] = ()
-    """Who had a job before, and it waits or runs as it should."""
+    """Those that had a job before, and it waits or runs as it should."""
     woken: tuple[str, ...] = ()
-    """Whose jobs go on."""
+    """Those whose jobs go on."""
     disabled: tuple[str, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
 

@@ -97,7 +97,7 @@ class AdminFilter(NamedTuple):
     source: str | None = None
     """A source's code."""
     status: str | None = None
-    """One of `projection.ADMIN_STATES`."""
+    """One of `ADMIN_STATES`."""
     limit: int = DEFAULT_LIMIT
     offset: int = 0
 

@@ -290,7 +290,7 @@ class WaitingRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtWork:
-    """A worker that has not said goodbye."""
+    """A worker whose row is open: it has not ended, or died without saying so."""
 
     name: str
     seen: OwnerRow
