@@ -31,7 +31,7 @@ _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
 _SNAPSHOTS: Final = ("snapshot_id", "from_snapshot_id", "to_snapshot_id")
 _CHUNK = 1 << 16
 _AT_ONCE = 500
-# More digits than a BIGINT has: no capture, and no number for the database.
+# With so many digits a number may be more than a BIGINT holds; no capture has one.
 _DIGITS = 19
 _SEEDS_SHOWN = 100
 
