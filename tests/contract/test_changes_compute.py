@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, func, select
 
 from holdfast.changes import compute as compute_module
-from holdfast.changes import listing
+from holdfast.changes import listing, queries
 from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.changes.listing import ChangeScope
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
@@ -45,7 +45,7 @@ def test_captures_are_told_apart(building: Building) -> None:
 
 def test_what_each_source_leaves_over_is_counted(building: Building, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = building([])
-    monkeypatch.setattr(compute_module.queries, "source_ids", lambda _session: [1, 2, 3])
+    monkeypatch.setattr(queries, "source_ids", lambda _session: [1, 2, 3])
 
     def left_over(self: compute_module._Run, source_id: int) -> None:
         self.result.left += {1: 2, 2: 0, 3: 1}[source_id]
