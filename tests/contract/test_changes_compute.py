@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event, func, select
 
-from holdfast.changes import listing
+from holdfast.changes import compute as compute_module
+from holdfast.changes import listing, queries
 from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.changes.listing import ChangeScope
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
@@ -40,6 +41,18 @@ def test_captures_are_told_apart(building: Building) -> None:
     ]  # fmt: skip
     assert (result.looked_at, result.events, result.diffs) == (5, 5, 1)
     assert result.types == {"new_page": 1, "unchanged": 2, "updated": 1, "gone": 1}
+
+
+def test_what_each_source_leaves_over_is_counted(building: Building, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = building([])
+    monkeypatch.setattr(queries, "source_ids", lambda _session: [1, 2, 3])
+
+    def left_over(self: compute_module._Run, source_id: int) -> None:
+        self.result.left += {1: 2, 2: 0, 3: 1}[source_id]
+
+    monkeypatch.setattr(compute_module._Run, "source", left_over)
+
+    assert compute(archive).left == 3
 
 
 def test_an_outage_is_an_error_and_not_a_rewrite(building: Building) -> None:

@@ -297,6 +297,22 @@ def test_a_withdrawal_is_heeded_at_once_by_every_file(
     assert len(frozen) == 6
 
 
+def test_a_number_that_no_capture_has_does_not_keep_a_damaged_table_from_readers(
+    client: Client, archive: Archive, editions: tuple[int, int]
+) -> None:
+    path = archive.home / "editions/example/2025/coverage.csv"
+    assert editions
+    damaged = path.read_text().replace("snapshot_id\n", "snapshot_id\n" + "x," * 10 + "9" * 5000 + "\n", 1)
+    path.write_text(damaged)
+    _hide(archive, SECRET)
+
+    answer = client.get("/api/coverage/example/2025/coverage.csv")
+
+    assert answer.status_code == 200
+    assert "9" * 5000 in answer.text
+    assert SECRET not in answer.text
+
+
 def test_an_edition_is_one_package_with_all_its_shards(client: Client, archive: Archive) -> None:
     adopt(archive, "example", 2025, executions=("example-1", "example-2"), seeds=(SITE,))
     nothing = client.get("/api/coverage/example/2024/edition.wacz")

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import __version__, config
 from holdfast.api import errors
 from holdfast.api.dependencies import SESSIONS
-from holdfast.api.figures import CountedTotals, Work
+from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
 from holdfast.api.lifespan import lifespan_of
 from holdfast.api.middleware.bodies import Bodies
@@ -123,7 +123,7 @@ def create_app(archive: Archive) -> RequestIds:
 
 def create_inner_app(archive: Archive) -> FastAPI:
     """Return the routes of the readers' host without the layers around them; RuntimeError if one has no role."""
-    totals, work = CountedTotals(archive.database, archive.clock), Work(archive.database, archive.clock)
+    totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive, (totals, work), usage, search))

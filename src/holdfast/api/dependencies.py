@@ -19,7 +19,7 @@ from fastapi.concurrency import contextmanager_in_threadpool
 from sqlalchemy.orm import Session
 from starlette.types import Scope
 
-from holdfast.api.figures import CountedTotals, Work
+from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import NotFound, Unavailable
@@ -50,7 +50,7 @@ def _held(name: str) -> Callable[[Request], Awaitable[Any]]:
 
 ArchiveDep = Annotated[Archive, Depends(_held("archive"))]
 TotalsDep = Annotated[CountedTotals, Depends(_held("totals"))]
-WorkDep = Annotated[Work, Depends(_held("work"))]
+WorkDep = Annotated[CountedWork, Depends(_held("work"))]
 UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
 MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]

@@ -291,9 +291,10 @@ def _ours(request: Request, exc: Exception) -> JSONResponse:
 
 
 def _reworded(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
-    """Return an error of the same status and code that says something else."""
-    reworded = next(kind for kind in type(error).__mro__ if kind in STATUS)(sentence)
-    reworded.code = error.code
+    """Return an error of the same kind, status and code that says something else."""
+    # Not by calling its class: many of our errors make their sentence from other arguments.
+    reworded = type(error).__new__(type(error), sentence)
+    vars(reworded).update(vars(error))
     return reworded
 
 

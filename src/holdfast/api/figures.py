@@ -130,7 +130,7 @@ class ArchiveTotals:
     """What the archive holds, and what its crawls did."""
 
     sources: tuple[queries.SourceTotal, ...]
-    faces: dict[int, queries.RepresentativeCaptures]
+    representatives: dict[int, queries.RepresentativeCaptures]
     """By source."""
     crawls: queries.CrawlTotals
     documents: int
@@ -181,7 +181,7 @@ def _count(session: Session, clock: Clock) -> ArchiveTotals:
     sources = tuple(queries.source_totals(session))
     # For all sources at once: source by source it would read the groups as often as there are sources.
     topmost = queries.topmost_by_language(session)
-    faces = {
+    representatives = {
         one.source_id: queries.representative_captures(
             session, one.source_id, one.base_url, topmost.get(one.source_id, {})
         )
@@ -189,7 +189,7 @@ def _count(session: Session, clock: Clock) -> ArchiveTotals:
     }
     return ArchiveTotals(
         sources=sources,
-        faces=faces,
+        representatives=representatives,
         crawls=queries.crawl_totals(session, clock),
         documents=queries.document_total(session),
     )
@@ -212,7 +212,7 @@ class WorkFigures:
     warc_bytes: int
 
 
-class Work(Counting[WorkFigures]):
+class CountedWork(Counting[WorkFigures]):
     """The figures of jobs and runs, kept ready."""
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import log
 from holdfast.api.dependencies import THREADS
-from holdfast.api.figures import CountedTotals, Work
+from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
@@ -115,7 +115,7 @@ STATEMENT_S = 10.0
 
 
 def lifespan_of(
-    archive: Archive, counts: tuple[CountedTotals, Work], usage: UsageTally, search: SearchService
+    archive: Archive, counts: tuple[CountedTotals, CountedWork], usage: UsageTally, search: SearchService
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     """Return the lifespan of the application that serves this archive."""
 
@@ -144,7 +144,7 @@ def lifespan_of(
     return lifespan
 
 
-def _warm(archive: Archive, counts: tuple[CountedTotals, Work], search: SearchService) -> None:
+def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork], search: SearchService) -> None:
     """Count, and open the search index, before the first request; what cannot be done now, the first request will."""
     try:
         with archive.database.read() as session:

@@ -290,7 +290,7 @@ def latest_of_page(session: Session, url_hash: int, *, html: bool) -> Snapshot |
     ).one_or_none()
 
 
-def source_codes(session: Session, ids: Iterable[int]) -> dict[int, Source]:
+def sources_by_id(session: Session, ids: Iterable[int]) -> dict[int, Source]:
     """Return these sources by id."""
     return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(sorted(set(ids)))))}
 
@@ -321,7 +321,6 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
     return list(
         session.scalars(
             select(Owner)
-            # A worker that was killed never says that it ended: its heartbeat stops.
             .where(Owner.ended_at.is_(None), Owner.kind.in_(_WORKER_KINDS), Owner.heartbeat_at >= fresh)
             .order_by(Owner.id)
         )

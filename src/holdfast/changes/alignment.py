@@ -230,8 +230,8 @@ def _pending(removed: str, added: str) -> list[Part]:
 
 def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Return which lines of a rewritten block are versions of each other, in order and at most once each."""
-    # The pairing with the greatest likeness wins; a block too large for that is paired line by line from its start.
-    # Likeness of every line with every other: 10,000 changed lines would take minutes.
+    # The pairing with the greatest likeness wins; a block too large for that is paired line by line from its start:
+    # every line against every other would take minutes for 10,000 changed ones.
     if len(old) * len(new) > _MAX_PAIRINGS:
         pairs = [(at, at) for at in range(min(len(old), len(new), _MAX_PAIRINGS))]
         return [pair for pair in pairs if _likeness(old[pair[0]], new[pair[1]]) > 0]

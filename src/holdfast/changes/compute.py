@@ -79,11 +79,14 @@ def compute_pending(
     with database.read() as session:
         known = queries.source_ids(session)
     for source_id in known if run.wish.source_id is None else [run.wish.source_id]:
+        # What the sources before this one have left over stays counted: only the passes of one source replace each
+        # other.
+        left_before = run.result.left
         for number in range(_PASSES):
-            run.result.left = 0
+            run.result.left = left_before
             run.source(source_id)
             # A backfill takes everything up again with every pass: one more is enough for what was left over.
-            if not run.result.left or run.is_over or (run.wish.backfill and number):
+            if run.result.left == left_before or run.is_over or (run.wish.backfill and number):
                 break
     return run.result
 

@@ -1,4 +1,4 @@
-"""A comparison for people and programs: escaped HTML, a structured form, a sentence; and its form in the cache.
+"""A comparison for people and programs: escaped HTML, plain lines, a structured form; and its form in the cache.
 
 Everything that came from a page is escaped or plain data here; nothing is ever trusted as markup.
 """
@@ -48,7 +48,10 @@ def unpack(body: bytes | None) -> tuple[tuple[Hunk, ...], tuple[str, ...]]:
     """Return the hunks and section titles of a stored diff."""
     if body is None:
         return (), ()
-    # The size is bounded although the row is ours: a database may come from elsewhere.
+    # The size is bounded although the row is ours: a database may come from elsewhere. Asked first, because zstandard
+    # heeds `max_output_size` only where a frame does not say how large it is.
+    if zstandard.frame_content_size(body) > MAX_STORED_BYTES:
+        raise zstandard.ZstdError("a stored diff is larger than any that is written")
     content = json.loads(zstandard.decompress(body, max_output_size=MAX_STORED_BYTES))
     kinds = {mark: kind for kind, mark in _MARKS.items()}
     hunks = tuple(

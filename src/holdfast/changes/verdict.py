@@ -60,9 +60,9 @@ class ComparedCapture(NamedTuple):
     @property
     def answer(self) -> AnswerKind:
         """The answer in one word."""
-        # What has no status (a resource record) is there; a 304 says that the page is.
         if self.broke_off and (self.status is None or self.status < 300):
             return AnswerKind.FAILED
+        # What has no status (a resource record) is there; a 304 says that the page is.
         if self.status is None or 200 <= self.status < 300 or self.status == 304:
             return AnswerKind.OK
         if 300 <= self.status < 400:

@@ -14,11 +14,11 @@ from holdfast import config
 from holdfast.cli.formatting import counted, lines, text
 from holdfast.cli.index import as_object, describe, stoppable, take_in
 from holdfast.cli.job_selector import (
-    Meant,
     NewestOfJob,
     OfExecution,
     OfJob,
     OneExecution,
+    SelectedExecutions,
     find_completed,
     find_executions,
 )
@@ -123,8 +123,8 @@ def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
     Acts at once: what it writes is derived, and can be made anew.
     Example: holdfast recompute-page-signals
     """
-    configure_log(config.load(home=home), as_json=False)
     settings = config.load(home=home)
+    configure_log(settings, as_json=False)
     step_back(settings.index.nice)
     with open_archive(settings) as archive:
         pages = recompute(archive.database, archive.clock)
@@ -232,7 +232,7 @@ def dedupe_snapshots(
 
 def _each(
     work: Settling, named: tuple[int | None, int | None], what: str, *, apply: bool, json: bool, home: Home
-) -> tuple[Meant, Duplicates]:
+) -> tuple[SelectedExecutions, Duplicates]:
     """Do something to the captures of each execution that is meant, and let search know; return all that came of it."""
     settings, done = config.load(home=home), Duplicates()
     with _opened(settings) as (runtime, database):
@@ -310,7 +310,7 @@ def refresh_metadata(
         raise typer.Exit(1)
 
 
-def _files(database: Database, meant: Meant, source: str | None) -> list[int]:
+def _files(database: Database, meant: SelectedExecutions, source: str | None) -> list[int]:
     # Only to refuse a code that no source has: an empty list would say that it has no files.
     _source_id(database, source)
     with database.read() as session:

@@ -1,4 +1,7 @@
-"""`holdfast audit`: who did what, when, from where. Read only: each action appends its own event."""
+"""`holdfast audit`: who did what, when, from where. Read only: each action appends its own event.
+
+`holdfast problem-report`: what readers told us, and what came of it.
+"""
 
 from __future__ import annotations
 

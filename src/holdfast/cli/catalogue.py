@@ -2,8 +2,8 @@
 
 To register a command, add one line to COMMANDS, in its group:
 
-    "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll.", Group.RUN),
-    "poll-feeds": Command("feed", "Poll the feeds that are due.", Group.FLAT, "poll"),
+    "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll.", HelpGroup.RUN),
+    "poll-feeds": Command("feed", "Poll the feeds that are due.", HelpGroup.FLAT, "poll"),
 
 The module is a file of cli/ whose `app_command` is a function, or a Typer with commands of its own; `module:name` is
 one of several in a file. A fourth value names a command of a Typer: the name is then an alias, as `list-jobs` is of

@@ -1,4 +1,7 @@
-"""`holdfast check-db` and `holdfast migrate`: what the database is, what it lacks, and how it gets there."""
+"""`holdfast check-db` and `holdfast migrate`: what the database is, what it lacks, and how it gets there.
+
+`holdfast check-env`: whether this machine has what the archive needs.
+"""
 
 from __future__ import annotations
 

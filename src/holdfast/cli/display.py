@@ -1,4 +1,4 @@
-"""How a crawl looks while it runs: a live table on a terminal, plain lines elsewhere, and the summary at the end."""
+"""How a crawl looks while it runs: a live table on a terminal, plain lines elsewhere; and its index, kept up beside."""
 
 from __future__ import annotations
 

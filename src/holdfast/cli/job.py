@@ -67,8 +67,8 @@ class Overrides(NamedTuple):
         """Return the fields of the configuration: those that the job had, and what is said anew."""
         made = merge_fields(present, read_assignments(self.sets or ()))
         there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
-        # Anything else is refused when it is checked.
-        # Beside the seeds that there are: `--seed` adds one, `--set seeds=` writes them anew.
+        # Beside the seeds that there are: `--seed` adds one, `--set seeds=` writes them anew. What is no list is
+        # refused when the whole is checked.
         if self.seeds and isinstance(there, list | tuple):
             made["seeds"] = [*there, *self.seeds]
         limits = {

@@ -1,4 +1,4 @@
-"""Jobs and executions as commands name and print them: a number in, lines out."""
+"""Jobs and executions as commands name them: by a number, or all of them; and how they are put in words."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ OneExecution = Annotated[
 ]
 
 
-class Meant(NamedTuple):
+class SelectedExecutions(NamedTuple):
     """The executions that are meant, and the job by which they were named."""
 
     job_id: int | None = None
@@ -116,16 +116,16 @@ class Meant(NamedTuple):
         return {"job": self.job_id, "executions": None if self.executions is None else list(self.executions)}
 
 
-def find_executions(database: Database, job_id: int | None, execution_id: int | None) -> Meant:
+def find_executions(database: Database, job_id: int | None, execution_id: int | None) -> SelectedExecutions:
     """Return the executions that are meant: this one, all of this job, or all; NotFound if it is not there."""
     if execution_id is not None:
         return _one(database, job_id, execution_id)
     if job_id is None:
-        return Meant()
-    return Meant(job_id, tuple(sorted(one.id for one in _history(database, job_id))))
+        return SelectedExecutions()
+    return SelectedExecutions(job_id, tuple(sorted(one.id for one in _history(database, job_id))))
 
 
-def find_completed(database: Database, job_id: int | None, execution_id: int | None) -> Meant:
+def find_completed(database: Database, job_id: int | None, execution_id: int | None) -> SelectedExecutions:
     """Return the one that is meant: this execution, or the newest completed one of this job; exit code 2 for neither.
 
     NotFound if it is not there, or if the job has completed none.
@@ -136,19 +136,19 @@ def find_completed(database: Database, job_id: int | None, execution_id: int | N
         raise typer.BadParameter("name a job (see: holdfast job list), or an --execution", param_hint="--id")
     for one in _history(database, job_id):
         if one.state == "completed":
-            return Meant(job_id, (one.id,))
+            return SelectedExecutions(job_id, (one.id,))
     raise NotFound(
         f"job {job_id} has no completed execution; name another with --execution, see: holdfast job executions {job_id}"
     )
 
 
-def _one(database: Database, job_id: int | None, execution_id: int) -> Meant:
+def _one(database: Database, job_id: int | None, execution_id: int) -> SelectedExecutions:
     with database.read() as session:
         found = listing.execution(session, execution_id)
     if found is None or job_id not in (None, found.job_id):
         of = "" if job_id is None else f" of job {job_id}"
         raise NotFound(f"there is no execution {execution_id}{of}; see them with: holdfast status")
-    return Meant(found.job_id, (execution_id,))
+    return SelectedExecutions(found.job_id, (execution_id,))
 
 
 def _history(database: Database, job_id: int) -> Iterator[Execution]:

@@ -1,4 +1,7 @@
-"""`holdfast job show`, which loads only what it needs: a file of its own (`catalogue.APART`)."""
+"""`holdfast job show`, `executions`, `logs` and `events`: what is known of a job and its runs.
+
+`job show` is typed often: this file loads only what they need (`catalogue.APART`).
+"""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ def _help(asked: Sequence[str]) -> None:
 
 def _refuse(name: str) -> NoReturn:
     """Say what the person may have meant, and end with 2."""
-    difflib = importlib.import_module("difflib")
     # Loaded by name: only a mistyped command needs it.
+    difflib = importlib.import_module("difflib")
     near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}?" if near else "see: holdfast --help"
     print(f"holdfast: there is no command {name!r}; {hint}", file=sys.stderr)

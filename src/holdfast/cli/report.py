@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv as csvlib
+import importlib
 import json as jsonlib
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,6 @@ import typer
 from holdfast import config
 from holdfast.cli.formatting import counted, text
 from holdfast.cli.parameters import AsJson, ExecutionId, Home, command_group, configure_log
-from holdfast.crawl_process.recovery import recover as clean_up
 from holdfast.db.audit_events import append_event
 from holdfast.errors import NotFound
 from holdfast.frontier import Account, OpenAttempt, Summary
@@ -208,7 +208,8 @@ def recover(
     """
     configure_log(config.load(home=home), unless_set="ERROR")
     with open_runtime(config.load(home=home)) as runtime:
-        cleaned = clean_up(runtime)
+        # Loaded by name: it brings the repair of WARC files and the storage of archive-tool, which no report needs.
+        cleaned = importlib.import_module("holdfast.crawl_process.recovery").recover(runtime)
         # Younger leases may belong to a process of another machine that only lost the database for a moment.
         age_s = runtime.settings.lease.recover_s if minutes is None else minutes * 60.0
         expired = runtime.frontier.recover(older_than_s=age_s)

@@ -21,7 +21,6 @@ from holdfast.search import queries
 from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
 from holdfast.search.outbox import drain
-from holdfast.search.outbox import drain as drain_outbox
 from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.ranking import Ranking
 from holdfast.search.readers import ReaderCache
@@ -64,7 +63,8 @@ def search(
 
     Example: holdfast search 'flu vaccine' --source hc --from 2025-01-01
     """
-    configure_log(config.load(home=home), as_json=False)
+    settings = config.load(home=home)
+    configure_log(settings, as_json=False)
     request = SearchRequest(
         q=query,
         source=source,
@@ -81,7 +81,6 @@ def search(
         page_size=page_size,
         ranking=ranking,
     )
-    settings = config.load(home=home)
     with open_archive(settings) as archive:
         _take_in(archive)
         answer = SearchService(archive.database, archive.home, archive.clock).ask(request, wait=True)
@@ -156,11 +155,11 @@ def drain_command(json: AsJson = False, home: Home = None) -> None:
     Acts at once: what it writes is derived, and can be made anew.
     Example: holdfast search-index drain
     """
-    configure_log(config.load(home=home), as_json=False)
     settings = config.load(home=home)
+    configure_log(settings, as_json=False)
     step_back(settings.index.nice)
     with open_archive(settings) as archive:
-        done = drain_outbox(archive.database, archive.home, archive.clock, progress=_progress(quiet=json))
+        done = drain(archive.database, archive.home, archive.clock, progress=_progress(quiet=json))
     if json:
         print(jsonlib.dumps({"changes": done.changes, "pages": done.pages, "finished": done.finished}))
     else:
@@ -174,12 +173,12 @@ def rebuild(json: AsJson = False, home: Home = None) -> None:
     Acts at once: what it writes is derived, and can be made anew.
     Example: holdfast search-index rebuild
     """
-    configure_log(config.load(home=home), as_json=False)
     settings = config.load(home=home)
+    configure_log(settings, as_json=False)
     step_back(settings.index.nice)
     with open_archive(settings) as archive:
         pages = rebuild_index(archive.database, archive.home, archive.clock, progress=_progress(quiet=json))
-        done = drain_outbox(archive.database, archive.home, archive.clock)
+        done = drain(archive.database, archive.home, archive.clock)
     if json:
         print(jsonlib.dumps({"pages": pages, "changes": done.changes}))
     else:

@@ -226,8 +226,7 @@ def run_one(
     """
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
-    # zimit needs no contact; our own crawler says so itself.
-    # Checked again when the run begins, by the backend that needs it.
+    # Only our own crawler needs a contact; without one it refuses when the run begins.
     with suppress(Invalid):
         settings = config.load(home=home, contact=find_contact(settings, None))
     with open_jobs(settings) as jobs:
@@ -241,8 +240,8 @@ def run_one(
     with obeying_signals() as stops:
         report = work(settings, options, stops, RunnerTable(RUNNERS, () if no_index else (AfterCrawl,)))
     if not report.executions:
-        waits = "there is too little room on the disk" if report.low_disk else "another worker took it"
         # Between `make_due` and the lease another worker may have taken it.
+        waits = "there is too little room on the disk" if report.low_disk else "another worker took it"
         raise Conflict(f"job {job_id} was not run: {waits}")
     with open_jobs(settings) as jobs, jobs.database.read() as session:
         done = one_execution(session, report.executions[0])

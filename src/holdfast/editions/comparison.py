@@ -83,7 +83,7 @@ def _live(database: Database, view: EditionView) -> Iterator[CaptureRow]:
 
 def _frozen(database: Database, home: Path, view: EditionView) -> Iterator[CaptureRow]:
     for batch in entries(cited_list(home, view.edition)):
-        # Lists of an earlier version have no "page": everything in them is taken for one.
+        # Lists of an earlier version have no "page": there the rows alone say which captures are pages.
         ids = [row["snapshot_id"] for row in batch if row is not None and row.get("page", True)]
         with database.read() as session:
             found = queries.captures_by_id(session, ids)
@@ -179,8 +179,6 @@ class _Pairing:
             self._body = body
         if is_new:
             yield _moved(self.gone.popleft(), line) if self.gone else line
-        # Thousands of lost addresses may share one body (an error page, an empty one); the rest is told as gone at
-        # once.
         elif len(self.gone) < _HELD_OF_A_BODY:
             self.gone.append(line)
         else:
@@ -216,7 +214,7 @@ def joined(before: Iterable[KeptPage], now: Iterable[KeptPage]) -> Iterator[tupl
 
 
 def verdict(before: KeptPage | None, now: KeptPage | None) -> str | None:
-    """Return what became of a page, by the rules of `changes.site`; None if it was never there to begin with.
+    """Return what became of a page, by the rules of `site_comparison`; None if it was never there to begin with.
 
     What was meant and not captured is an error.
     """

@@ -295,9 +295,8 @@ def _part(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> 
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Return a table; figures are at the right."""
+    """Return a table; figures are aligned to the right, by the type of the first row."""
     every = [list(row) for row in rows]
-    # Figures are aligned to the right, by the type of the first row.
     marks = ["---:" if every and isinstance(every[0][at], int) else "---" for at in range(len(head))]
     made = [f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|"]
     return made + [f"| {' | '.join(_text(cell) for cell in row)} |" for row in every]

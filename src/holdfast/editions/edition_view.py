@@ -116,7 +116,6 @@ def judge(
     blocking = any(shard.is_blocking for shard in shards)
     review = any(shard.needs_review for shard in shards)
     search_ready = indexed and not blocking and captured > 0
-    # Without seeds nothing says what was to be captured, so "no seed is missing" would be an empty promise.
     is_meant = bool(seeds) or all(shard.is_accepted for shard in shards)
     research_ready = search_ready and missing_seeds == 0 and is_meant and not any(one.falls_short for one in shards)
     if research_ready:
@@ -184,8 +183,7 @@ class Shard:
 
     @property
     def state(self) -> ShardReadiness:
-        """What decides about it: its last run tells what it is, for a retry goes on with what was left."""
-        # The last run decides alone: a retry goes on with what the runs before it left.
+        """What decides about it. Of its runs the last one alone: a retry goes on with what those before it left."""
         is_whole = not self.runs or self.runs[-1].is_whole
         return ShardReadiness(self.status, self.acceptance, is_whole)
 

@@ -65,9 +65,9 @@ def freeze(database: Database, home: Path, clock: Clock, edition_id: int, *, aga
         known = view_edition(session, edition_id)
     folder = edition_folder(home, known.source.code, known.edition.year)
     with edition_files.draft(folder) as made:
+        # Read again under the lock: a shard may have been added since the folder was looked up.
         with database.read() as session:
             view = view_edition(session, edition_id)
-        # Read again under the lock: a shard may have been added since the folder was looked up.
         _demand_ready(view, again=again)
         listed = _write(database, made, view)
         if not listed.rows:
@@ -121,10 +121,10 @@ def _record(database: Database, clock: Clock, view: EditionView, path: Path, lis
 
 
 def _write(database: Database, made: EditionDraft, view: EditionView) -> WrittenFile:
-    """Write the list by address, time and number: the same captures give the same bytes."""
+    """Write the list by address, time and number."""
     lines = (_sortable(row) for _, row in captures_of(database, view, which=WantedCaptures.ALL))
     with made.sheet(FROZEN) as sheet:
-        # By address, time and number: the same captures give the same bytes, whatever order the executions ran in.
+        # Sorted, the same captures give the same bytes, whatever order the executions ran in.
         for line in sorted_lines(lines, made.scratch):
             sheet.line(line.rsplit(b"\x00", 1)[1])
         return sheet.close()

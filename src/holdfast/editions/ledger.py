@@ -50,8 +50,8 @@ class LedgerOutcome(StrEnum):
     NOT_REACHED = "not_reached"
 
 
-_ORIGINS: Final = {origin: rank for rank, origin in enumerate(SightingOrigin)}
-_FATES: Final = {outcome: rank for rank, outcome in enumerate(LedgerOutcome)}
+_ORIGIN_RANKS: Final = {origin: rank for rank, origin in enumerate(SightingOrigin)}
+_OUTCOME_RANKS: Final = {outcome: rank for rank, outcome in enumerate(LedgerOutcome)}
 _LIMITS: Final = frozenset({"max_pages", "max_bytes", "max_time"})
 _OVER: Final = "over_limit"
 # What attempts are closed with when an operator ends an execution: never asked for, and kept out by no rule.
@@ -138,8 +138,8 @@ def outcome_of_status(status: int | None, truncated: str | None = None) -> tuple
 
 
 def rank_of(outcome: LedgerOutcome) -> int:
-    """Return how good an end is: 0 is the best."""
-    return _FATES[outcome]
+    """Return how good an outcome is: 0 is the best."""
+    return _OUTCOME_RANKS[outcome]
 
 
 def is_gap(row: Row) -> bool:
@@ -147,7 +147,6 @@ def is_gap(row: Row) -> bool:
 
     What only a poll of a feed knows is not found by crawling again.
     """
-    # What only a poll of a feed knows is not found by crawling again.
     if row.seen.reason == FEED_ITEM_POLLED:
         return False
     if row.seen.outcome is LedgerOutcome.FAILED:
@@ -185,7 +184,7 @@ def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
     # The result must not depend on the order in which executions were read: the same edition gives the same bytes.
     best = min(sightings, key=_rank)
     # How an address came to be meant is the nearest of all, even if another sighting decided its outcome.
-    nearest = min(sightings, key=lambda one: (_ORIGINS[one.origin], one.execution_id or 0, one.via or "", one.url))
+    nearest = min(sightings, key=lambda one: (_ORIGIN_RANKS[one.origin], one.execution_id or 0, one.via or "", one.url))
     executions = {one.execution_id for one in sightings if one.execution_id is not None}
     decided = best._replace(origin=nearest.origin, via=nearest.via, depth=nearest.depth)
     return Row(key, decided, len(executions))
@@ -193,7 +192,7 @@ def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
 
 def _rank(one: AddressSighting) -> tuple[Any, ...]:
     """Return what sorts the best first; ties are broken by every field that could still differ."""
-    return _FATES[one.outcome], -(one.at or 0), -(one.execution_id or 0), one.job_id or 0, json.dumps(one)
+    return _OUTCOME_RANKS[one.outcome], -(one.at or 0), -(one.execution_id or 0), one.job_id or 0, json.dumps(one)
 
 
 def as_object(row: Row) -> dict[str, Any]:
@@ -360,9 +359,9 @@ class Tally:
                     )
                 )
 
-    def of(self, *fates: LedgerOutcome) -> int:
-        """Return how many addresses had one of these ends."""
-        return sum(self.outcomes[outcome.value] for outcome in fates)
+    def of(self, *outcomes: LedgerOutcome) -> int:
+        """Return how many addresses had one of these outcomes."""
+        return sum(self.outcomes[outcome.value] for outcome in outcomes)
 
     def counts(self) -> dict[str, int]:
         """Return the figures of the report: captured, failed, missing and excluded add up to intended."""

@@ -64,7 +64,7 @@ class RedirectTrail:
         self._without = [run_id for run_id in self._ended if run_id not in with_frontier]
 
     def followed(self, found: Sequence[AddressSighting]) -> list[AddressSighting]:
-        """Return these sightings in their order; those that lead elsewhere have the fate of where they led."""
+        """Return these sightings in their order; those that lead elsewhere have the outcome of where they led."""
         ends = list(found)
         under_way = {
             at: one.redirected_to
@@ -142,10 +142,10 @@ def _order(stop: _Stop) -> tuple[object, ...]:
 
 
 def _ended(one: AddressSighting, target: str | None, stop: _Stop) -> AddressSighting:
-    """Return a sighting with the fate of where it led; captured, it keeps its own record."""
+    """Return a sighting with the outcome of where it led; captured, it keeps its own record."""
     if stop.outcome is LedgerOutcome.CAPTURED:
         return one._replace(redirected_to=target)
-    # Only once, however many hops there were.
+    # Once alone: the crawl's own reasons of a redirect that failed begin so already (redirect_refused).
     reason = stop.reason if stop.reason.startswith("redirect_") else f"redirect_{stop.reason}"
     return one._replace(
         outcome=stop.outcome,

@@ -31,7 +31,7 @@ _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
 _SNAPSHOTS: Final = ("snapshot_id", "from_snapshot_id", "to_snapshot_id")
 _CHUNK = 1 << 16
 _AT_ONCE = 500
-# More digits than a BIGINT has: no capture, and no number for the database.
+# With so many digits a number may be more than a BIGINT holds; no capture has one.
 _DIGITS = 19
 _SEEDS_SHOWN = 100
 
@@ -219,7 +219,7 @@ class _Places(NamedTuple):
 
     def snapshots_of(self, rows: Iterable[list[str]]) -> list[int]:
         """Return the numbers of all captures in these rows."""
-        return [int(row[at]) for row in rows for at in self.snapshots if row[at].isdecimal() and len(row[at]) < _DIGITS]
+        return [number for row in rows for at in self.snapshots if (number := _number(row[at])) is not None]
 
     def cleared(self, row: list[str], gone: _Gone) -> list[str]:
         """Return a row without what is withdrawn."""
@@ -228,9 +228,14 @@ class _Places(NamedTuple):
         is_gone = any(row[at] == WITHDRAWN for at in self.own)
         for at in self.snapshots:
             # The number of a capture leads to its address.
-            if is_gone or (row[at].isdecimal() and int(row[at]) in gone.snapshots):
+            if is_gone or _number(row[at]) in gone.snapshots:
                 row[at] = ""
         return row
+
+
+def _number(cell: str) -> int | None:
+    """Return the number of a capture; None for a cell that has none, or one that no capture has."""
+    return int(cell) if cell.isdecimal() and len(cell) < _DIGITS else None
 
 
 def _lines(database: Database, path: Path) -> Iterator[bytes]:

@@ -175,9 +175,9 @@ def write_report(
     folder = edition_files.edition_folder(home, known.source.code, known.edition.year)
     with edition_files.draft(folder) as made:
         now = clock.now()
+        # Read again under the lock of the files: shards may have been added since the folder was looked up.
         with database.read() as session:
             view = view_edition(session, edition_id)
-        # Read again under the lock of the files: shards may have been added since the folder was looked up.
         tally = Tally([(page, seed.url) for page, seed in seeds_of(view).items()])
         lines = (pack(one) for one in sightings(database, view, now=now, on_row=on_row))
         ledger, table = _write_ledger(made, unite(sorted_lines(lines, made.scratch)), tally)
@@ -321,11 +321,11 @@ def _edition_of(database: Database, job_id: int) -> EditionView:
 
 
 # A report, and all seeds that its ledger has as missing.
-_WrittenFile = tuple[dict[str, Any], list[MissingSeed]]
+_StoredReport = tuple[dict[str, Any], list[MissingSeed]]
 
 
 def _accept(
-    database: Database, clock: Clock, job_id: int, reason: str, written: _WrittenFile | None, *, apply: bool
+    database: Database, clock: Clock, job_id: int, reason: str, written: _StoredReport | None, *, apply: bool
 ) -> tuple[EditionView, dict[str, Any] | None]:
     """Write down what is decided, or undo that; return the edition, and its report as it reads now if there is one."""
     now = clock.now()
@@ -352,7 +352,7 @@ def _accept(
         return view, content
 
 
-def read_report(folder: Path) -> _WrittenFile | None:
+def read_report(folder: Path) -> _StoredReport | None:
     """Return the report of an edition as it was written last, with its missing seeds; None if it cannot be read."""
     try:
         content = json.loads((folder / REPORT_JSON).read_bytes())

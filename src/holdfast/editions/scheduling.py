@@ -310,9 +310,6 @@ def _free_key(taken: set[str | None], *, several: bool) -> str:
     return f"{campaign.LEGACY_KEY}-{number}"
 
 
-_BROKEN = ("failed", "index_failed", "cancelled")
-
-
 def annual_status(session: Session, year: int, codes: Iterable[str] = ()) -> dict[str, Any]:
     """Return where each source of a campaign stands; CampaignRefused for a year that cannot be."""
     if not campaign.FIRST_YEAR <= year <= campaign.LAST_YEAR:
@@ -321,7 +318,7 @@ def annual_status(session: Session, year: int, codes: Iterable[str] = ()) -> dic
     taking_part = set(queries.sources_with_edition(session, year=year))
     wanted = campaign.in_order(codes) or campaign.in_order(
         row.code
-        for row in sources(session, limit=100_000)
+        for row in sources(session, limit=_MAX_SOURCES)
         if row.config.get("schedule_hint") == campaign.HINT or row.id in taking_part
     )
     rows = [_source(session, code, year) for code in wanted]

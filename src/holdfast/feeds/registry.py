@@ -38,9 +38,9 @@ _log = log.get()
 # Polls before this one whose items are looked after.
 _LOOKED_BACK = 3
 # How long an item stays known after it was named. An edition reads those since the campaign before its own, and its
-# report may be made again until the next: two years.
+# report may be made again until the next: that is two years, and one more to be safe.
 ITEMS_KEPT = timedelta(days=3 * 366)
-# Items that one poll looks at for old ones: twice as many as it may add at most.
+# Items that one poll looks at for old ones: twice as many as it captures at most.
 _LOOKED_AT = 10_000
 # Share of the interval by which a poll may come early: the job's rhythm decides, and runs do not start on the dot.
 _SLACK = 0.5

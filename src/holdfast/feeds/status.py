@@ -64,7 +64,7 @@ def disabled_feeds(tx: Transaction, *, since: int, limit: int) -> list[DisabledF
 
 
 def late_feeds(tx: Transaction, *, before: int, limit: int) -> list[LateFeed]:
-    """Return the feeds of sources that are polled whose turn was before a moment, the latest of all first."""
+    """Return the feeds of sources that are polled whose turn was before a moment, the longest overdue first."""
     return [LateFeed(*row) for row in tx.execute(LATE, (before, limit))]
 
 

@@ -32,7 +32,7 @@ Keys = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which captures count. `source` is an id, -1 for one that does not exist; `until` is not included."""
+    """Which captures count. `source` is an id; `until` is not included."""
 
     source: int | None = None
     since: datetime | None = None

@@ -133,8 +133,7 @@ class IndexDirectory:
         return folder
 
     def swap(self, folder: Path) -> None:
-        """Put a generation in force and remove the others; readers that have one open keep it until they look again."""
-        # Readers that have the old generation open keep its files: on Linux they live until the last one closes them.
+        """Put a generation in force and remove the others; a reader that has an old one open keeps its files."""
         write_safely(self.folder / "current", folder.name.encode())
         for path in self.folder.iterdir():
             if path.name.isdecimal() and path.name != folder.name:

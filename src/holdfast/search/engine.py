@@ -9,12 +9,14 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, Final
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -116,13 +118,20 @@ def _open(folder: Path) -> Any:
     return index
 
 
-def _linked(folder: Path) -> TemporaryDirectory[str]:
-    """Return a folder of our own with links to the files of one that cannot be written: tantivy locks what it reads."""
-    links = TemporaryDirectory(prefix="holdfast-index-")
-    for path in folder.iterdir():
-        if not path.name.endswith(".lock"):
-            (Path(links.name) / path.name).symlink_to(path.resolve())
-    return links
+class _LinkedFolder:
+    """A folder of our own with links to the files of an index; removed when no reader has it any more."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.path = folder, Path(mkdtemp(prefix="holdfast-index-"))
+        finalize(self, rmtree, self.path, ignore_errors=True)
+        self.add_new()
+
+    def add_new(self) -> None:
+        """Link the files that have come since."""
+        for path in self._folder.iterdir():
+            if not path.name.endswith(".lock"):
+                with suppress(FileExistsError):
+                    (self.path / path.name).symlink_to(path.resolve())
 
 
 class Writer:
@@ -188,17 +197,21 @@ class IndexReader:
 
     def __init__(self, folder: Path, before: IndexReader | None = None) -> None:
         self._folder = folder
-        self._links: TemporaryDirectory[str] | None = None if before is None else before._links
+        self._links: _LinkedFolder | None = None if before is None else before._links
         try:
             if before is None:
-                # An archive on a read-only disk can be searched: only the lock file needs a place to be written.
+                # An index that this process may only read can be searched: tantivy locks what it reads, and only the
+                # lock file needs a place to be written.
                 if not os.access(folder, os.W_OK):
-                    self._links = _linked(folder)
-                self._index = _open(folder if self._links is None else Path(self._links.name))
+                    self._links = _LinkedFolder(folder)
+                self._index = _open(folder if self._links is None else self._links.path)
                 # By itself it would move on in the middle of a search, away from the columns that belong to it.
                 self._index.config_reader(reload_policy="manual")
             else:
                 self._index = before._index
+                # A process that may write has committed since: its new files have no link yet.
+                if self._links is not None:
+                    self._links.add_new()
             self._index.reload()
             self._searcher = self._index.searcher()
         except (ValueError, OSError) as exc:

@@ -163,7 +163,6 @@ class _Drain:
                 if self.deadline is not None and self.clock.monotonic() >= self.deadline:
                     with self.database.read() as session:
                         return not queries.waiting(session, limit=1)
-            # Only here, with nothing left to take in.
             index_writer.caught_up()
         return True
 

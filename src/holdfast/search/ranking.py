@@ -1,8 +1,8 @@
 """Scores: how well a capture answers, from its text and from what is known of its page. Pure arithmetic on columns.
 
 The text's share is its BM25 score over the best one found, so it lies between 0 and 1 and the other parts are hints of
-known size beside it. Of the coefficients v1 is flat, v2 and v3 go by the query's breadth; every
-signal of the link graph is brought to 0..1 (a hundred in-links are 1), so a coefficient is the most it can do.
+known size beside it. Of the coefficients v1 is flat, v2 and v3 go by the query's breadth; every signal of the link
+graph is brought to 0..1 (a hundred in-links are 1), so a coefficient is the most it can do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What a reader has open: one generation of the index, the columns that belong to it, and what was worked out on them.
 
-A look at the manifest costs a few microseconds. Small changes are taken over before the answer, large ones beside it:
-the old view serves until the new one is built. Without an index the view is empty. What is cached can be worked out
-anew and is thrown away with its view; each cache has a bound, whatever is asked for (decision 0028).
+A look at the manifest costs a few microseconds. While a view takes little to build, changes are taken over before the
+answer; later beside it, and the old view serves until the new one is built. Without an index the view is empty. What is
+cached can be worked out anew and is thrown away with its view; each cache has a bound, whatever is asked for
+(decision 0028).
 """
 
 from __future__ import annotations
@@ -112,7 +113,6 @@ class ReaderCache:
         view = self._view
         if view is not None and mark == self._seen:
             return view
-        # A small archive is followed before the answer, so that what was just taken in is found at once.
         if view is None or wait or self._cost_s < _INLINE_S:
             with self._lock:
                 return self._renew(mark, _nothing)

@@ -260,7 +260,7 @@ def cleared_by(ids: npt.NDArray[np.int64], ranges: Ranges) -> npt.NDArray[np.boo
 
 def join_ranges(ranges: Ranges) -> Ranges:
     """Return the ranges sorted, those that touch made one."""
-    # A withdrawal speaks for no range of its own.
+    # A segment of changed documents or of signals alone speaks for no range.
     if not len(ranges):
         return ranges
     ordered = ranges[np.argsort(ranges[:, 0], kind="stable")]
@@ -344,7 +344,6 @@ def merge_plan(weights: Sequence[int], *, factor: int = 4, most: int = 12) -> in
     """
     count = 1
     size = weights[-1] if weights else 0
-    # Like a log-structured merge: sizes grow by a factor, so each entry is copied a few times however long it goes on.
     while count < len(weights) and (weights[-count - 1] < factor * size or len(weights) - count >= most):
         count += 1
         size += weights[-count]

@@ -204,8 +204,7 @@ DEEP: Final = 5
 UNLIMITED: Final = -1
 STORAGE: Final = ("warc", "signals")
 BACKENDS: Final = ("native", "zimit")
-# Flags for zimit that the backend `http_warc` heeds; a test compares with what it does.
-# tests/unit/archive_tool holds this list against the flags that the backend reads.
+# Flags for zimit that the backend `http_warc` heeds; a test holds this list against the flags that the backend reads.
 HTTP_WARC_FLAGS: Final = frozenset(
     {
         "--depth",
@@ -280,8 +279,7 @@ class SourceConfig:
     zimit: ZimitConfig = field(default_factory=ZimitConfig)
 
     def stored(self) -> dict[str, Any]:
-        """Return what is kept and exported: only what differs from the defaults, so that defaults can grow better."""
-        # Only what differs is kept, so that a better default reaches the sources that never chose one.
+        """Return what is kept and exported: only what differs from the defaults, which all else follows."""
         plain, default = asdict(self), asdict(_DEFAULT)
         kept = {name: value for name, value in plain.items() if value != default[name]}
         if "zimit" in kept:

@@ -127,11 +127,11 @@ PRESETS: Final = (
 )
 
 
-# Characters that the texts of a source may have, however they come.
 # How sites of the presets name a language in the first part of a path, and the code that we give it. A site that does
 # otherwise gets one shard a seed; more languages are more entries here.
 LANGUAGE_PATHS: Final = {"en": "en", "e": "en", "eng": "en", "fr": "fr", "f": "fr", "fra": "fr"}
 
+# Characters that the texts of a source may have, however they come.
 _LIMITS = {"name": 200, "base_url": 2048, "description": 4000}
 
 

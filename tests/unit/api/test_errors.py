@@ -54,7 +54,8 @@ def test_the_five_kinds_are_all_mapped() -> None:
      ("GET", "/api/replay/resolve?url=", 422, "invalid"), ("GET", "/api/replay/resolve", 422, "invalid"),
      ("GET", "/api/sources/%00/editions", 404, "not_found"), ("GET", "/api/sources/%F0%9F%A6%80/preview", 404,
      "not_found"), ("GET", "/api/replay/resolve?url=http://x/&timestamp=2026", 422, "invalid"),
-     ("GET", "/api/replay/resolve?url=http://x/&jobId=-1", 422, "invalid")],
+     ("GET", "/api/replay/resolve?url=http://x/&jobId=-1", 422, "invalid"),
+     ("GET", "/cdx?url=example.org&matchType=/etc/passwd/x", 400, "bad_cdx_parameter")],
 )  # fmt: skip
 def test_bad_requests_get_the_one_body(client: Client, method: str, path: str, status: int, code: str) -> None:
     answer = client.request(method, path)

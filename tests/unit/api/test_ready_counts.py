@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.orm import Session
 
-from holdfast.api.figures import FRESH_S, Counting, Work
+from holdfast.api.figures import FRESH_S, CountedWork, Counting
 from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.db.models import Job, Source
@@ -75,7 +75,7 @@ def test_asking_that_takes_long_rests_ten_times_as_long(
 
 
 def test_figures_of_jobs_are_a_few_seconds_old_at_most(database: Database, clock: FakeClock) -> None:
-    work = Work(database, clock)
+    work = CountedWork(database, clock)
     with database.read() as session:
         before = work.read(session).jobs
     with database.write() as session:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from holdfast.changes.compare import (
     read_text,
     sections,
 )
-from holdfast.changes.rendering import diff_html, diff_object, diff_text, pack, unpack
+from holdfast.changes.rendering import MAX_STORED_BYTES, diff_html, diff_object, diff_text, pack, unpack
 from tests import patience
 
 _LINES = st.lists(st.sampled_from(["one", "two", "three", "a b c", "a x c", "", "é"]), max_size=30)
@@ -265,6 +266,13 @@ def test_a_stored_diff_comes_back_whole() -> None:
     assert unpack(pack(result.hunks, result.touched)) == (result.hunks, result.touched)
     assert pack((), ()) is None
     assert unpack(None) == ((), ())
+
+
+def test_a_stored_diff_that_would_fill_memory_is_refused() -> None:
+    bomb = zstandard.compress(b" " * (MAX_STORED_BYTES + 1))
+
+    with pytest.raises(zstandard.ZstdError, match="larger than any"):
+        unpack(bomb)
 
 
 def test_the_html_is_escaped_and_has_the_classes_that_people_style() -> None:

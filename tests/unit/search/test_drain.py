@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import closing
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import delete, update
@@ -12,7 +14,7 @@ from sqlalchemy import delete, update
 from holdfast.db.models import Document, SearchOutbox, Snapshot
 from holdfast.errors import Unavailable
 from holdfast.index.indexer import Interrupted
-from holdfast.search import queries
+from holdfast.search import engine, queries
 from holdfast.search.directory import IndexBusy, IndexDirectory
 from holdfast.search.outbox import drain, rebuild
 from holdfast.search.readers import ReaderCache
@@ -41,6 +43,19 @@ def test_a_row_that_commits_late_with_a_smaller_id_is_taken_in_by_the_next_drain
 
 
 def test_a_reader_follows_what_another_process_writes(bed: Bed) -> None:
+    bed.fill(pages(["parrot one"]))
+    assert bed.ask("parrot").total == 1
+
+    bed.fill(pages(["parrot two"], host="two.test"))
+
+    assert bed.ask("parrot").total == 2
+
+
+def test_a_reader_that_may_not_write_follows_what_another_process_writes(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As for a server whose user may only read the data directory; the process of the tests may do everything.
+    monkeypatch.setattr(engine, "os", SimpleNamespace(access=lambda *_: False, W_OK=os.W_OK))
     bed.fill(pages(["parrot one"]))
     assert bed.ask("parrot").total == 1
 

@@ -1,4 +1,7 @@
-"""`/api/admin/jobs`: jobs and their newest runs in an older dialect, ad-hoc crawls and imports included."""
+"""`/api/admin/jobs`: jobs and their newest runs in an older dialect, ad-hoc crawls and imports included.
+
+`/api/admin/audit` and `/metrics` stand here, too.
+"""
 
 from __future__ import annotations
 

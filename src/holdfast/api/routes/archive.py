@@ -65,10 +65,10 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
     # Asked for every time: the counted totals may be older than a withdrawal.
-    shown = visible_snapshots(session, [one for total in listed for one in kept.faces[total.source_id].entry])
+    shown = visible_snapshots(session, [one for total in listed for one in kept.representatives[total.source_id].entry])
     rows = []
     for total in listed:
-        entry = next((shown[one] for one in kept.faces[total.source_id].entry if one in shown), None)
+        entry = next((shown[one] for one in kept.representatives[total.source_id].entry if one in shown), None)
         name = escape(total.name)
         if entry is not None:
             link = browse_url(archive.settings, entry)

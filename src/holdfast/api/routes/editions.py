@@ -1,4 +1,4 @@
-"""`/api/admin/annual-editions`: editions with their shards, and gaps that an operator accepts."""
+"""Annual editions: with their shards and gaps to accept below `/api/admin`, as readers see them at `/api/coverage`."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def coverage_file(
 ) -> Response:
     """Return a file of an edition; what was withdrawn since it was written is taken out as it is read."""
 
-    # On a thread of its own: the first reader after a withdrawal waits for a copy to be written.
+    # On a thread for heavy work: the first reader after a withdrawal waits for a copy to be written.
     def work() -> Streamed:
         with archive.database.read() as session:
             row, kept = edition_of(session, source, year)

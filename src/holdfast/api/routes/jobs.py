@@ -104,7 +104,7 @@ def _states(text: str) -> tuple[str, ...]:
 
 
 @router.post("/api/v1/jobs", status_code=201, responses=_CHANGED)
-def upsert_job(hand: AdminWriteDep, form: JobForm, response: Response) -> JobMade:
+def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobMade:
     """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running.
 
     It is marked as the older way to make a job; there is no date at which it ends.
@@ -126,8 +126,8 @@ def upsert_job(hand: AdminWriteDep, form: JobForm, response: Response) -> JobMad
     response.headers["Link"] = '</docs>; rel="deprecation"'
     # To say when is to replace a schedule; a wish that does not is none to end one.
     says_when = not form.model_fields_set.isdisjoint({"interval_minutes", "schedule_enabled"})
-    with hand.write() as session:
-        return _made(session, hand.job_service.actions.upsert(session, spec, replaces_schedule=says_when))
+    with admin.write() as session:
+        return _made(session, admin.job_service.actions.upsert(session, spec, replaces_schedule=says_when))
 
 
 def _made(session: Session, done: Upserted) -> JobMade:
@@ -156,11 +156,11 @@ def shown(session: Session, job_id: int) -> ListedJob:
 
 
 @router.put("/api/v1/jobs/{id}", responses=_CHANGED)
-def change_job(hand: AdminWriteDep, id: JobId, form: JobChanges) -> JobMade:
+def change_job(admin: AdminWriteDep, id: JobId, form: JobChanges) -> JobMade:
     """Give a job a new plan; what is left out stays as it is."""
-    with hand.write() as session:
-        job, _ = hand.job_service.actions.hold(session, id)
-        return _made(session, hand.job_service.actions.edit(session, id, _changed(job, form)))
+    with admin.write() as session:
+        job, _ = admin.job_service.actions.hold(session, id)
+        return _made(session, admin.job_service.actions.edit(session, id, _changed(job, form)))
 
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
@@ -175,52 +175,52 @@ def _changed(job: Job, form: JobChanges) -> JobSpec:
 
 
 @router.delete("/api/v1/jobs/{id}", responses=_CHANGED)
-def delete_job(hand: AdminWriteDep, id: JobId) -> Message:
+def delete_job(admin: AdminWriteDep, id: JobId) -> Message:
     """Remove a job; its runs and what they captured stay. One that runs must be cancelled first."""
-    with hand.write() as session:
-        hand.job_service.actions.delete(session, id)
+    with admin.write() as session:
+        admin.job_service.actions.delete(session, id)
     return Message(message="Job deleted")
 
 
 @router.post("/api/v1/jobs/{id}/pause", responses=_CHANGED)
-def pause_job(hand: AdminWriteDep, id: JobId) -> JobShown:
+def pause_job(admin: AdminWriteDep, id: JobId) -> JobShown:
     """Let a scheduled job wait until it is resumed."""
-    return _acted(hand, id, JobAction.PAUSE)
+    return _acted(admin, id, JobAction.PAUSE)
 
 
 @router.post("/api/v1/jobs/{id}/resume", responses=_CHANGED)
-def resume_job(hand: AdminWriteDep, id: JobId) -> JobShown:
+def resume_job(admin: AdminWriteDep, id: JobId) -> JobShown:
     """Let a paused job go on, in the emptiest slot."""
-    return _acted(hand, id, JobAction.RESUME)
+    return _acted(admin, id, JobAction.RESUME)
 
 
 @router.post("/api/v1/jobs/{id}/cancel", responses=_CHANGED)
-def cancel_job(hand: AdminWriteDep, id: JobId) -> JobShown:
+def cancel_job(admin: AdminWriteDep, id: JobId) -> JobShown:
     """End a job for good; what runs is drained, and what it captured is kept."""
-    return _acted(hand, id, JobAction.CANCEL)
+    return _acted(admin, id, JobAction.CANCEL)
 
 
 @router.post("/api/v1/jobs/{id}/retry", responses=_CHANGED)
-def retry_job(hand: AdminWriteDep, id: JobId) -> JobShown:
+def retry_job(admin: AdminWriteDep, id: JobId) -> JobShown:
     """Let a failed job try again at once, with all its retries; where only the index failed, it alone is computed."""
-    with hand.write() as session:
+    with admin.write() as session:
         shown(session, id)
-        if not reset_index(session, hand.job_service.clock, id):
-            hand.job_service.actions.act(session, id, JobAction.RETRY)
+        if not reset_index(session, admin.job_service.clock, id):
+            admin.job_service.actions.act(session, id, JobAction.RETRY)
         return JobShown(**job_view(shown(session, id)))
 
 
-def _acted(hand: AdminWrite, job_id: int, action: JobAction) -> JobShown:
-    with hand.write() as session:
-        hand.job_service.actions.act(session, job_id, action)
+def _acted(admin: AdminWrite, job_id: int, action: JobAction) -> JobShown:
+    with admin.write() as session:
+        admin.job_service.actions.act(session, job_id, action)
         return JobShown(**job_view(shown(session, job_id)))
 
 
 @router.post("/api/v2/jobs/{id}/force-run", status_code=202, responses=_CHANGED)
-def force_run(hand: AdminWriteDep, id: JobId) -> ForceRun:
+def force_run(admin: AdminWriteDep, id: JobId) -> ForceRun:
     """Let a scheduled job run now; its rhythm stays as it is."""
-    with hand.write() as session:
-        hand.job_service.actions.act(session, id, JobAction.FORCE_RUN)
+    with admin.write() as session:
+        admin.job_service.actions.act(session, id, JobAction.FORCE_RUN)
     return ForceRun(message="Job queued for immediate execution", job_id=id)
 
 
@@ -300,14 +300,14 @@ def preview_now(session: SessionDep, job_service: JobServiceDep) -> RebalanceSho
 
 
 @scheduler_router.post("/api/v1/scheduler/rebalance", responses=_ANSWERS)
-def rebalance_now(hand: AdminWriteDep) -> RebalanceShown:
+def rebalance_now(admin: AdminWriteDep) -> RebalanceShown:
     """Move jobs into emptier slots, as the preview says; one to which something happened meanwhile stays."""
-    job_service = hand.job_service
+    job_service = admin.job_service
     # Only to take the database's clock: the moves open their own transactions, some hundred at a time.
     with job_service.database.read() as session:
         job_service.look(session)
     done = rebalance(job_service.database, now=job_service.clock.now())
-    with hand.write() as session:
+    with admin.write() as session:
         record_rebalance(session, job_service.clock, done)
     return RebalanceShown.model_validate(rebalance_object(done))
 

@@ -41,7 +41,7 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
     """Return one capture."""
     found = visible_snapshot(session, id)
     document = document_of(session, found)
-    source = queries.source_codes(session, [found.source_id])[found.source_id]
+    source = queries.sources_by_id(session, [found.source_id])[found.source_id]
     return SnapshotDetail(
         id=found.id,
         title=document.title if document else None,

@@ -1,4 +1,4 @@
-"""`/api/sources`, a source's editions, and the preview that does not exist yet."""
+"""`/api/sources` for readers, with the editions of a source; `/api/v1/sources` for those that operators manage."""
 
 from __future__ import annotations
 
@@ -70,15 +70,18 @@ Language = Annotated[
 def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: Language = None) -> list[SourceSummary]:
     """Return every source that has captures, by code."""
     kept = totals.read(session)
-    faces = [
-        face for one in kept.faces.values() for face in (*one.newest, *one.entry, *one.languages.get(lang or "", ()))
+    candidates = [
+        number
+        for one in kept.representatives.values()
+        for number in (*one.newest, *one.entry, *one.languages.get(lang or "", ()))
     ]
-    shown = visible_snapshots(session, faces)
+    shown = visible_snapshots(session, candidates)
     found = []
     for total in kept.listed:
-        newest = next((number for number in kept.faces[total.source_id].newest if number in shown), None)
-        entry = next((shown[number] for number in kept.faces[total.source_id].entry if number in shown), None)
-        topmost = kept.faces[total.source_id].languages.get(lang or "", ())
+        of_source = kept.representatives[total.source_id]
+        newest = next((number for number in of_source.newest if number in shown), None)
+        entry = next((shown[number] for number in of_source.entry if number in shown), None)
+        topmost = of_source.languages.get(lang or "", ())
         entry = next((shown[number] for number in topmost if number in shown), None) or entry
         found.append(
             SourceSummary(

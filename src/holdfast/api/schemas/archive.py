@@ -1,4 +1,4 @@
-"""Answers about the archive as a whole and its sources: health, stats, sources, editions, coverage, usage."""
+"""Answers about the archive as a whole: health, stats, usage, sources, editions, exports, the audit log, reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler's routes answer with: metrics, distribution, rebalance, and jobs for enabled sources."""
+"""What the scheduler's routes and those below `/api/admin/jobs` answer with."""
 
 from __future__ import annotations
 
