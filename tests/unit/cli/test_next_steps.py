@@ -9,6 +9,7 @@ import pytest
 
 from tests.archive import Shot, build_archive
 from tests.typed import Typist
+from tests.unit.index.files import record, response, write
 
 _PAGE = "<title>Tides</title><main><p>The heron waits in the reeds, as it does on every day.</p></main>"
 _SHOTS = [
@@ -111,3 +112,18 @@ def test_commands_of_timers_say_with_the_same_words_that_they_only_looked(typed:
 
     assert looked.out.endswith("dry run: nothing was changed; do it with --apply\n")
     assert (done.code, "dry run" in done.out) == (0, False)
+
+
+def test_an_import_says_which_records_are_no_captures_of_the_web(typed: Typist, tmp_path: Path) -> None:
+    urls = ("urn:pageinfo:https://example.org/", "javascript:void(0)", "dns:example.org", "ftp://example.org/a")
+    notes = [record(b"x", kind="resource", url=url) for url in urls]
+    path = write(tmp_path / "a.warc.gz", record(response(b"<p>The page itself.</p>")), *notes)
+    done = typed("import --source foreign", str(path))
+    whole = write(tmp_path / "b.warc.gz", record(response(b"<p>Another page.</p>")))
+
+    assert (
+        "  note: 3 records of other addresses (dns:, urn:, …) left out: only http and https become snapshots\n"
+        in done.out
+    )
+    assert "other_scheme, 1 times" in done.err, "what its owner may look for stays a warning"
+    assert "left out" not in typed("import --source foreign", str(whole)).out
