@@ -229,7 +229,7 @@ def test_a_job_that_is_none_is_400_or_404(one_source: Server, id: str, status: i
 
 
 def test_a_job_is_changed_in_the_fields_that_are_named_and_its_slot_follows(server: Server) -> None:
-    job_id = server.recurring(minutes=60)
+    job_id, *others = server.recurring(minutes=60), *(server.recurring(code, minutes=60) for code in "abcd")
     before = server.get(f"/api/v1/jobs/{job_id}").json()
     renamed = server.ask("PUT", f"/api/v1/jobs/{job_id}", name="hourly", metadata={"by": "us"})
     slower = server.ask("PUT", f"/api/v1/jobs/{job_id}", interval_minutes=1440)
@@ -240,7 +240,11 @@ def test_a_job_is_changed_in_the_fields_that_are_named_and_its_slot_follows(serv
     assert (renamed.status_code, renamed.json()["next_run_at"]) == (200, before["next_run_at"])
     assert (renamed.json()["name"], renamed.json()["url"]) == ("hourly", before["url"])
     assert (slower.json()["interval_minutes"], slower.json()["name"]) == (1440, "hourly")
+    taken = {server.row(other)["next_run_at"] for other in others}
+    assert (len(taken), before["next_run_at"]) == (4, "2026-09-01T12:00:00Z"), "the others hold all slots of its hour"
+    assert slower.json()["next_run_at"] == "2026-09-01T13:00:00Z", "its new interval reaches a slot without a job"
     assert (once.json()["status"], once.json()["interval_minutes"]) == ("pending", None)
+    assert once.json()["next_run_at"] == "2026-09-01T12:00:00Z", "what runs once has no slot, and runs now"
     assert (moved.status_code, "source_id" in moved.json()["error"]) == (400, True)
     assert server.ask("PUT", "/api/v1/jobs/99", name="x").status_code == 404
 

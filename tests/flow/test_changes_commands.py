@@ -86,6 +86,8 @@ def test_exports_as_files_and_as_streams(typing: Typing, tmp_path: Path) -> None
     assert (index.returncode, index.stdout) == (0, "")
     lines = (tmp_path / "index.cdxj").read_bytes().splitlines()
     assert (len(lines), lines) == (4, sorted(lines))
+    size = (tmp_path / "index.cdxj").stat().st_size
+    assert index.stderr == f"{tmp_path}/index.cdxj: 4 rows, {size:,} bytes\n"
 
     package = typing("export", "wacz", "2", "-o", str(tmp_path / "two.wacz"))
     assert package.returncode == 0

@@ -23,3 +23,16 @@ def test_what_a_crawl_captures_is_found_when_it_ends(any_crawler: Crawler) -> No
     assert len(listed["files"]) > 1
     assert {file["index"] for file in listed["files"]} == {"indexed"}
     assert any_crawler.faults() == []
+
+
+def test_the_last_line_of_a_crawl_names_the_index_only_where_it_is_the_next_step(crawler: Crawler) -> None:
+    crawler.environment["HOLDFAST_ALLOW_NETWORKS"] = "127.0.0.0/8"
+    with Site.start(hosts=1, pages=1) as site:
+        site.serve("/start", html("start", "<main><p>The heron waits in the reeds.</p></main>"))
+        told = [
+            crawler.run("crawl", site.url(0, "/start"), "--delay", "0", "--no-sitemaps", how).stdout.splitlines()
+            for how in ("--no-index", "--index")
+        ]
+
+    steps = [line for lines in told for line in lines if line.startswith("next: ")]
+    assert [line.split("   ·   ")[0] for line in steps] == ["next: holdfast index", "next: holdfast report 2"]

@@ -147,9 +147,14 @@ def test_variables_that_do_nothing_are_told(typed: Typist, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", "/nowhere")
     looked = typed("check-env --json")
     told = {one["what"]: one["value"] for one in looked.object["checks"]}
+    problems = {one["what"]: one["problem"] for one in looked.object["checks"] if one["problem"]}
 
-    assert looked.code == 0
-    assert told["HOLDFAST_HOEM"] == "no setting has this name; see: holdfast settings"
+    assert (looked.code, looked.object["ok"]) == (1, False)
+    assert told["HOLDFAST_HOEM"] == "no setting has this name"
+    assert problems == {"HOLDFAST_HOEM": "write HOLDFAST_HOME if that is meant; see: holdfast settings"}
+    marked = [line.split()[:2] for line in typed("check-env").out.splitlines()]
+    assert ["!!", "HOLDFAST_HOEM"] in marked
+    assert ["ok", "CRAWLER_PORT"] in marked
     assert told["CRAWLER_PORT"] == "is not read; docs/settings.md says what took its place"
     assert "it is empty" in told["archive-tool"]
     monkeypatch.setenv("HOLDFAST_CONFIG", "/nowhere.toml")

@@ -151,6 +151,30 @@ def test_files_that_stand_nowhere_else_are_removed_only_by_force(bed: ZimitBed, 
     assert _temp_dirs(lease) == []
 
 
+def test_where_archived_pages_are_served_temporary_files_go_only_by_force(
+    bed: ZimitBed, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = _crawled(bed)
+    monkeypatch.setenv("HOLDFAST_REPLAY_ORIGIN", "http://replay.example.org")
+
+    refused = terminal.type("cleanup-job", "--id", "1", "--mode", "temp")
+    assert (refused.code, "archived pages are served from this installation" in refused.err) == (1, True)
+    assert len(_temp_dirs(lease)) == 1
+    assert bed.execution(lease.execution_id).cleanup_status == "none"
+    assert terminal.type("cleanup-job", "--id", "1", "--mode", "temp", "--force").code == 0
+    assert _temp_dirs(lease) == []
+
+
+def test_where_archived_pages_are_served_a_clean_up_that_keeps_warc_files_is_free(
+    bed: ZimitBed, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = _crawled(bed)
+    monkeypatch.setenv("HOLDFAST_REPLAY_ORIGIN", "http://replay.example.org")
+
+    assert terminal.type("cleanup-job", "--id", "1", "--mode", "temp-nonwarc").code == 0
+    assert _temp_dirs(lease) == []
+
+
 def test_files_and_their_manifest_are_verified(bed: ZimitBed, terminal: Terminal, tmp_path: Path) -> None:
     lease = _crawled(bed)
     report, figures = tmp_path / "report.json", tmp_path / "warcs.prom"

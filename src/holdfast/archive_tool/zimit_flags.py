@@ -357,26 +357,31 @@ def _joined(first: list[Any], second: list[Any]) -> list[Any]:
 
 
 _DELAY = ("--pageExtraDelay", "--delay")
+# What passes between two requests to a domain of the public web, whatever the settings say.
+_LEAST_DELAY_S = 1.0
 _SIZE_FLAGS = ("--sizeSoftLimit", "--sizeHardLimit", "--sizeLimit")
 _TIME = ("--timeSoftLimit", "--timeHardLimit", "--timeLimit")
 _ROBOTS = "useRobots"
 _MANAGED = "browsertrix_config"
 
 
-def politeness_flags(config: SourceConfig, allowed: Sequence[str] = ()) -> list[str]:
+def politeness_flags(config: SourceConfig, allowed: Sequence[str] = (), *, delay_s: float = 1.0) -> list[str]:
     """Return the flags for delay and quota that the source's own flags for zimit leave open.
 
     zimit waits after each page, and each of its workers by itself: the wait grows with their number, so that pages of a
-    domain start no closer than the source says. A quota ends the crawl well; what was captured is kept.
+    domain start no closer than the source says, or `delay_s` if it says nothing. A quota ends the crawl well; what was
+    captured is kept.
     """
     workers, flags = split_workers(read_flags(config.zimit.passthrough_args, allowed))
     given = {flag.name for flag in flags}
     made: list[str] = []
-    if config.delay_s > 0 and not given.intersection(_DELAY):
+    # zimit has no floor of its own: a setting for private networks must not let it hurry on the public web.
+    wait_s = max(delay_s, _LEAST_DELAY_S) if config.delay_s is None else config.delay_s
+    if wait_s > 0 and not given.intersection(_DELAY):
         count = workers or _workers(config.zimit.tool_options)
         # Each worker waits by itself: times their number, or pages of one host would start closer than the source
         # says.
-        made += [_DELAY[0], str(math.ceil(config.delay_s * count))]
+        made += [_DELAY[0], str(math.ceil(wait_s * count))]
     if config.quota_bytes is not None and not given.intersection(_SIZE_FLAGS):
         made += [_SIZE_FLAGS[0], str(config.quota_bytes)]
     if config.max_time_s is not None and not given.intersection(_TIME):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json as jsonlib
 import os
 import platform
@@ -12,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -173,6 +174,7 @@ def _print(steps: list[Migration], *, down: bool, done: bool) -> None:
 
 
 _FILES = 1024
+_PREFIX = "HOLDFAST_"
 # Variables of the programs that came before this one: set by habit, they would be without effect, silently.
 _THEIRS = ("HEALTHARCHIVE_", "CRAWLER_", "FETCHER_", "JOB_LOGS_", "AUTH_JWT_")
 
@@ -253,10 +255,18 @@ def _variables(settings: Settings) -> Iterator[Finding]:
         yield Finding("settings file", file)
     known = {name for name, *_ in walk(settings)} | {"HOLDFAST_CONFIG"}
     for name in sorted(os.environ):
-        if name.startswith("HOLDFAST_") and name not in known:
-            yield Finding(name, "no setting has this name; see: holdfast settings")
+        if name.startswith(_PREFIX) and name not in known:
+            yield Finding(name, "no setting has this name", f"{_nearest(name, known)}; see: holdfast settings")
         elif name.startswith(_THEIRS):
             yield Finding(name, "is not read; docs/settings.md says what took its place")
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    """Return what to do about a variable that no setting is called by: the name that was most likely meant."""
+    # Without the beginning that all of them share: with it, any two names would be alike.
+    bare = {one.removeprefix(_PREFIX): one for one in known}
+    close = difflib.get_close_matches(name.removeprefix(_PREFIX), bare, n=1)
+    return f"write {bare[close[0]]} if that is meant" if close else "it does nothing"
 
 
 def _directory(home: Path) -> Finding:

@@ -138,7 +138,7 @@ def crawl(
         _print_dry_run(found, as_json=json)
         return
     with open_runtime(settings) as runtime, followed(settings) if index else nullcontext() as files:
-        status = run(runtime, plan, output=output, resume=resume, workers=workers, as_json=json)
+        status = run(runtime, plan, output=output, resume=resume, workers=workers, as_json=json, indexes=index)
     if files is not None and not json:
         print(
             f"indexed: {counted(len(files), 'file')}, {counted(sum(file['snapshots'] for file in files), 'snapshot')}"
@@ -149,9 +149,9 @@ def crawl(
 
 
 def run(
-    runtime: Runtime, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool
+    runtime: Runtime, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool, indexes: bool
 ) -> ExecutionStatus:
-    """Crawl a plan to its end and print the summary."""
+    """Crawl a plan to its end and print the summary; `indexes` says that the caller has its files indexed."""
     # First: what a killed crawl left open is sealed and its domains are free before this one begins.
     recovery = recover(runtime)
     home = runtime.settings.home
@@ -169,12 +169,12 @@ def run(
     display = Display(runtime.clock, plan=plan)
     with display.running():
         status = Supervisor(runtime, begun, plan, workers=workers, show=display.show).run()
-    _summarise(runtime, status, recovery, resumed=begun.resumed, as_json=as_json)
+    _summarise(runtime, status, recovery, resumed=begun.resumed, as_json=as_json, indexes=indexes)
     return status
 
 
 def _summarise(
-    runtime: Runtime, status: ExecutionStatus, recovery: RecoveryReport, *, resumed: bool, as_json: bool
+    runtime: Runtime, status: ExecutionStatus, recovery: RecoveryReport, *, resumed: bool, as_json: bool, indexes: bool
 ) -> None:
     with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=status.execution_id)
@@ -208,7 +208,9 @@ def _summarise(
     if status.config.get("storage") == "signals":
         print(f"no bodies are kept   ·   next: holdfast page search WORDS   ·   holdfast report {status.execution_id}")
     elif paths:
-        print(f"next: holdfast report {status.execution_id}   ·   holdfast verify {status.output_dir}")
+        # Search, replay and exports see nothing of a crawl until its files are indexed.
+        first = "" if indexes else "holdfast index   ·   "
+        print(f"next: {first}holdfast report {status.execution_id}   ·   holdfast verify {status.output_dir}")
     else:
         print(f"nothing was captured; see why with: holdfast report {status.execution_id} --urls")
 

@@ -67,11 +67,11 @@ def _crawl_twice(settings: Settings, folder: Path) -> str:
         print(f"a small site is served at {site.url}; crawling it into {folder}")
         # Loopback is a private network: the delay may be short, and the guard has to be told.
         plan = CrawlPlan(seeds=(site.url,), contact="demo@example.org", delay_s=0.05, allow_networks=("127.0.0.0/8",))
-        first = run(runtime, plan, output=None, resume=False, workers=1, as_json=False)
+        first = run(runtime, plan, output=None, resume=False, workers=1, as_json=False, indexes=True)
         _show(runtime, first.execution_id, first.output_dir)
         site.change()
         print("\nthe site has changed: crawling it again")
-        run(runtime, plan, output=None, resume=False, workers=1, as_json=False)
+        run(runtime, plan, output=None, resume=False, workers=1, as_json=False, indexes=True)
         return site.url
 
 

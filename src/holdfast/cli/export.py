@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, TypeVar
 
 import typer
 
 from holdfast import config
 from holdfast.changes.listing import span
+from holdfast.cli.formatting import counted
 from holdfast.cli.parameters import Home, command_group
 from holdfast.cli.progress import byte_bar
 from holdfast.editions.edition_view import find_edition
@@ -35,6 +36,8 @@ from holdfast.exports.tables import (
 from holdfast.sources.queries import find_source
 from holdfast.warc.outfile import sync_directory
 from holdfast.wiring.archive import Archive, open_archive
+
+T = TypeVar("T")
 
 app_command = command_group("Take things out of the archive. Example: holdfast export wacz 3 -o site.wacz")
 
@@ -64,8 +67,9 @@ def snapshots(
     """
     with open_archive(config.load(home=home)) as archive:
         extent = ExportExtent(_reach(archive, source, since, until), after_id, limit)
-        rows = snapshot_rows(archive.database, extent, site=_site(archive))
+        rows = _Tally(snapshot_rows(archive.database, extent, site=_site(archive)))
         _write(write_rows(rows, SNAPSHOT_COLUMNS, form), output)
+    _tell(output, rows.count)
 
 
 @app_command.command()
@@ -85,8 +89,9 @@ def changes(
     """
     with open_archive(config.load(home=home)) as archive:
         extent = ExportExtent(_reach(archive, source, since, until), after_id, limit)
-        rows = change_rows(archive.database, extent, site=_site(archive))
+        rows = _Tally(change_rows(archive.database, extent, site=_site(archive)))
         _write(write_rows(rows, CHANGE_COLUMNS, form), output)
+    _tell(output, rows.count)
 
 
 @app_command.command()
@@ -108,10 +113,13 @@ def cdxj(
             if execution is not None:
                 find_execution(session, execution)
         with _scratch(archive) as scratch:
-            lines = export_cdxj(
-                archive.database, scratch, execution_id=execution, source_id=source_id, disk=archive.settings.disk
+            lines = _Tally(
+                export_cdxj(
+                    archive.database, scratch, execution_id=execution, source_id=source_id, disk=archive.settings.disk
+                )
             )
             _write(lines, output)
+    _tell(output, lines.count)
 
 
 @app_command.command()
@@ -157,6 +165,24 @@ def _counted(pieces: Iterable[bytes], advance: Callable[[int], None]) -> Iterato
     for piece in pieces:
         yield piece
         advance(len(piece))
+
+
+class _Tally(Iterable[T]):
+    """Passes rows on and counts them."""
+
+    def __init__(self, rows: Iterable[T]) -> None:
+        self._rows, self.count = rows, 0
+
+    def __iter__(self) -> Iterator[T]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def _tell(output: Path | None, rows: int) -> None:
+    """Say what was written to a file. On standard error: standard output is for the rows alone."""
+    if output is not None:
+        print(f"{output}: {counted(rows, 'row')}, {output.stat().st_size:,} bytes", file=sys.stderr)
 
 
 @contextmanager

@@ -328,6 +328,9 @@ def print_imported(one: ImportedFile) -> None:
     _say(f"{one.state:<9} {name}: {one.how}, {counted(one.records, 'record')}{counts}, file {one.warc_file_id}")
     for note in one.notes:
         _say(f"  note: {note}")
+    if left_out := _left_out(one):
+        records = f"{counted(left_out, 'record')} of other addresses (dns:, urn:, …)"
+        _say(f"  note: {records} left out: only http and https become snapshots")
     for wrong in one.fixity:
         _say(f"  warning: fixity: {wrong}", err=True)
     for damage in one.damage[:_SHOWN_DAMAGE]:
@@ -338,6 +341,14 @@ def print_imported(one: ImportedFile) -> None:
         content = {damage.kind for damage in one.damage}
         for line in warning_lines(one.indexed, leaving_out=content):
             _say(line, err=True)
+
+
+def _left_out(one: ImportedFile) -> int:
+    """Return how many captures are of addresses that are not of the web, without those that a warning tells of."""
+    if one.indexed is None:
+        return 0
+    told = one.indexed.warnings.get("other_scheme", {"count": 0})
+    return int(one.indexed.kinds.get("other_scheme", 0) - told["count"])
 
 
 def _print_import_rest(done: list[ImportedFile], found: FoundFiles, *, is_whole: bool) -> None:

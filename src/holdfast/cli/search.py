@@ -84,6 +84,8 @@ def search(
     with open_archive(settings) as archive:
         _take_in(archive)
         answer = SearchService(archive.database, archive.home, archive.clock).ask(request, wait=True)
+        if not answer.total:
+            _say_unindexed(archive)
     if json:
         print(jsonlib.dumps(answer_object(answer, request, partial(browse_url, settings)), ensure_ascii=False))
     else:
@@ -103,6 +105,13 @@ def _take_in(archive: Archive) -> None:
         return
     if not done.finished:
         print("holdfast: changes wait for the search index; run: holdfast search-index drain", file=sys.stderr)
+
+
+def _say_unindexed(archive: Archive) -> None:
+    """Say that sealed files have not been indexed, if that is so: what they hold cannot be found."""
+    with archive.database.read() as session:
+        if queries.files_wait(session):
+            print("holdfast: sealed WARC files wait to be indexed; run: holdfast index", file=sys.stderr)
 
 
 def _print(answer: SearchAnswer, request: SearchRequest) -> None:

@@ -99,19 +99,25 @@ def _lines(name: str, file: BinaryIO, guard: AddressGuard, policy: Normalisation
         print(f"holdfast: {name}: {bad - _MAX_COMPLAINTS} more lines are no addresses", file=sys.stderr)
 
 
-_HELP = "give an e-mail or web address with --contact or HOLDFAST_CONTACT: site owners must be able to reach you"
+_WHY = "site owners must be able to reach you"
+_HELP = f"give an e-mail or web address with --contact or HOLDFAST_CONTACT: {_WHY}"
+_HELP_WITHOUT_OPTION = f"set HOLDFAST_CONTACT to an e-mail or web address: {_WHY}"
 
 
-def find_contact(settings: Settings, given: str | None) -> str:
-    """Return the contact of this crawl; Invalid if there is none and no person sits at a terminal."""
+def find_contact(settings: Settings, given: str | None = None, *, has_option: bool = True) -> str:
+    """Return the contact of this crawl; Invalid if there is none and no person sits at a terminal.
+
+    `has_option` says whether the command takes `--contact`: what a refusal recommends must work.
+    """
+    help_text = _HELP if has_option else _HELP_WITHOUT_OPTION
     remembered = settings.home / "contact"
     contact = given or settings.contact or (remembered.read_text().strip() if remembered.is_file() else "")
     if contact:
-        return check(contact)
+        return check(contact, help_text)
     # A timer or a pipe cannot answer: the question would hang for ever.
     if not sys.stdin.isatty() or not sys.stderr.isatty():
-        raise Invalid(f"no contact, so nothing is crawled; {_HELP}")
-    contact = check(typer.prompt("Contact for site owners (e-mail or web address; asked once)", err=True))
+        raise Invalid(f"no contact, so nothing is crawled; {help_text}")
+    contact = check(typer.prompt("Contact for site owners (e-mail or web address; asked once)", err=True), help_text)
     remember(remembered, contact)
     return contact
 
@@ -122,7 +128,7 @@ def remember(path: Path, contact: str) -> None:
     path.write_text(contact + "\n")
 
 
-def check(contact: str) -> str:
+def check(contact: str, help_text: str = _HELP) -> str:
     """Return the contact if it is one: something@somewhere, or an http(s) address."""
     contact = contact.strip()
     name, at, host = contact.partition("@")
@@ -133,5 +139,5 @@ def check(contact: str) -> str:
             # It goes into a header of every request: only what our parser wrote out may stand there.
             return parse(contact).fetch
         except UrlRefused as exc:
-            raise Invalid(f"{contact[:80]!r} is no contact: {exc.reason}; {_HELP}") from exc
-    raise Invalid(f"{contact[:80]!r} is no contact; {_HELP}")
+            raise Invalid(f"{contact[:80]!r} is no contact: {exc.reason}; {help_text}") from exc
+    raise Invalid(f"{contact[:80]!r} is no contact; {help_text}")

@@ -16,12 +16,15 @@ from holdfast.crawl.signal_pages import SignalPageRow, SignalQuery, find_pages, 
 from holdfast.db.models import Document, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index import queries
-from holdfast.urls import parse
-from holdfast.wiring.archive import open_archive
+from holdfast.replay.finding import same_path
+from holdfast.urls import parse, parse_seed
+from holdfast.wiring.archive import Archive, open_archive
 from holdfast.withdrawals.hiding import Withdrawn, hide, unhide
 from holdfast.withdrawals.visibility import visible_snapshot
 
 _CONTENT_BYTES = 256 * 1024 * 1024
+# Addresses to offer where none was captured as it was typed.
+_NEAR = 5
 
 app_command = command_group(
     "Show a snapshot, print its content, hide it from every reader. Example: holdfast snapshot show 4194305"
@@ -133,6 +136,17 @@ def hide_(
     with open_archive(config.load(home=home)) as archive:
         done = hide(archive.database, archive.clock, subject, reason=reason, home=archive.home)
         _say(done, "hidden", as_json=json)
+        if not done.snapshots and not json:
+            _say_uncaptured(archive, subject)
+
+
+def _say_uncaptured(archive: Archive, subject: str) -> None:
+    """Say that a hidden address was never captured, and which ones like it were: it may be misspelled."""
+    typer.echo("no indexed capture has this address; if one comes, it will be hidden")
+    with archive.database.read() as session:
+        found = same_path(session, parse_seed(subject).fetch, limit=_NEAR)
+    for one in found:
+        typer.echo(f"there are captures of {text(one.url)}")
 
 
 @app_command.command("unhide")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -246,6 +247,9 @@ def export(
         output.write_text(written, encoding="utf-8")
     except OSError as exc:
         raise Invalid(f"cannot write {output}: {exc.strerror}") from exc
+    if not json:
+        size = len(written.encode())
+        print(f"{output}: {counted(len(entries), 'source')}, {size:,} bytes", file=sys.stderr)
 
 
 @app_command.command()

@@ -12,7 +12,7 @@ from holdfast import config
 from holdfast.cli.display import Display
 from holdfast.cli.formatting import counted, duration, line, outcomes, size
 from holdfast.cli.parameters import AsJson, ExecutionId, Home
-from holdfast.clock import Clock, from_micros
+from holdfast.clock import from_micros
 from holdfast.db.raw import RawDatabase
 from holdfast.feeds.status import FeedStatus, read_feed_status
 from holdfast.jobs import execution_queries
@@ -154,6 +154,7 @@ def feeds_object(overview: FeedStatus) -> dict[str, Any]:
 
 
 _LOOK_S = 0.5
+_IDLE_LOOKS = 4
 
 
 def status(
@@ -170,7 +171,7 @@ def status(
         raw_db, clock = runtime.raw_db, runtime.clock
         if execution is not None or watch:
             one = execution if execution is not None else _latest(raw_db)
-            shown = _follow(raw_db, clock, one) if watch else read_status(raw_db, clock, one)
+            shown = _follow(runtime, one) if watch else read_status(raw_db, clock, one)
             print(jsonlib.dumps(_as_seen(runtime, shown)) if json else describe(shown) + _abandoned(runtime, shown))
             return
         with raw_db.read() as tx:
@@ -199,11 +200,16 @@ def _latest(raw_db: RawDatabase) -> int:
     return ids[0] if ids else 0
 
 
-def _follow(raw_db: RawDatabase, clock: Clock, execution_id: int) -> ExecutionStatus:
-    display = Display(clock)
+def _follow(runtime: Runtime, execution_id: int) -> ExecutionStatus:
+    """Show an execution until it ends, or until it is plain that no process works on it."""
+    display, idle = Display(runtime.clock), 0
     with display.running():
-        while (shown := read_status(raw_db, clock, execution_id)).state == "running":
+        while (shown := read_status(runtime.raw_db, runtime.clock, execution_id)).state == "running":
             display.show(shown)
+            # Several looks in a row: a crawl that has just begun has its row a moment before its processes.
+            idle = idle + 1 if _is_abandoned(runtime, shown) else 0
+            if idle >= _IDLE_LOOKS:
+                break
             time.sleep(_LOOK_S)
     return shown
 

@@ -173,11 +173,12 @@ def run(
     }
     host, (more, given) = Host.of(settings.zimit), _split(context.args)
     polite = read_config({"seeds": [*seeds, *more], "zimit": {"passthrough_args": given, "tool_options": options}})
+    flags = politeness_flags(polite, host.extra_flags, delay_s=settings.politeness.delay_s)
     made = read_job_config(
         {
             "seeds": list(polite.seeds),
             "tool_options": with_robots(polite, options),
-            "zimit_passthrough_args": [*politeness_flags(polite, host.extra_flags), *given],
+            "zimit_passthrough_args": [*flags, *given],
         },
         host,
     )
@@ -228,7 +229,7 @@ def run_one(
     configure_log(settings, as_json=False)
     # Only our own crawler needs a contact; without one it refuses when the run begins.
     with suppress(Invalid):
-        settings = config.load(home=home, contact=find_contact(settings, None))
+        settings = config.load(home=home, contact=find_contact(settings, has_option=False))
     with open_jobs(settings) as jobs:
         try:
             with jobs.database.write() as session:

@@ -136,8 +136,7 @@ def recover_stalled(apply: Apply = False, json: AsJson = False, home: Home = Non
         print(f"job {job_id}: its backoff is cut short, too few run")
     if not found.cases and not found.woken and not found.deploying:
         print("nothing to do")
-    else:
-        dry_run(apply, json=json)
+    dry_run(apply, json=json)
 
 
 def _line(case: RecoveryCase, *, apply: bool) -> str:

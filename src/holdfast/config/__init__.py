@@ -36,7 +36,11 @@ class LeaseSettings(SettingGroup):
 class PolitenessSettings(SettingGroup):
     """How gently a domain is asked."""
 
-    delay_s: float = setting(1.0, ge=0.0, description="Seconds between starts of two requests to one domain.")
+    delay_s: float = setting(
+        1.0,
+        ge=0.0,
+        description="Seconds between starts of two requests to one domain; a source's delay_s and --delay win.",
+    )
     max_delay_s: float = setting(300.0, ge=1.0, description="Cap on a robots.txt crawl-delay; logged when it bites.")
     unreachable_s: float = setting(
         1800.0,

@@ -189,13 +189,15 @@ def start_url(job: Job, source: Source) -> str | None:
 
 
 class CrawlDefaults(NamedTuple):
-    """What a crawl takes from the server's settings, never from a source."""
+    """What a crawl takes from the server's settings: only its delay may be said by a source instead."""
 
     contact: str
     user_agent: str | None = None
     allow_networks: tuple[str, ...] = ()
     max_time_s: float | None = None
     """How long any execution may be at work: no site holds a worker for ever."""
+    delay_s: float = 1.0
+    """Seconds between two requests to a domain, for sources that say nothing of it."""
 
 
 def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> CrawlPlan:
@@ -209,7 +211,7 @@ def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> Cr
         max_depth=config.max_depth,
         max_pages=config.max_pages,
         max_bytes=config.quota_bytes,
-        delay_s=config.delay_s,
+        delay_s=house.delay_s if config.delay_s is None else config.delay_s,
         # The shorter of the two holds: a trap site must not keep a worker for longer than the server allows.
         max_time_s=min((one for one in (config.max_time_s, house.max_time_s) if one), default=None),
         per_ip_rate=config.per_ip_rate,

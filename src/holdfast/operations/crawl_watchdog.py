@@ -192,7 +192,8 @@ def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
     watched_runs = []
     for run in runs:
         if run.job.id in rows:
-            watched_runs.append(watch_native(run, *rows[run.job.id], now=now))
+            delay_s = jobs.settings.politeness.delay_s
+            watched_runs.append(watch_native(run, *rows[run.job.id], now=now, delay_s=delay_s))
         elif health[Path(run.execution.output_dir)].is_dead:
             watched_runs.append(_unseen_run(run, now=now))
         else:
@@ -200,14 +201,17 @@ def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
     return watched_runs
 
 
-def watch_native(run: DirectoryRun, moved: datetime | None, due: datetime | None, *, now: datetime) -> WatchedRun:
+def watch_native(
+    run: DirectoryRun, moved: datetime | None, due: datetime | None, *, now: datetime, delay_s: float
+) -> WatchedRun:
     """Return how a run of our own crawler gets on: since its counts changed, or it had something to ask for.
 
-    Its pace is what politeness allows, so nothing is said of it.
+    Its pace is what politeness allows, so nothing is said of it. `delay_s` is that of a source without one of its own.
     """
     taken = run.job.lock_acquired_at or run.execution.started_at or now
     # Waiting, as a site or its own delay asks, is no standstill.
-    since = max(filter(None, (taken, moved, due))) + timedelta(seconds=effective_config(run.job, run.source).delay_s)
+    own_s = effective_config(run.job, run.source).delay_s
+    since = max(filter(None, (taken, moved, due))) + timedelta(seconds=delay_s if own_s is None else own_s)
     return WatchedRun(
         run=run,
         holder=None,

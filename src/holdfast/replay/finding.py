@@ -201,6 +201,17 @@ def addresses(session: Session, low: str, high: str, *, limit: int) -> list[Know
     return sorted(KnownAddress._make(row) for row in found if row[1] is not None)
 
 
+def same_path(session: Session, url: str, *, limit: int) -> list[KnownAddress]:
+    """Return addresses that differ from this one in their query alone, so many without one and with one.
+
+    Scheme, `www.` and case make no difference to a key: what differs in these is the same address.
+    """
+    stem = surt(url.partition("#")[0].partition("?")[0])
+    # A key with a query goes on with "?", which "@" follows; "!" comes before any character that a key may go on with.
+    ranges = (stem, f"{stem}!"), (f"{stem}?", f"{stem}@")
+    return [one for low, high in ranges for one in addresses(session, low, high, limit=limit)]
+
+
 def _next_key(where: ColumnElement[bool], high: str) -> Any:
     return (
         select(Snapshot.url_key)

@@ -25,6 +25,7 @@ from holdfast.db.models import (
     SignalPage,
     Snapshot,
     Source,
+    WarcFile,
 )
 from holdfast.withdrawals.visibility import visible, withdrawn_captures
 
@@ -175,6 +176,12 @@ def waiting_count(session: Session, *, most: int = 10_000) -> int:
     """Return how many changes wait, counted no further than this."""
     counted = select(SearchOutbox.id).where(SearchOutbox.id > _OWNER).limit(most).subquery()
     return session.scalar(select(func.count()).select_from(counted)) or 0
+
+
+def files_wait(session: Session) -> bool:
+    """Return whether a sealed file has not been indexed yet; the index of such files is asked for one."""
+    waiting = select(WarcFile.id).where(WarcFile.state == "sealed", WarcFile.index_state.in_(("pending", "running")))
+    return session.scalar(waiting.limit(1)) is not None
 
 
 def taken_in(session: Session, ids: Sequence[int]) -> None:

@@ -257,7 +257,8 @@ class SourceConfig:
     """What one execution may take from the network."""
     max_time_s: float | None = None
     """How long one execution may be at work, its resumptions together; a worker has a limit of its own besides."""
-    delay_s: float = 1.0
+    delay_s: float | None = None
+    """Seconds between two requests to a domain; None leaves it to the settings."""
     per_ip_rate: float | None = None
     """Requests a second to one IP address, whatever its hosts are called; None leaves it to the settings."""
     user_agents: tuple[str, ...] = ()
@@ -294,7 +295,7 @@ class SourceConfig:
         if self.max_depth > DEEP:
             found.append(f"max_depth: {self.max_depth} is more than {DEEP}: the crawl may grow very large")
         # The floor of one second holds for the public web, whatever a source says; this only warns.
-        if self.delay_s < 1.0:
+        if self.delay_s is not None and self.delay_s < 1.0:
             found.append(f"delay_s: {self.delay_s:g} holds only inside an allowed private network; elsewhere it is 1")
         if self.storage == "signals" and self.backend == "zimit":
             found.append("storage: zimit always writes WARC files; signals takes effect with the native backend")
@@ -358,7 +359,7 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
         max_pages=given.whole("max_pages", least=1, most=10**12),
         quota_bytes=given.whole("quota_bytes", least=1, most=10**18),
         max_time_s=given.number("max_time_s", least=1.0, most=10.0**9),
-        delay_s=_or(given.number("delay_s", least=0.0, most=3600.0), _DEFAULT.delay_s),
+        delay_s=given.number("delay_s", least=0.0, most=3600.0),
         per_ip_rate=given.number("per_ip_rate", least=0.0, most=100_000.0),
         user_agents=_agents(given),
         robots=given.choice("robots", ("obey", "ignore"), "obey"),
@@ -435,10 +436,6 @@ def _tracking(given: Fields, content: Mapping[str, Any]) -> tuple[str, ...] | No
     """Return the tracking parameters that a source names; an empty list means none, null the usual ones."""
     names = given.texts("tracking", limit=100)
     return None if content.get("tracking") is None else names
-
-
-def _or(value: float | None, default: float) -> float:
-    return default if value is None else value
 
 
 def _seeds(given: Fields, ports: frozenset[int]) -> tuple[str, ...]:

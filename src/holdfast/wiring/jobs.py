@@ -64,7 +64,7 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
         options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
         flags = [
             *scope_flags(config, settings.contact, host.extra_flags),
-            *politeness_flags(config, host.extra_flags),
+            *politeness_flags(config, host.extra_flags, delay_s=settings.politeness.delay_s),
             *within_time(content["zimit_passthrough_args"], most_s, host.extra_flags),
         ]
         return read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)

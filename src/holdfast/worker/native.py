@@ -347,7 +347,7 @@ def plan_of(settings: Settings, lease: ExecutionLease) -> CrawlPlan:
     if not settings.contact:
         raise Invalid("no contact, so nothing is crawled; give one with HOLDFAST_CONTACT")
     networks, most_s = tuple(map(str, settings.allow_networks)), settings.worker.max_time_s or None
-    house = CrawlDefaults(settings.contact, settings.user_agent, networks, most_s)
+    house = CrawlDefaults(settings.contact, settings.user_agent, networks, most_s, settings.politeness.delay_s)
     plan = crawl_plan(job_config(lease.job, lease.source), house, number=lease.number)
     plan.build_scope()
     # Made to be checked: a wrong one is a wrong configuration now, not a failure of each page later.

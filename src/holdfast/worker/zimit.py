@@ -157,7 +157,7 @@ class _Run:
             self._settings,
             [seed.domain for seed in seeds],
             twins=[domain for seed in seeds for domain in twins_of(seed)],
-            delay_s=max(self._config.delay_s, self._settings.politeness.delay_s),
+            delay_s=max(self._config.delay_s or 0.0, self._settings.politeness.delay_s),
             patience_s=self._settings.zimit.domain_wait_s,
             sleep=sleep,
         )

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.zimit_flags import politeness_flags
-from holdfast.config import Settings, WorkerSettings
+from holdfast.config import PolitenessSettings, Settings, WorkerSettings
 from holdfast.sources.config import read_config
 from holdfast.wiring.jobs import zimit_config
 
@@ -36,6 +36,16 @@ def test_delay_and_quota_become_flags_unless_zimit_is_told_itself(
     fields: dict[str, Any], given: tuple[str, ...], options: dict[str, Any], flags: list[str]
 ) -> None:
     assert politeness_flags(_config(*given, options=options, **fields)) == flags
+
+
+@pytest.mark.parametrize(("own", "setting", "told"), [(None, 4.0, "4"), (None, 0.0, "1"), (2.0, 4.0, "2")])
+def test_a_source_without_a_delay_has_that_of_the_settings_and_at_least_a_second(
+    own: float | None, setting: float, told: str
+) -> None:
+    settings = Settings(contact="a@example.org", politeness=PolitenessSettings(delay_s=setting))
+    flags = zimit_config(_config(delay_s=own), settings).zimit_passthrough_args
+
+    assert flags[flags.index("--pageExtraDelay") + 1] == told
 
 
 @pytest.mark.parametrize(

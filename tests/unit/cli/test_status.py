@@ -11,6 +11,7 @@ from holdfast.cli.status import status
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from tests.execution import begun_execution
+from tests.typed import Typist
 
 
 @pytest.mark.parametrize("execution", [1, None])
@@ -35,3 +36,12 @@ def test_a_crawl_that_no_process_works_on_is_told_as_that(
     shown = found if execution is not None else found["executions"][0]
     assert (shown["state"], shown["is_abandoned"]) == ("running", not is_worked_on)
     assert ("no process works on it" in words) is not is_worked_on
+
+
+def test_a_crawl_that_no_process_works_on_is_not_watched_for_ever(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with begun_execution(tmp_path):
+        ended = Typist(tmp_path, capsys)("status --watch")
+
+    assert (ended.code, "no process works on it: the same crawl command resumes it" in ended.out) == (0, True)

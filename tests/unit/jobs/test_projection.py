@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from holdfast.config import PolitenessSettings, Settings
+from holdfast.db.models import Job, Source
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.jobs.views.listing import ADMIN_STATES, Latest, admin_state
 from holdfast.sources.config import read_config
+from holdfast.worker.native import plan_of
 
 
 @pytest.mark.parametrize(
@@ -51,6 +57,24 @@ def test_a_sources_configuration_becomes_a_plan() -> None:
     assert plan.agent().startswith("B/1 Holdfast/")
     assert "mailto:a@b.example" in plan.agent()
     assert plan.keeps_bodies
+
+
+@pytest.mark.parametrize(("own", "delay_s"), [({}, 7.0), ({"delay_s": 2}, 2.0), ({"delay_s": 0}, 0.0)])
+def test_a_source_without_a_delay_of_its_own_has_that_of_the_settings(own: dict[str, int], delay_s: float) -> None:
+    config = read_config({"seeds": ["https://ex.example/"], **own})
+    plan = crawl_plan(config, CrawlDefaults(contact="a@b.example", delay_s=7.0), number=1)
+
+    assert plan.delay_s == delay_s
+    assert config.stored() == {"seeds": ["https://ex.example/"], **own}
+
+
+def test_a_worker_takes_the_delay_of_its_settings() -> None:
+    settings = Settings(contact="a@b.example", politeness=PolitenessSettings(delay_s=7.0))
+    lease: Any = SimpleNamespace(
+        job=Job(config={}, url_given=False), source=Source(base_url="https://ex.example/", config={}), number=1
+    )
+
+    assert plan_of(settings, lease).delay_s == 7.0
 
 
 def test_a_source_that_keeps_signals_is_another_crawl_without_bodies() -> None:

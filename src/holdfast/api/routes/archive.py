@@ -100,7 +100,13 @@ _log = log.get()
 router = APIRouter(tags=["archive"], dependencies=[PUBLIC])
 _BROKEN = {"status": "error", "checks": {"db": "error"}}
 _EXAMPLE = {"description": "The database does not answer.", "content": {"application/json": {"example": _BROKEN}}}
-Details = Annotated[bool, Query(description="Add jobs by status, and how many captures there are; as last counted.")]
+Details = Annotated[
+    bool,
+    Query(
+        description="Add to `checks`: `jobs` by status and `snapshots`, as last counted; `disk`, whether there is "
+        "room; `writes`, whether the database takes them."
+    ),
+]
 
 
 # Of their own: a monitor is answered however many requests wait for a thread.
