@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -226,7 +227,11 @@ def _play(plant: Plant, role: Callable[[Plant], None]) -> None:
     log_file = os.open(plant.crawler.home.parent / "workers.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log_file, 1)
     os.dup2(log_file, 2)
-    os.closerange(3, 1024)  # the site ends when nobody holds its standard input any more
+    # pytest hands log lines to a file of its own, too. Its descriptor is closed below, and its number may be that of our
+    # database next: the lines would be written into it.
+    for logger in (logging.getLogger(), logging.getLogger("holdfast")):
+        logger.handlers[:] = [handler for handler in logger.handlers if not isinstance(handler, logging.FileHandler)]
+    os.closerange(3, 1024)  # the site ends when no process holds its standard input any more
     sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
     try:
         role(plant)
