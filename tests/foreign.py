@@ -28,7 +28,7 @@ PEERS = needs.ROOT / ".venv-peers" / "bin"
 _FRONT = b"<title>Front</title><p>One <a href='two.html'>two</a> <img src='i.png'></p>"
 _ODD_ADDRESSES = (
     "http://example.org/ö?a=b&c", "http://WWW2.Example.org:80/Path/?b=2&a=1#part", "https://example.org:8443/a//b/../c",
-    "http://example.org/x;jsessionid=0123456789ABCDEF0123456789ABCDEF?q=%C3%BC+x", "http://example.org/?",
+    "http://example.org/x;v=1?q=%C3%BC+x", "http://example.org/?",
 )  # fmt: skip
 _OTHER_KINDS = (("resource", "text/plain"), ("metadata", "application/warc-fields"))
 _HTML = ("Content-Type", "text/html; charset=utf-8")

@@ -227,8 +227,8 @@ def _play(plant: Plant, role: Callable[[Plant], None]) -> None:
     log_file = os.open(plant.crawler.home.parent / "workers.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log_file, 1)
     os.dup2(log_file, 2)
-    # pytest hands log lines to a file of its own, too. Its descriptor is closed below, and its number may be that of our
-    # database next: the lines would be written into it.
+    # pytest hands log lines to a file of its own, too. Its descriptor is closed below, and our database may get the
+    # same number next: the lines would be written into it.
     for logger in (logging.getLogger(), logging.getLogger("holdfast")):
         logger.handlers[:] = [handler for handler in logger.handlers if not isinstance(handler, logging.FileHandler)]
     os.closerange(3, 1024)  # the site ends when no process holds its standard input any more

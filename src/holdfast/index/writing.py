@@ -56,14 +56,19 @@ def find_original(
     if revisit.digest is not None:
         alike = [one for one in before if one.digest == revisit.digest] + writing_queries.originals_alike(tx, revisit)
         if alike:
-            return max(alike, key=lambda one: (one.captured_at, one.id))
+            return max(alike, key=_by_age)
     # A 304 has no body, so most writers state no digest: what the server confirmed is the newest answer before it.
     if revisit.is_not_modified and revisit.digest is None:
         good = [one for one in before if one.status is not None and 200 <= one.status < 300]
         good += writing_queries.originals_before(tx, revisit)
         if good:
-            return max(good, key=lambda one: (one.captured_at, one.id))
+            return max(good, key=_by_age)
     return None
+
+
+def _by_age(one: OriginalCandidate) -> tuple[int, int]:
+    # Of two of one moment the one stored first: a copy of the file that is imported later changes no answer.
+    return one.captured_at, -one.id
 
 
 def candidate_of(capture: IndexedCapture) -> OriginalCandidate:

@@ -147,7 +147,7 @@ def group_ids(tx: Transaction, source_id: int, hashes: Iterable[int]) -> dict[in
 
 
 _OF_GROUP = "FROM snapshots s WHERE s.group_id = page_groups.id"
-_LATEST = "ORDER BY s.captured_at DESC, s.id DESC LIMIT 1"
+_LATEST = "ORDER BY s.captured_at DESC, s.id LIMIT 1"
 GROUP_COUNT = f"(SELECT count(*) {_OF_GROUP})"
 # What a group says of its captures, by column; each is one seek in the index of groups and moments. A 304 counts as a
 # good capture, for it stands for the answer that it confirmed.
@@ -322,7 +322,7 @@ def originals_alike(tx: Transaction, revisit: Revisit) -> list[OriginalCandidate
     """Return the newest capture with the same digest that is not later than the revisit."""
     return _candidates(
         tx,
-        "s.captured_at <= ? AND s.payload_digest = ? ORDER BY s.captured_at DESC, s.id DESC LIMIT 1",
+        "s.captured_at <= ? AND s.payload_digest = ? ORDER BY s.captured_at DESC, s.id LIMIT 1",
         (revisit.url_key, revisit.captured_at, revisit.digest),
     )
 
@@ -331,7 +331,7 @@ def originals_before(tx: Transaction, revisit: Revisit) -> list[OriginalCandidat
     """Return the newest good capture before the revisit: what a 304 that names no original confirms."""
     return _candidates(
         tx,
-        "s.captured_at <= ? AND s.status BETWEEN 200 AND 299 ORDER BY s.captured_at DESC, s.id DESC LIMIT 1",
+        "s.captured_at <= ? AND s.status BETWEEN 200 AND 299 ORDER BY s.captured_at DESC, s.id LIMIT 1",
         (revisit.url_key, revisit.captured_at),
     )
 
