@@ -17,7 +17,7 @@ from holdfast.api.errors import ServerBusy
 from holdfast.api.heavy import EXPORT_THREADS, HEAVY_THREADS, HeavyWork, Streamed
 from holdfast.cancellation import WorkAbandoned
 from holdfast.config import DiskSettings
-from holdfast.errors import NoSpace
+from holdfast.errors import NoSpace, Unavailable
 from holdfast.exports.package import export_cdxj
 from tests.archive import Shot, build_archive
 from tests.patience import deadline
@@ -174,6 +174,16 @@ def test_an_index_for_which_there_is_no_room_is_not_begun(tmp_path: Path) -> Non
     with pytest.raises(NoSpace, match="are kept free"):
         list(export_cdxj(archive.database, scratch, source_id=1, disk=everything))
     assert list(scratch.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_sorted_in_is_not_called_full(tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url="https://example.org/")])
+
+    with pytest.raises(Unavailable, match="cannot sort the index below") as refused:
+        list(export_cdxj(archive.database, tmp_path / "absent", source_id=1))
+    archive.database.close()
+
+    assert not isinstance(refused.value, NoSpace)
 
 
 def test_an_index_that_no_client_waits_for_is_not_sorted_and_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
