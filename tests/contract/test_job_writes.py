@@ -1,4 +1,4 @@
-"""The desk of a server: the database's own clock, one writer at a time, and slots that follow other processes."""
+"""What is written about jobs: the database's own clock, one writer at a time, and slots that follow other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server in a process of its own: its door, its manners under a busy database, its end."""
+"""A real server in a process of its own: who is let in, what it answers under a busy database, how it ends."""
 
 from __future__ import annotations
 

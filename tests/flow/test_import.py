@@ -239,6 +239,8 @@ def test_a_snapshot_is_shown_printed_taken_out_hidden_and_shown_again(tmp_path: 
         with (tmp_path / name).open("rb") as stream:
             (found,) = [(taken.rec_type, taken.content_stream().read()) for taken in ArchiveIterator(stream)]
         assert found == ("response", gzip.decompress(body))
+    done = crawler.run("warc", "extract", f"{one:0<19}00000")
+    assert (done.returncode, "there is nothing under the number" in done.stderr) == (1, True)
     listed = json.loads(crawler.run("warc", "list", "--json").stdout)["files"]
     assert [(file["source"], file["index"], file["records"]) for file in listed] == [("example", "indexed", 3)]
 

@@ -139,20 +139,26 @@ def take_out(
 def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
     """Return file and offset of what was typed; a hidden snapshot is not found."""
     if what.isascii() and what.isdecimal():
-        # Cut: int() refuses more than 4,300 digits, and no id has more than 19.
-        snapshot = visible_snapshot(session, int(what[:19]))
+        snapshot = visible_snapshot(session, _number(what))
         return queries.path_of(session, home, snapshot.warc_file_id), snapshot.warc_offset
     name, colon, offset = what.rpartition(":")
     if not colon or not offset.isascii() or not offset.isdecimal():
         raise Invalid(f"{what!r} is neither a snapshot's id nor FILE:OFFSET")
     if name.isascii() and name.isdecimal():
-        return queries.path_of(session, home, int(name[:18])), int(offset[:18])
+        return queries.path_of(session, home, _number(name)), _number(offset)
     file = queries.file_by_path(session, name)
     if file is not None:
-        return queries.path_of(session, home, file.id), int(offset[:18])
+        return queries.path_of(session, home, file.id), _number(offset)
     if Path(name).is_file():
-        return Path(name), int(offset[:18])
+        return Path(name), _number(offset)
     raise NotFound(f"there is no WARC file {name}; see them with: holdfast warc list")
+
+
+def _number(digits: str) -> int:
+    # A number that is larger than any id or offset: no database takes it, and int() refuses more than 4,300 digits.
+    if (number := int(digits.lstrip("0")[:20] or "0")) >= 1 << 63:
+        raise NotFound(f"there is nothing under the number {digits[:40]}")
+    return number
 
 
 _PATTERNS = ("*.warc", "*.warc.gz", "*.warc.zst", "*.warc.gz.open")

@@ -27,11 +27,11 @@ from holdfast.config import DiskSettings
 from holdfast.coordination.disk import CachedFile, demand_room, trim
 from holdfast.coordination.runfile import alone
 from holdfast.db.engine import Database
-from holdfast.errors import NoSpace, Unavailable
+from holdfast.errors import Unavailable
 from holdfast.exports.package import RECORD_BYTES, Contents, build, read_contents, read_edition
 from holdfast.exports.queries import records_noted
 from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
-from holdfast.warc.outfile import sync_directory
+from holdfast.warc.outfile import disk_error, sync_directory
 
 # What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
 # and a lock on it is shared by all that read the package.
@@ -96,7 +96,7 @@ class PackageCache:
     def package(self, execution_id: int) -> CachedPackage:
         """Return the package of an execution as it is now, put together if need be.
 
-        NotFound, NothingSealed, MemberChanged; PackageBusy while another builds it; NoSpace.
+        NotFound, NothingSealed, MemberChanged; PackageBusy while another builds it; Unavailable if the disk fails.
         """
         return self._package(lambda: read_contents(self._database, execution_id), str(execution_id))
 
@@ -160,7 +160,7 @@ class PackageCache:
                         _remove(package.path)
             self._trim(keep=folder)
         except OSError as exc:
-            raise NoSpace(f"cannot write the index of the package below {self._folder}: {exc.strerror}") from exc
+            raise disk_error(exc, f"cannot write the package's index below {self._folder}: {exc.strerror}") from exc
 
     def _demand_room(self, contents: Contents, place: Path) -> None:
         """Refuse what would fill the volume: the index of a package is sorted, and its pages are listed beside it."""

@@ -1,4 +1,4 @@
-"""A source's manners in zimit's words: whoever switches the backend stays as polite, as far as zimit can be."""
+"""The politeness of a source as options of zimit: who switches the backend stays as polite, as far as zimit can be."""
 
 from __future__ import annotations
 

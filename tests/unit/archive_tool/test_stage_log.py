@@ -1,4 +1,4 @@
-"""The tape: everything that a program says is kept, and only whole lines are listened to."""
+"""The log of a stage: everything that a program prints is kept, and only whole lines are read."""
 
 from __future__ import annotations
 
