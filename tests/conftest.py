@@ -25,6 +25,9 @@ __all__ = ["FakeClock"]
 
 # Commands run inside the tests' own process: one that stepped back would make every test after it slow.
 os.environ["HOLDFAST_INDEX_NICE"] = "0"
+# Under another name for the tests and their workers: no setting of the program, which says so of any that it finds.
+if (required := os.environ.pop("HOLDFAST_REQUIRE_SERVICES", None)) is not None:
+    os.environ[needs.REQUIRED] = required
 
 # Compiled modules are kept, or each of the thousand processes that tests start compiles all that it loads anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -18,9 +18,13 @@ SAMPLES = {
 _NAMED_BY = {"archives": "HOLDFAST_FOREIGN_ARCHIVES", "bench": "HOLDFAST_BENCH_WEB"}
 
 
+REQUIRED = "TESTS_REQUIRE_SERVICES"
+"""The variable that `tests/conftest.py` makes of HOLDFAST_REQUIRE_SERVICES."""
+
+
 def is_required() -> bool:
     """Return whether this run promised to have every service and tool."""
-    return os.environ.get("CI") == "true" or os.environ.get("HOLDFAST_REQUIRE_SERVICES") == "1"
+    return os.environ.get("CI") == "true" or os.environ.get(REQUIRED) == "1"
 
 
 def lacking(what: str, next_step: str) -> None:

@@ -76,14 +76,15 @@ class Postgres:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             self.port = self.port or _free_port()
-            if self._spawn_and_wait():
+            if self._spawn_and_wait(deadline):
                 self._has_run = True
                 return
             self.port = self.port if self._has_run else 0
             threading.Event().wait(0.2)
         raise RuntimeError(f"PostgreSQL does not start:\n{self._log.read_text()[-2000:]}")
 
-    def _spawn_and_wait(self) -> bool:
+    def _spawn_and_wait(self, deadline: float) -> bool:
+        """Return whether it answers; False once it has ended. After a kill it first redoes what was written."""
         settings = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": self._folder}
         # A test kills the server, never the machine: what a killed process has written the kernel keeps, synced or
         # not. A commit is still written before it is answered (synchronous_commit stays on), as in production.
@@ -94,7 +95,6 @@ class Postgres:
         command = [str(self._binaries / "postgres"), "-D", str(self._data), *options]
         with self._log.open("ab") as log:
             self._server = subprocess.Popen(self._as_owner(command, dies_with_us=True), stdout=log, stderr=log)
-        deadline = time.monotonic() + 30
         while time.monotonic() < deadline and self._server.poll() is None:
             try:
                 psycopg.connect(self.url, connect_timeout=2).close()
@@ -102,6 +102,8 @@ class Postgres:
                 threading.Event().wait(0.02)
             else:
                 return True
+        # One that is not ready in time is ended: it would hold the data and the port against the next try.
+        self._signal(signal.SIGQUIT)
         return False
 
     def kill(self) -> None:
