@@ -55,7 +55,7 @@ def search(
     duplicates: Annotated[bool, typer.Option("--include-duplicates", help="Equal captures of one day too.")] = False,
     page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
-    ranking: Annotated[Ranking, typer.Option(help="Which ranking; v3 is the newest.")] = Ranking.V3,
+    ranking: Annotated[Ranking, typer.Option(help="Which ranking; v4 is the newest.")] = Ranking.V4,
     json: AsJson = False,
     home: Home = None,
 ) -> None:

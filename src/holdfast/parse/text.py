@@ -206,7 +206,15 @@ def _folded(marked: str) -> str:
 
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 _BLANKS = re.compile(r"\s+")
-_WORD = re.compile(r"[^\W_]+")
+# Marks that belong to the letter before them, of all scripts: without these a word of Hindi or Tamil falls apart.
+_MARK_RANGES: Final = (
+    "0300-036F 0483-0487 0591-05BD 0610-061A 064B-065F 0670-0670 06D6-06DC 0900-0903 093A-094F 0951-0957 0962-0963"
+    " 0981-0983 09BC-09CD 0A01-0A03 0A3C-0A4D 0A81-0A83 0ABC-0ACD 0B01-0B03 0B3C-0B57 0BBE-0BCD 0C00-0C04 0C3C-0C56"
+    " 0C81-0C83 0CBC-0CD6 0D00-0D03 0D3B-0D57 0DCA-0DF3 0E31-0E31 0E34-0E3A 0E47-0E4E 0EB1-0EB1 0EB4-0EBC 0EC8-0ECE"
+    " 0F71-0F84 102B-103E 17B4-17D3 1AB0-1AFF 1DC0-1DFF 302A-302F 3099-309A FE20-FE2F"
+)
+_MARKS: Final = "".join("-".join(chr(int(code, 16)) for code in part.split("-")) for part in _MARK_RANGES.split())
+_WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
 
 
 def tidy(text: str) -> str:
@@ -215,8 +223,12 @@ def tidy(text: str) -> str:
     return _BLANKS.sub(" ", _UNUSABLE.sub(" ", composed)).strip()
 
 
-# Chinese, Japanese and Korean letters: scripts whose words the analysers cannot tell apart.
-_UNSPACED: Final = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
+# Thai, Lao, Burmese, Khmer, Chinese, Japanese and Korean: scripts whose words the analysers cannot tell apart.
+UNSPACED: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_UNSPACED: Final = re.compile(f"[{UNSPACED}]")
+FIRST_UNSPACED: Final = "\u0e00"
 
 
 def analysable(text: str) -> str:
@@ -224,7 +236,7 @@ def analysable(text: str) -> str:
     if text.isascii():
         return text
     whole = text if unicodedata.is_normalized("NFC", text) else nfc(text)
-    return _UNSPACED.sub(r" \g<0> ", whole) if max(whole) >= "\u2e80" else whole
+    return _UNSPACED.sub(r" \g<0> ", whole) if max(whole) >= FIRST_UNSPACED else whole
 
 
 def is_unspaced(word: str) -> bool:
@@ -238,11 +250,32 @@ def letters_of(word: str) -> list[str]:
 
 
 # Letters that no decomposition takes apart, spelled as the index's own analyser spells them.
-_LETTERS: Final = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ł": "l", "ð": "d", "þ": "th", "ı": "i"}
+_LETTERS: Final = {
+    "ß": "ss",
+    "æ": "ae",
+    "œ": "oe",
+    "ø": "o",
+    "đ": "d",
+    "ł": "l",
+    "ð": "d",
+    "þ": "th",
+    "ı": "i",
+    "ё": "е",
+}
+
+
+# Marks that a reader may leave out: accents of Latin and Greek, points of Hebrew, vowel signs of Arabic. Those of other
+# scripts make another letter: й is no и, and a word of Hindi without its signs is another word.
+_LEFT_OUT: Final = frozenset(map(chr, [*range(0x300, 0x370), *range(0x591, 0x5C8), *range(0x64B, 0x660), 0x640, 0x670]))
+_WHOLE: Final = re.compile("[\u0400-\u052f\u0900-\u11ff\u3040-\u30ff\uac00-\ud7af]")
 
 
 def _bare(char: str) -> str:
-    kept = "".join(c for c in unicodedata.normalize("NFKD", char) if not unicodedata.combining(c))
+    if char in _LEFT_OUT:
+        return ""
+    if _WHOLE.match(char):
+        return _LETTERS.get(char, char)
+    kept = "".join(c for c in unicodedata.normalize("NFKD", char) if c not in _LEFT_OUT)
     return "".join([_LETTERS.get(c, c) for c in kept])
 
 

@@ -23,26 +23,45 @@ import numpy.typing as npt
 import tantivy
 
 from holdfast.errors import Unavailable
-from holdfast.parse.text import analysable, fold
+from holdfast.parse.text import fold, is_unspaced
+from holdfast.search.analysis import (
+    ANALYSERS,
+    LANGUAGES,
+    UNSTEMMED,
+    compounds_in,
+    exact_words,
+    language_field,
+    prepared,
+    query_pairs,
+    spelled_out,
+    stem,
+    stems,
+    whole_forms,
+    words_of_path,
+)
+from holdfast.search.asked import AskedWords, TextWeights
 from holdfast.search.query import Field
 
 Ids = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
 
-LANGUAGES: Final = ("en", "fr", "xx")
-"""Languages that have a field of their own; `xx` is everything else, folded and not stemmed."""
-
 # Ends every text of trigrams, so that its last letters start a trigram too: a term of two letters is then a prefix.
 _EDGE: Final = "\x01\x01"
+# Stands before and behind every title, heading, term and link text: a phrase that begins or ends with it is one that
+# begins or ends there, and none reaches from one into the next.
+_BORDER: Final = "\u00b6"
 MAX_TEXT_CHARS: Final = 2_000_000
 """Of one document; what is beyond is not indexed."""
 # Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant.
 _VOCABULARY_CHARS: Final = 4_000
+# Of headings and terms, and of link texts.
+_MAX_HEADS_CHARS: Final = 100_000
 # Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
-# documents do.
+# documents do. The same number of pairs that a single letter of an unspaced script is looked for in.
 _SHORT_GRAMS: Final = 512
-_TITLE_WEIGHT: Final = 2.0
-_PHRASE_WEIGHT: Final = 0.5
+# Words of a query for which nearness is looked for, and how many others may stand between them.
+_CLOSE_WORDS: Final = 4
+_CLOSE_SLOP: Final = 8
 
 
 class IndexBroken(Unavailable):
@@ -51,47 +70,26 @@ class IndexBroken(Unavailable):
     code = "search_index_broken"
 
 
-def _analyser(*stems: str) -> Any:
-    # Accents go before the stemmer, so that `securite` and `sécurité` always meet. French is stemmed twice: without
-    # accents one pass leaves `vaccinees` at `vaccine`; the second brings it to `vaccin` with the rest of its family.
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    filters = [tantivy.Filter.remove_long(64), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold()]
-    for step in [*filters, *map(tantivy.Filter.stemmer, stems)]:
-        builder = builder.filter(step)
-    return builder.build()
-
-
-_ANALYSERS: Final = {"en": _analyser("english"), "fr": _analyser("french", "french"), "xx": _analyser()}
-_GRAMS: Final = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.ngram(3, 3)).build()
-
-
 def _schema() -> Any:
     builder = tantivy.SchemaBuilder()
     # Signed: deleting by term does not find an unsigned number (tantivy 0.27; a test holds the way we use it).
     builder.add_integer_field("key", indexed=True, fast=True)
     for language in LANGUAGES:
-        builder.add_text_field(f"title_{language}", tokenizer_name=language)
         builder.add_text_field(f"body_{language}", tokenizer_name=language)
-    builder.add_text_field("words", tokenizer_name="xx", index_option="basic")
+    # Stemmed before they come here, each in its language: short texts, so that one field of each serves all languages.
+    for name in ("title", "heads", "anchors", "path"):
+        builder.add_text_field(name, tokenizer_name="listed")
+    builder.add_text_field("exact", tokenizer_name="exact", index_option="freq")
+    for name in ("exact_heads", "exact_anchors", "whole"):
+        builder.add_text_field(name, tokenizer_name="listed", index_option="basic")
+    builder.add_text_field("words", tokenizer_name=UNSTEMMED, index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
         builder.add_text_field(f"{field}_grams", tokenizer_name="grams", index_option="basic")
     return builder.build()
 
 
 _SCHEMA: Final = _schema()
-SCHEMA_VERSION: Final = 1
-
-
-def language_field(language: str | None) -> str:
-    """Return which of the languages a document's text is kept in."""
-    primary = (language or "").partition("-")[0].lower()
-    return primary if primary in LANGUAGES else "xx"
-
-
-def stem(word: str, language: str) -> str | None:
-    """Return what the index keeps of one word in a language; None if nothing."""
-    found: list[str] = _ANALYSERS[language].analyze(word)
-    return found[0] if found else None
+SCHEMA_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +101,8 @@ class IndexEntry:
     title: str
     snippet: str
     text: str
+    heads: Sequence[str] = ()
+    """Headings and the terms that the page defines."""
 
 
 def _open(folder: Path) -> Any:
@@ -113,7 +113,7 @@ def _open(folder: Path) -> Any:
         raise IndexBroken(
             f"the search index in {folder} cannot be opened: {exc}; run: holdfast search-index rebuild"
         ) from exc
-    for name, analyser in (*_ANALYSERS.items(), ("grams", _GRAMS)):
+    for name, analyser in ANALYSERS.items():
         index.register_tokenizer(name, analyser)
     return index
 
@@ -150,23 +150,38 @@ class Writer:
         document = tantivy.Document()
         document.add_integer("key", entry.key)
         language = language_field(entry.language)
-        title = analysable(entry.title)
-        # The title belongs to the body: words of one query may stand in either.
-        body = f"{title}\n{analysable(entry.text[:MAX_TEXT_CHARS])}"
-        document.add_text(f"title_{language}", title)
+        title = prepared(entry.title)
+        text = entry.text[:MAX_TEXT_CHARS]
+        compounds = compounds_in(text)
+        # The title belongs to the body: words of one query may stand in either. So do the parts of compounds.
+        body = f"{title}\n{prepared(text)}\n{spelled_out(compounds)}"
+        heads = _within(entry.heads, _MAX_HEADS_CHARS)
+        document.add_text("title", _bordered([entry.title], language))
+        document.add_text("heads", _bordered(heads, language))
+        document.add_text("exact_heads", _exact([entry.title, *heads]))
         document.add_text(f"body_{language}", body)
+        document.add_text("exact", body)
+        document.add_text("whole", whole_forms(compounds))
         document.add_text("words", body[:_VOCABULARY_CHARS])
         document.add_text("title_grams", fold(title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
         self._writer.add_document(document)
 
-    def add_address(self, key: int, url: str, *, replace: bool = True) -> None:
-        """Take in one address under the hash of its spelling."""
+    def add_address(
+        self, key: int, url: str, *, anchors: Sequence[str] = (), language: str | None = None, replace: bool = True
+    ) -> None:
+        """Take in one address under the hash of its spelling, with the texts of links to it and its language."""
         if replace:
             self._writer.delete_documents_by_term("key", key)
         document = tantivy.Document()
         document.add_integer("key", key)
         document.add_text("url_grams", fold(url) + _EDGE)
+        kept = language_field(language)
+        document.add_text("path", _bordered([words_of_path(url)], kept))
+        if anchors:
+            texts = _within(anchors, _MAX_HEADS_CHARS)
+            document.add_text("anchors", _bordered(texts, kept))
+            document.add_text("exact_anchors", _exact(texts))
         self._writer.add_document(document)
 
     def commit(self) -> None:
@@ -190,6 +205,9 @@ class MatchedKeys:
     keys: Ids
     scores: Scores
     count: int
+
+
+NONE_MATCHED: Final = MatchedKeys(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
 
 
 class IndexReader:
@@ -226,28 +244,82 @@ class IndexReader:
         """How many documents and addresses it holds."""
         return int(self._searcher.num_docs)
 
-    def words(self, words: Sequence[str], phrases: Sequence[Sequence[str]], *, limit: int) -> MatchedKeys:
-        """Return documents in which every word and every phrase occurs, scored; titles and nearness count more."""
-        queries = [q for language in LANGUAGES if (q := _in_language(language, words, phrases)) is not None]
+    def words(self, asked: AskedWords, languages: Iterable[str], weights: TextWeights, *, limit: int) -> MatchedKeys:
+        """Return documents in which every word and every phrase occurs, scored."""
+        queries = [query for one in languages if (query := self._scored(asked, one, weights)) is not None]
         return self._ask(_any(queries), limit)
 
-    def titles(self, words: Sequence[str], *, every: bool, limit: int) -> Ids:
+    def some_words(self, asked: AskedWords, languages: Iterable[str], *, limit: int) -> MatchedKeys:
+        """Return documents in which some of the words occur, those with more and rarer ones first."""
+        queries = [
+            _term(f"body_{one}", kept) for one in languages for word in asked.all_words if (kept := stem(word, one))
+        ]
+        return self._ask(_any(queries), limit)
+
+    def addresses(
+        self, asked: AskedWords, languages: Iterable[str], weights: TextWeights, *, limit: int
+    ) -> MatchedKeys:
+        """Return addresses that the words name: in the texts of links to them, or in their path."""
+        queries = [query for one in languages if (query := _address_query(asked, one, weights)) is not None]
+        return self._ask(_any(queries), limit)
+
+    def clause_scores(self, asked: AskedWords, languages: Iterable[str]) -> Iterator[tuple[str, MatchedKeys, bool]]:
+        """Yield what each clause alone gives, by the name of its weight, and whether its keys are addresses.
+
+        The score of a page is the weighted sum of these: weights are fitted on them.
+        """
+        for language in languages:
+            must = self._musts(asked, language)
+            if must is not None:
+                yield "body", self._ask(_all(must), self.entries), False
+                for name, query in document_clauses(asked, language):
+                    yield name, self._ask(_all([*map(_unscored, must), query]), self.entries), False
+            named = list(address_clauses(asked, language))
+            for name, query in named:
+                any_all = _unscored(_any([one for key, one in named if key.endswith("_all")]))
+                yield name, self._ask(_all([any_all, query]), self.entries), True
+
+    def titles(self, words: Sequence[str], languages: Iterable[str], *, every: bool, limit: int) -> Ids:
         """Return documents whose title has every one of the words, or any of them."""
         found = []
-        for language in LANGUAGES:
-            terms = [_term(f"title_{language}", kept) for word in words if (kept := stem(word, language))]
+        for language in languages:
+            terms = [_term("title", kept) for word in words if (kept := stem(word, language))]
             if terms and (not every or len(terms) == len(words)):
                 found.append(_all(terms) if every else _any(terms))
         return self._ask(_constant(_any(found)), limit).keys
 
-    def title_phrase(self, words: Sequence[str], *, limit: int) -> Ids:
+    def title_phrase(self, words: Sequence[str], languages: Iterable[str], *, limit: int) -> Ids:
         """Return documents whose title has the words side by side in this order."""
-        found = []
-        for language in LANGUAGES:
-            kept = _stems(words, language)
-            if kept is not None and len(kept) > 1:
-                found.append(tantivy.Query.phrase_query(_SCHEMA, f"title_{language}", kept))
+        runs = [_stems(words, language) for language in languages]
+        found = [_phrase("title", run) for run in runs if run is not None and len(run) > 1]
         return self._ask(_constant(_any(found)), limit).keys
+
+    def _scored(self, asked: AskedWords, language: str, weights: TextWeights) -> Any:
+        """Return the query over one language's documents; None if a word has nothing that it keeps."""
+        must = self._musts(asked, language)
+        if must is None:
+            return None
+        clauses = [(tantivy.Occur.Must, _boosted(query, weights.body)) for query in must]
+        for name, query in document_clauses(asked, language):
+            if weight := getattr(weights, name):
+                clauses.append((tantivy.Occur.Should, _boosted(query, weight)))
+        return tantivy.Query.boolean_query(clauses)
+
+    def _musts(self, asked: AskedWords, language: str) -> list[Any] | None:
+        body = f"body_{language}"
+        kept = _stems(asked.words, language)
+        runs = [run for phrase in asked.phrases if (run := _stems(query_pairs(phrase), language)) is not None]
+        if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
+            return None
+        must = [self._one(body, term) for term in dict.fromkeys(kept)]
+        return must + [_phrase(body, run) for run in runs]
+
+    def _one(self, field: str, term: str) -> Any:
+        """Return a query for one word; one letter of an unspaced script is what pairs start with."""
+        if len(term) > 1 or not is_unspaced(term):
+            return _term(field, term)
+        pairs = self._searcher.terms_with_prefix(field, term, limit=_SHORT_GRAMS)
+        return _any([_term(field, pair) for pair, _ in pairs]) or _term(field, term)
 
     def substring(self, text: str, field: Field, *, limit: int) -> MatchedKeys:
         """Return keys whose trigrams allow the substring: candidates, to be checked against the text itself.
@@ -256,7 +328,7 @@ class IndexReader:
         """
         least = 0
         name = f"{field}_grams"
-        grams = _GRAMS.analyze(text)
+        grams = ANALYSERS["grams"].analyze(text)
         if grams:
             # Sixteen spread over the term narrow it enough; the check decides anyway.
             step = max(1, len(grams) // 16)
@@ -284,12 +356,12 @@ class IndexReader:
     def _ask(self, query: Any, limit: int) -> MatchedKeys:
         # tantivy refuses a limit of 0.
         if query is None or limit < 1 or self._searcher.num_docs == 0:
-            return MatchedKeys(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
+            return NONE_MATCHED
         result = self._searcher.search(query, limit=min(limit, self._searcher.num_docs))
         with _uncollected():
             hits = result.hits
             if not hits:
-                return MatchedKeys(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
+                return NONE_MATCHED
             scores = np.fromiter(map(itemgetter(0), hits), np.float32, len(hits))
             values = self._searcher.fast_field_values("key", list(map(itemgetter(1), hits)))
             keys = np.fromiter(values, np.int64, len(hits))
@@ -330,24 +402,97 @@ def _constant(query: Any) -> Any:
     return None if query is None else tantivy.Query.const_score_query(query, 1.0)
 
 
-def _stems(words: Sequence[str], language: str) -> list[str | tuple[int, str]] | None:
+def _phrase(field: str, terms: Sequence[str], slop: int = 0) -> Any:
+    if len(terms) == 1:
+        return _term(field, terms[0])
+    return tantivy.Query.phrase_query(_SCHEMA, field, list(terms), slop=slop)
+
+
+def _unscored(query: Any) -> Any:
+    return tantivy.Query.const_score_query(query, 0.0)
+
+
+def _boosted(query: Any, weight: float) -> Any:
+    return tantivy.Query.boost_query(query, weight)
+
+
+def _stems(words: Sequence[str], language: str) -> list[str] | None:
     """Return what a language keeps of each word; None if it keeps nothing of one."""
-    kept: list[str | tuple[int, str]] = [term for word in words if (term := stem(word, language))]
+    kept = [term for word in words if (term := stem(word, language))]
     return kept if len(kept) == len(words) else None
 
 
-def _in_language(language: str, words: Sequence[str], phrases: Sequence[Sequence[str]]) -> Any:
-    """Return the query over one language's documents; None if a word has nothing that it keeps."""
-    body, title = f"body_{language}", f"title_{language}"
-    kept = _stems(words, language)
-    runs = [run for phrase in phrases if (run := _stems(phrase, language)) is not None]
-    if kept is None or len(runs) < len(phrases) or not (kept or runs):
+def document_clauses(asked: AskedWords, language: str) -> Iterator[tuple[str, Any]]:
+    """Yield what makes a document of a language that has all words a better answer, by the names of the weights."""
+    kept = _stems(asked.words, language) or []
+    body, several = f"body_{language}", len(kept) > 1
+    if several:
+        yield "near", _constant(_phrase(body, kept))
+        if len(kept) <= _CLOSE_WORDS:
+            yield "close", _constant(_phrase(body, kept, _CLOSE_SLOP))
+    if kept:
+        for field in ("title", "heads"):
+            terms = [_term(field, term) for term in dict.fromkeys(kept)]
+            for term in terms:
+                yield field, term
+            yield f"{field}_all", _constant(_all(terms))
+            yield f"{field}_equal", _constant(_phrase(field, [_BORDER, *kept, _BORDER]))
+        if several:
+            yield "heads_phrase", _constant(_phrase("heads", kept))
+        yield "heads_start", _constant(_phrase("heads", [_BORDER, *kept]))
+    for word in asked.exact:
+        yield "exact", _term("exact", word)
+        yield "exact_heads", _term("exact_heads", word)
+    for one in asked.compounds:
+        yield "whole", _term("whole", one.whole)
+        yield "whole_heads", _term("exact_heads", one.whole)
+        if (run := _stems(one.parts, language)) is not None:
+            yield "parts", _constant(_phrase(body, run))
+
+
+def address_clauses(asked: AskedWords, language: str) -> Iterator[tuple[str, Any]]:
+    """Yield what makes an address a better answer, by the names of the weights; the first of each field is required."""
+    kept = _stems(asked.all_words, language)
+    if not kept:
+        return
+    for field in ("anchors", "path"):
+        terms = [_term(field, term) for term in dict.fromkeys(kept)]
+        yield f"{field}_all", _constant(_all(terms))
+        for term in terms:
+            yield field, term
+    yield "anchors_equal", _constant(_phrase("anchors", [_BORDER, *kept, _BORDER]))
+    for word in (*asked.exact, *(one.whole for one in asked.compounds)):
+        yield "exact_anchors", _term("exact_anchors", word)
+
+
+def _address_query(asked: AskedWords, language: str, weights: TextWeights) -> Any:
+    """Return the query over addresses: all words in the texts of links to one, or all in its path."""
+    clauses = [(name, query) for name, query in address_clauses(asked, language) if getattr(weights, name)]
+    musts = [query for name, query in clauses if name.endswith("_all")]
+    if not musts:
         return None
-    must = [_term(body, term) for term in dict.fromkeys(kept)]
-    must += [tantivy.Query.phrase_query(_SCHEMA, body, run) for run in runs]
-    should = [tantivy.Query.boost_query(_term(title, term), _TITLE_WEIGHT) for term in dict.fromkeys(kept)]
-    if len(kept) > 1:
-        near = tantivy.Query.phrase_query(_SCHEMA, body, kept)
-        should.append(tantivy.Query.boost_query(near, _PHRASE_WEIGHT))
-    clauses = [(tantivy.Occur.Must, query) for query in must] + [(tantivy.Occur.Should, query) for query in should]
-    return tantivy.Query.boolean_query(clauses)
+    scored = [(tantivy.Occur.Should, _boosted(query, getattr(weights, name))) for name, query in clauses]
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, _unscored(_any(musts))), *scored])
+
+
+def _within(texts: Sequence[str], limit: int) -> list[str]:
+    """Return as many texts as fit."""
+    kept: list[str] = []
+    for text in texts:
+        limit -= len(text)
+        if limit < 0:
+            break
+        kept.append(text)
+    return kept
+
+
+def _bordered(texts: Iterable[str], language: str) -> str:
+    """Return texts as a field of stems takes them, with a border around each."""
+    lines = [stems(text, language) for text in texts]
+    return " ".join([_BORDER, *(word for line in lines if line for word in (*line, _BORDER))])
+
+
+def _exact(texts: Iterable[str]) -> str:
+    """Return the exact words and whole compounds of texts."""
+    joined = "\n".join(texts)
+    return " ".join(dict.fromkeys([*exact_words(joined), *whole_forms(compounds_in(joined)).split()]))

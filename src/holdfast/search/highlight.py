@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.parse.text import fold_in_place, is_unspaced
-from holdfast.search.engine import language_field, stem
+from holdfast.search.analysis import language_field, stem
 from holdfast.search.query import Words
 
 _PASSAGE: Final = 200

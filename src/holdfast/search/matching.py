@@ -1,7 +1,8 @@
 """From a question to the rows that answer it, with the text's share of their score and how it was found.
 
 Stages for plain text, each only if the one before found nothing: words of the body; the same without stop words such
-as `where` and `dans`; each word as a substring of title, snippet or URL; the nearest words of the vocabulary.
+as `where` and `dans`; each word as a substring of title, snippet or URL; the nearest words of the vocabulary; some of
+the words.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
 from holdfast.parse.text import fold
+from holdfast.search.analysis import language_field
+from holdfast.search.asked import AskedWords, asked_words
 from holdfast.search.columns import Columns, Floats, Rows
 from holdfast.search.counting import PUBLIC
-from holdfast.search.engine import IndexReader
+from holdfast.search.engine import NONE_MATCHED, IndexReader, MatchedKeys
 from holdfast.search.query import NO_WORDS, And, Intent, Node, ParsedQuery, Term, Words, wanted_terms
-from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
+from holdfast.search.ranking import FITTED, TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
 from holdfast.search.readers import View
 from holdfast.search.substrings import Budget, Substrings
 
@@ -175,6 +178,10 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
 
 # Documents that are looked at to see whether a word occurs in anything that may be shown.
 _WITNESSES: Final = 1_000
+# Addresses that the words name, the best of them.
+_NAMED_ADDRESSES: Final = 2_000
+# Documents with some of the words, the best of them.
+_SOME_DOCUMENTS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +195,8 @@ class SearchReach:
     budget: Budget
     allowed: npt.NDArray[np.bool_] | None = None
     """By document: those of one source; None for all."""
+    title_bits: bool = False
+    """Whether the ranking asks what titles have of the words, beside what the text's score says of it."""
 
     def shows(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return which of these rows may be seen at all."""
@@ -217,26 +226,40 @@ def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
 def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: SearchReach) -> Match:
     words = question.words
     if words.words or words.phrases:
-        match = _worded(reader, columns, words, reach)
+        match = _worded(reader, columns, asked_words(words, question.text), reach)
         if match is not None:
             return match
         # A question in a sentence holds words that no page has to have.
         words = words.without_stop_words()
         if words != question.words:
-            match = _worded(reader, columns, words, reach)
+            match = _worded(reader, columns, asked_words(words, question.text), reach)
             if match is not None:
                 return replace(match, mode=MatchMode.FALLBACK)
     parts = _boolean(reader, columns, _substrings_of(question), MatchMode.FALLBACK, reach)
     if len(parts.rows) or not words.words:
         return parts
     near = corrected(reader, words.words, reach.budget, lambda word: _is_shown(reader, columns, word, reach))
-    if near is None:
-        return parts
-    meant = replace(words, words=near)
-    match = _worded(reader, columns, meant, reach)
-    if match is None:
-        return parts
-    return replace(match, mode=MatchMode.FUZZY, did_you_mean=_as_meant(question, words, meant))
+    if near is not None:
+        meant = replace(words, words=near)
+        match = _worded(reader, columns, asked_words(meant, " ".join(near)), reach)
+        if match is not None:
+            return replace(match, mode=MatchMode.FUZZY, did_you_mean=_as_meant(question, words, meant))
+    return _some_words(reader, columns, asked_words(words, question.text), reach) or parts
+
+
+def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
+    """Return the captures of documents with some of several words, where none has all; None if there are none."""
+    if len(asked.all_words) < 2:
+        return None
+    reach.budget.check()
+    found = reader.some_words(asked, languages_of(columns), limit=min(reach.scan, _SOME_DOCUMENTS))
+    match = _documents(columns, found, asked, reach)
+    return None if match is None else replace(match, mode=MatchMode.FALLBACK)
+
+
+def languages_of(columns: Columns) -> list[str]:
+    """Return the languages that documents are kept in, in a fixed order."""
+    return sorted({language_field(tag) for tag in columns.languages})
 
 
 def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> bool:
@@ -275,42 +298,77 @@ def _boolean(reader: IndexReader, columns: Columns, tree: Node, mode: MatchMode,
     return _plain_rows(rows, mode, text=text, substrings=terms, documents=documents, complete=whole)
 
 
-def _worded(reader: IndexReader, columns: Columns, words: Words, reach: SearchReach) -> Match | None:
-    """Return the captures of the documents in which all words stand; None if there are none that may be seen."""
+def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
+    """Return the captures of the documents in which all words stand, and of addresses that all words name.
+
+    None if there are none that may be seen.
+    """
     reach.budget.check()
-    found = reader.words(words.words, words.phrases, limit=reach.scan)
+    languages = languages_of(columns)
+    found = reader.words(asked, languages, FITTED, limit=reach.scan)
+    named = reader.addresses(asked, languages, FITTED, limit=_NAMED_ADDRESSES)
+    match = _documents(columns, found, asked, reach, named)
+    if match is None or not reach.title_bits:
+        return match
+    bits = _title_bits(reader, columns, asked.all_words, limit=len(found.keys))
+    return replace(match, titles=bits[columns.doc[match.rows]])
+
+
+def _documents(
+    columns: Columns, found: MatchedKeys, asked: AskedWords, reach: SearchReach, named: MatchedKeys = NONE_MATCHED
+) -> Match | None:
     # The index may hold a document that the columns do not have yet: the two are committed one after the other.
     places = columns.documents.places(found.keys)
     here = places < len(columns.documents.keys)
-    best = found.scores[0] if len(found.scores) else np.float32(1)
     places, scores = places[here], found.scores[here]
     rows, counts = columns.of_document.rows(places)
+    text = np.repeat(scores, counts)
     keep = reach.shows(rows)
-    if not keep.any():
+    rows, text = rows[keep], text[keep]
+    if len(named.keys):
+        rows, text = _with_named(columns, rows, text, places, named, reach)
+    if not len(rows):
         return None
+    text /= np.float32(text.max())
     if reach.allowed is not None:
-        keep &= np.repeat(reach.allowed[places], counts)
-    bits = _title_bits(reader, columns, words, limit=len(found.keys))
-    return Match(
-        rows=rows[keep],
-        text=np.repeat(scores / best, counts)[keep],
-        titles=np.repeat(bits[places], counts)[keep],
-        mode=MatchMode.FTS,
-        shown=words,
+        keep = reach.allowed[columns.doc[rows]]
+        rows, text = rows[keep], text[keep]
+    match = _plain_rows(rows, MatchMode.FTS)
+    return replace(
+        match,
+        text=text,
+        shown=Words(words=asked.words, phrases=asked.phrases),
         documents=found.count,
         complete=found.count <= len(found.keys),
         goes_on=found.count > len(found.keys),
     )
 
 
-def _title_bits(reader: IndexReader, columns: Columns, words: Words, *, limit: int) -> npt.NDArray[np.uint8]:
+def _with_named(
+    columns: Columns, rows: Rows, text: Floats, places: Rows, named: MatchedKeys, reach: SearchReach
+) -> tuple[Rows, Floats]:
+    """Add what the addresses are worth to the rows, and the rows of pages that only their address or links name."""
+    at = columns.addresses.places(named.keys)
+    here = at < len(columns.addresses.keys)
+    worth = np.zeros(len(columns.addresses.keys) + 1, np.float32)
+    worth[at[here]] = named.scores[here]
+    text = text + worth[columns.url[rows]]
+    more = columns.of_address.rows(at[here])[0]
+    known = np.zeros(len(columns.documents.keys) + 1, np.bool_)
+    known[places] = True
+    more = more[~known[columns.doc[more]]]
+    more = more[reach.shows(more)]
+    return np.concatenate((rows, more)), np.concatenate((text, worth[columns.url[more]]))
+
+
+def _title_bits(reader: IndexReader, columns: Columns, asked: tuple[str, ...], *, limit: int) -> npt.NDArray[np.uint8]:
     """Return what each document's title has of the words."""
     bits = np.zeros(len(columns.documents.keys) + 1, np.uint8)
-    asked = words.all_words
-    every = columns.documents.known(reader.titles(asked, every=True, limit=limit))
+    languages = languages_of(columns)
+    every = columns.documents.known(reader.titles(asked, languages, every=True, limit=limit))
     if len(asked) > 1:
-        bits[columns.documents.known(reader.titles(asked, every=False, limit=limit))] |= TITLE_ANY
-        bits[columns.documents.known(reader.title_phrase(asked, limit=limit))] |= TITLE_PHRASE
+        bits[columns.documents.known(reader.titles(asked, languages, every=False, limit=limit))] |= TITLE_ANY
+        bits[columns.documents.known(reader.title_phrase(asked, languages, limit=limit))] |= TITLE_PHRASE
     bits[every] |= TITLE_ALL | TITLE_ANY
     # Only among titles that hold every word: equality is decided letter by letter.
     bits[columns.titles.equal(every[:_EXACT_TITLES], " ".join(asked).encode())] |= TITLE_EXACT

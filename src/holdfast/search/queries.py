@@ -84,6 +84,7 @@ class DocumentRow(NamedTuple):
     title: str | None
     description: str | None
     snippet: str | None
+    headings: str | None
     language: str | None
     says_archived: bool
     packed: bytes | None
@@ -97,6 +98,7 @@ def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRo
             Document.title,
             Document.description,
             Document.snippet,
+            Document.headings,
             Document.language,
             Document.says_archived,
             DocumentText.text,

@@ -1,8 +1,8 @@
 """Scores: how well a capture answers, from its text and from what is known of its page. Pure arithmetic on columns.
 
 The text's share is its BM25 score over the best one found, so it lies between 0 and 1 and the other parts are hints of
-known size beside it. Of the coefficients v1 is flat, v2 and v3 go by the query's breadth; every signal of the link
-graph is brought to 0..1 (a hundred in-links are 1), so a coefficient is the most it can do.
+known size beside it. Of the coefficients v1 and v4 are flat, v2 and v3 go by the query's breadth; every signal of the
+link graph is brought to 0..1 (a hundred in-links are 1), so a coefficient is the most it can do.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.search.asked import TextWeights
 from holdfast.search.columns import Columns, Floats, Rows
 from holdfast.search.query import ParsedQuery
 from holdfast.search.segments import HAS_QUERY, SAYS_ARCHIVED, TRACKED
@@ -30,6 +31,7 @@ class Ranking(StrEnum):
     V1 = "v1"
     V2 = "v2"
     V3 = "v3"
+    V4 = "v4"
 
 
 class Breadth(StrEnum):
@@ -59,6 +61,29 @@ class Coefficients:
 
 
 _V1: Final = Coefficients(authority=0.05, depth=-0.01, archived=0.0, title_phrase=0.20)
+# Fitted together with the weights of the text (`bench/relevance.py`), which count titles already.
+_V4: Final = Coefficients(authority=0.60, depth=0.0, archived=-0.6, query=-0.05, tracking=-0.05)
+FITTED: Final = TextWeights(
+    body=1.0,
+    near=8.0,
+    close=3.0,
+    heads=1.5,
+    heads_all=0.3,
+    heads_phrase=8.0,
+    heads_equal=8.0,
+    exact=0.5,
+    exact_heads=1.0,
+    whole=2.0,
+    whole_heads=16.0,
+    parts=64.0,
+    anchors=4.0,
+    anchors_all=8.0,
+    anchors_equal=8.0,
+    exact_anchors=3.0,
+    path=5.3,
+    path_all=0.1,
+)
+"""What a word is worth where it stands: fitted on one half of the entries of two manuals' indexes."""
 _TABLE: Final = {
     (Ranking.V2, Breadth.BROAD): Coefficients(
         authority=0.30, hubness=0.08, pagerank=0.12, depth=-0.03, archived=-0.8, title_all=0.20, title_any=0.10
@@ -118,7 +143,8 @@ def breadth_of(question: ParsedQuery) -> Breadth:
 
 def coefficients(ranking: Ranking, breadth: Breadth) -> Coefficients:
     """Return what the parts weigh for a version and a breadth."""
-    return _V1 if ranking is Ranking.V1 else _TABLE[ranking, breadth]
+    fixed = {Ranking.V1: _V1, Ranking.V4: _V4}.get(ranking)
+    return _TABLE[ranking, breadth] if fixed is None else fixed
 
 
 # Between two statuses; no score is as large. Small enough that a 32-bit number still tells scores apart.

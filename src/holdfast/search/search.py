@@ -91,7 +91,7 @@ class SearchRequest:
     host: str | None = None
     page: int = 1
     page_size: int = 20
-    ranking: Ranking = Ranking.V3
+    ranking: Ranking = Ranking.V4
     explain: bool = False
     """Whether each hit tells the parts of its score."""
 
@@ -207,7 +207,7 @@ class SearchService:
         alike = replace(request, page=1, page_size=1, explain=False)
         if question.intent is Intent.BROWSE:
             # Without words there is nothing to rank: all spellings of an empty query are one.
-            alike = replace(alike, q=None, sort=None, ranking=Ranking.V3)
+            alike = replace(alike, q=None, sort=None, ranking=Ranking.V4)
         # The date is in the key because recency moves results at midnight.
         asked = (mark, alike, self._clock.now().date())
         return cache.result(asked, lambda: self._count(cache, question, request, gate, sources))
@@ -249,7 +249,11 @@ class SearchService:
             match = browsed(rows, complete=complete)
             keep = counting.passing(columns, match.rows, gate, filters)
         else:
-            match, keep = self._found(cache, question, filters, gate, budget)
+            # Documents that the source never captured are left out before their rows are counted.
+            allowed = None if filters.source is None else cache.documents_of(filters.source)
+            asks_titles = request.ranking is not Ranking.V4
+            reach = SearchReach(scan=0, gate=gate, budget=budget, allowed=allowed, title_bits=asks_titles)
+            match, keep = self._found(cache, question, filters, reach)
         match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
         if _sort(request, question) is Sort.NEWEST:
             # Rows are in the order of time, so a row number is an age; 64 bits, for 32 hold only 16 million exactly.
@@ -275,14 +279,12 @@ class SearchService:
         return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
 
     def _found(
-        self, cache: ResultCache[_Counted], question: ParsedQuery, filters: Filters, gate: Gate, budget: Budget
+        self, cache: ResultCache[_Counted], question: ParsedQuery, filters: Filters, reach: SearchReach
     ) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
-        # Documents that the source never captured are left out before their rows are counted.
-        allowed = None if filters.source is None else cache.documents_of(filters.source)
         for scan in self.filtered_documents if filters.any else (self.exact_documents,):
-            match = find(cache.view, question, SearchReach(scan=scan, gate=gate, budget=budget, allowed=allowed))
-            keep = counting.passing(cache.view.columns, match.rows, gate, filters)
+            match = find(cache.view, question, replace(reach, scan=scan))
+            keep = counting.passing(cache.view.columns, match.rows, reach.gate, filters)
             # Filters come after the words: where they leave little, more documents are read, once.
             if not match.goes_on or np.count_nonzero(keep) >= ENOUGH:
                 break

@@ -53,7 +53,7 @@ async def search_request(
     to: Until = None,
     page: Page = 1,
     page_size: PageSize = 20,
-    ranking: Version = Ranking.V3,
+    ranking: Version = Ranking.V4,
 ) -> SearchRequest:
     """Return what the parameters ask for that a search and its explanation share."""
     return SearchRequest(

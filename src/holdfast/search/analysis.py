@@ -1,0 +1,219 @@
+"""What the index keeps of words: languages and their stems, exact forms, compound words, pairs of unspaced letters.
+
+Documents and queries pass the same functions here, so that they meet. Case and accents go before the stemmer: with
+`securite` and `sécurité` the same stem is found whichever was typed; which of the two it was, the exact form tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import unquote
+
+import tantivy
+
+from holdfast.parse.text import FIRST_UNSPACED, UNSPACED, fold, is_unspaced, nfc
+
+STEMMERS: Final = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hu": "hungarian",
+    "it": "italian",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
+"""The languages whose words are stemmed, by their tags."""
+UNSTEMMED: Final = "xx"
+"""Stands for every other language: its words are folded, and that is all."""
+LANGUAGES: Final = (*STEMMERS, UNSTEMMED)
+_WRITTEN_AS: Final = {"nb": "no", "nn": "no"}
+# Longer ones are no words; tantivy keeps none above 65,530 bytes.
+MAX_WORD_BYTES: Final = 64
+# Of one document, each once.
+_MAX_COMPOUNDS: Final = 2_000
+_MAX_PATH_CHARS: Final = 500
+# Letters and marks of any script: the simple tokeniser ends a word at the marks of Indian scripts.
+_ANY_SCRIPT: Final = r"[\p{L}\p{M}\p{N}]+"
+
+
+def _analyser(tokeniser: Any, *filters: Any) -> Any:
+    builder = tantivy.TextAnalyzerBuilder(tokeniser)
+    for step in (tantivy.Filter.remove_long(MAX_WORD_BYTES), tantivy.Filter.lowercase(), *filters):
+        builder = builder.filter(step)
+    return builder.build()
+
+
+def _stemming(language: str) -> Any:
+    fold_accents = tantivy.Filter.ascii_fold()
+    if language == UNSTEMMED:
+        return _analyser(tantivy.Tokenizer.regex(_ANY_SCRIPT), fold_accents)
+    # Twice half as many words of a family meet again: without accents one pass leaves `vaccinees` at `vaccine`. English
+    # has none to lose.
+    stemmer = tantivy.Filter.stemmer(STEMMERS[language])
+    passes = [stemmer] if language == "en" else [stemmer, tantivy.Filter.stemmer(STEMMERS[language])]
+    tokeniser = tantivy.Tokenizer.regex(_ANY_SCRIPT) if language == "ta" else tantivy.Tokenizer.simple()
+    return _analyser(tokeniser, fold_accents, *passes)
+
+
+ANALYSERS: Final = {
+    **{language: _stemming(language) for language in LANGUAGES},
+    "exact": _analyser(tantivy.Tokenizer.simple()),
+    "listed": _analyser(tantivy.Tokenizer.whitespace()),
+    "grams": tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.ngram(3, 3)).build(),
+}
+"""By the names under which the index's fields know them. `listed` is for words that were told apart before."""
+
+
+def language_field(language: str | None) -> str:
+    """Return which of the languages a document's text is kept in."""
+    primary = (language or "").partition("-")[0].lower()
+    primary = _WRITTEN_AS.get(primary, primary)
+    return primary if primary in STEMMERS else UNSTEMMED
+
+
+@lru_cache(maxsize=20_000)
+def stem(word: str, language: str) -> str | None:
+    """Return what the index keeps of one word in a language; None if nothing."""
+    found: list[str] = ANALYSERS[language].analyze(word)
+    return found[0] if found else None
+
+
+def stems(text: str, language: str) -> list[str]:
+    """Return what the index keeps of a text in a language, in order."""
+    found: list[str] = ANALYSERS[language].analyze(prepared(text))
+    return found
+
+
+_SEEN_MARKS: Final = re.compile("[\u0e47-\u0e4e\u0ec8-\u0ece]")
+_RUN: Final = re.compile(f"[{UNSPACED}]+")
+
+
+def prepared(text: str) -> str:
+    """Return a text as the analysers want it: composed, other scripts folded, unspaced letters as pairs."""
+    if text.isascii():
+        return text
+    whole = nfc(text)
+    highest = max(whole)
+    if highest < "\u0370":  # Latin: the analysers fold it
+        return whole
+    whole = fold_other_scripts(whole)
+    return _RUN.sub(_as_pairs, whole) if highest >= FIRST_UNSPACED else whole
+
+
+def fold_other_scripts(text: str) -> str:
+    """Return the text with all that is not Latin folded."""
+    for char in set(text):
+        if char >= "\u0370" and (bare := fold(char)) != char.lower():
+            text = text.replace(char, bare)
+    return text
+
+
+def _as_pairs(run: re.Match[str]) -> str:
+    return f" {' '.join(pairs_of(run[0]))} "
+
+
+def pairs_of(run: str) -> list[str]:
+    """Return a run of unspaced letters as the index keeps it: every two neighbours, and the last letter alone.
+
+    A run of a query is the phrase of its pairs; a single letter is what pairs start with.
+    """
+    letters = _SEEN_MARKS.sub("", run)
+    return [*(letters[at : at + 2] for at in range(len(letters) - 1)), letters[-1:]]
+
+
+def query_pairs(letters: Iterable[str]) -> list[str]:
+    """Return the terms of a phrase in which unspaced letters stand one by one."""
+    found: list[str] = []
+    run = ""
+    for letter in letters:
+        if is_unspaced(letter):
+            run += letter
+            continue
+        found += _terms_of_run(run)
+        run = ""
+        found.append(letter)
+    return [*found, *_terms_of_run(run)]
+
+
+def _terms_of_run(run: str) -> list[str]:
+    kept = _SEEN_MARKS.sub("", run)
+    return [kept[at : at + 2] for at in range(len(kept) - 1)] or ([kept] if kept else [])
+
+
+_CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_JOINTS: Final = "_-./:"
+_AT_JOINTS: Final = re.compile(r"[-_./:]+")
+_AROUND: Final = "\"'`()[]{}<>,;!?*=+|&%$#@~^\\«»“”„‘’…¶§" + _JOINTS
+_INNER: Final = re.compile(r"[\w]+(?:[-_./:]+[\w]+)*")
+
+
+def compound(word: str) -> tuple[str, ...]:
+    """Return the parts of a compound (`pg_ls_dir`, `well-known`, `os.path`, `MemoryError`); none of a plain word."""
+    if word.isalnum():
+        # Most words end here: small ones, and those with a capital in front.
+        if word[1:].islower() or word.isupper() or not word.isascii():
+            return ()
+        parts = _CAMEL.findall(word)
+    else:
+        parts = [part for part in _AT_JOINTS.split(word) if part]
+    return tuple(parts) if len(parts) > 1 else ()
+
+
+def compounds_in(text: str) -> list[str]:
+    """Return the compound words of a text as they are written, each once, in order."""
+    found: dict[str, None] = {}
+    for core in dict.fromkeys([piece.strip(_AROUND) for piece in text.split()]):
+        if core.isalnum():
+            if not core[1:].islower() and compound(core):
+                found[core] = None
+        elif core:
+            for word in _INNER.findall(core):
+                if len(word) <= MAX_WORD_BYTES and compound(word):
+                    found[word] = None
+        if len(found) >= _MAX_COMPOUNDS:
+            break
+    return list(found)
+
+
+def whole_forms(words: Iterable[str]) -> str:
+    """Return compound words as a field of whole words takes them."""
+    return " ".join(word.lower() for word in words)
+
+
+def spelled_out(words: Iterable[str]) -> str:
+    """Return the parts of words that only their capitals tell apart: the analysers part all others themselves."""
+    return "\n".join(" ".join(compound(word)) for word in words if word.isalnum())
+
+
+def exact_words(text: str) -> list[str]:
+    """Return the words of a text in their exact form: small letters, accents kept."""
+    found: list[str] = ANALYSERS["exact"].analyze(nfc(text))
+    return found
+
+
+_ESCAPED: Final = re.compile("%[0-9A-Fa-f]{2}")
+
+
+def words_of_path(url: str) -> str:
+    """Return the path of an address as text: what it names, without the ending of a file."""
+    path = url.partition("://")[2].partition("/")[2].partition("?")[0].partition("#")[0]
+    if _ESCAPED.search(path):
+        path = unquote(path, errors="replace")
+    path = path[:_MAX_PATH_CHARS]
+    stump, dot, ending = path.rpartition(".")
+    named = stump if dot and len(ending) <= 5 and ending.isalnum() else path
+    return f"{named} {spelled_out(compounds_in(named))}"

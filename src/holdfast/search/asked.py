@@ -1,0 +1,98 @@
+"""What the words of a query ask of the index, and what each way of meeting them is worth.
+
+A word may be met exactly, folded and stemmed, as part of a compound; in the title, in a heading or a term that the page
+defines, in the text, in the texts of links to the page, in its path. Each is a clause with a weight of its own; the
+score of a page is the weighted sum. The weights are fitted (`bench/relevance.py`), not chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.parse.text import fold
+from holdfast.search.analysis import compound, compounds_in, exact_words
+from holdfast.search.query import Words
+
+# Of one query, each costs a handful of clauses.
+_MAX_COMPOUNDS: Final = 4
+_MAX_EXACT: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Compound:
+    """A compound word of a query: as it was typed, in small letters, and its parts, folded."""
+
+    whole: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedWords:
+    """The words of a query in all their forms."""
+
+    words: tuple[str, ...]
+    """Folded, neither stemmed nor parted; all must be met."""
+    phrases: tuple[tuple[str, ...], ...] = ()
+    exact: tuple[str, ...] = ()
+    """As typed, in small letters: those of one and two letters, too."""
+    compounds: tuple[Compound, ...] = ()
+
+    @property
+    def all_words(self) -> tuple[str, ...]:
+        """Words and the words of phrases, each once, in order."""
+        return tuple(dict.fromkeys([*self.words, *(word for phrase in self.phrases for word in phrase)]))
+
+
+def asked_words(words: Words, typed: str) -> AskedWords:
+    """Return what words ask for that were typed so."""
+    kept = set(words.all_words)
+    exact = [word for word in exact_words(typed) if len(word) < 3 or fold(word) in kept]
+    compounds = [
+        Compound(whole.lower(), tuple(fold(part) for part in compound(whole)))
+        for whole in compounds_in(typed)[:_MAX_COMPOUNDS]
+    ]
+    return AskedWords(
+        words=words.words,
+        phrases=words.phrases,
+        exact=tuple(dict.fromkeys(exact))[:_MAX_EXACT],
+        compounds=tuple(compounds),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextWeights:
+    """What each way of meeting the words of a query is worth. 0 leaves a clause out."""
+
+    body: float = 1.0
+    near: float = 0.0
+    """All words side by side in the text."""
+    close: float = 0.0
+    """All words within a few words of each other."""
+    title: float = 0.0
+    title_all: float = 0.0
+    title_equal: float = 0.0
+    heads: float = 0.0
+    heads_all: float = 0.0
+    heads_phrase: float = 0.0
+    heads_start: float = 0.0
+    heads_equal: float = 0.0
+    exact: float = 0.0
+    exact_heads: float = 0.0
+    whole: float = 0.0
+    """A compound word as it was typed."""
+    whole_heads: float = 0.0
+    parts: float = 0.0
+    """The parts of a compound word side by side."""
+    anchors: float = 0.0
+    anchors_all: float = 0.0
+    anchors_equal: float = 0.0
+    exact_anchors: float = 0.0
+    path: float = 0.0
+    path_all: float = 0.0
+
+
+def names_of_weights() -> Sequence[str]:
+    """Return the names of all weights."""
+    return list(TextWeights.__dataclass_fields__)
