@@ -68,14 +68,16 @@ class Manual(NamedTuple):
     is_index: Callable[[str], bool]
 
 
+_NOT_TYPED = re.compile(r"\(\)|\((?:in module|class in|C \w+|built-in \w+|module)?|\b(?:method|attribute)\)|[()]")
+
+
 def _sphinx(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the entries of an index that Sphinx made: what and where, without what only tells two of a name apart."""
     for path in sorted(folder.glob("genindex-?.html")):
         for link in LexborHTMLParser(path.read_bytes()).css("table.indextable a, table.genindextable a"):
             text = " ".join(link.text().split())
             if not text.startswith("["):
-                named = re.sub(r"\(\)|\((?:in module|class in|C \w+|built-in \w+|module)?|\bmethod\)|\battribute\)|[()]",
-                               " ", text)  # fmt: skip
+                named = _NOT_TYPED.sub(" ", text)
                 yield " ".join(named.split()), urldefrag(link.attributes.get("href") or "")[0]
 
 
@@ -235,7 +237,9 @@ def score(features: Features | None, weights: dict[str, float], right: frozenset
     """Return the reciprocal rank that weights would give."""
     if features is None:
         return 0.0
-    text = sum(weights.get(name, 0.0) * scores for name, scores in features.clauses.items())
+    text = np.zeros(len(features.pages), np.float32)
+    for name, scores in features.clauses.items():
+        text += np.float32(weights.get(name, 0.0)) * scores
     best = float(np.max(text))
     if best <= 0:
         return 0.0
