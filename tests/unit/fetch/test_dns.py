@@ -31,7 +31,7 @@ async def resolving(
     """Give a resolver that asks a nameserver of this zone."""
     async with nameserver(zone, ttl_s=ttl_s) as server:
         chosen = ResolverSettings(
-            **{"nameservers": (server.address,), "hosts_file": None, "timeout_s": 1.0, **settings}
+            **{"nameservers": (server.address,), "hosts_file": None, "timeout_s": 10.0, **settings}
         )
         resolver = Resolver(chosen, AddressGuard(), clock or SystemClock())
         try:
