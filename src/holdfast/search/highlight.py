@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from holdfast.parse.text import fold, fold_in_place, is_unspaced
 from holdfast.search.engine import language_field, stem
-from holdfast.search.passages import Found, Level, Source, Weights, chosen, snippet_bounds
+from holdfast.search.passages import FOLDED, PART, STEM, TYPED, Found, Source, Weights, chosen, snippet_bounds
 from holdfast.search.query import Words
 
 # Characters of a text that are looked through: what is shown comes from its start.
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
     hit: bool
 
 
-_REST_OF_WORD: Final = re.compile(r"[^\W_]*")
+_rest_of_word: Final = re.compile(r"[^\W_]*").match
 _TYPED: Final = re.compile(r"[^\s\"“”«»()]+")
 _PART: Final = re.compile(r"[^\W_]+")
 # `MemoryError`, `getHTTPResponse`, `utf8`: where the case changes a new part begins.
@@ -55,9 +55,9 @@ class _Compound(NamedTuple):
     """A word of several parts as it was typed: its longest part is looked for, the rest compared there."""
 
     anchor: str
-    back: int
-    """Letters before the anchor at most."""
-    pattern: re.Pattern[str]
+    before: tuple[str, ...]
+    """Its other parts, the nearest one first on either side."""
+    after: tuple[str, ...]
     typed: str
     indexes: tuple[int, ...]
 
@@ -84,7 +84,7 @@ class Finder:
         self._by_stem: dict[str, tuple[int, ...]] = {}
         self._exact: set[str] = set()
         self._typed = set(_PART.findall(asked))
-        self._known: dict[str, tuple[tuple[int, ...], Level] | None] = {}
+        self._known: dict[str, tuple[tuple[int, ...], int] | None] = {}
         self._compounds: list[_Compound] = []
         spaced = [word for word in words.all_words if not is_unspaced(word)]
         small = set(words.words) - set(words.without_stop_words().words)
@@ -143,17 +143,9 @@ class Finder:
         if not own:
             own = (self._new_index(whole),)
             self._weights[own[0]] = 2.0
-        anchor = max(parts, key=len)
-        before = parts[: parts.index(anchor)]
-        self._compounds.append(
-            _Compound(
-                anchor=anchor,
-                back=sum(map(len, before)) + 2 * len(before),
-                pattern=re.compile(r"[\W_]{0,2}".join(map(re.escape, parts))),
-                typed=whole,
-                indexes=tuple(dict.fromkeys(own + known)),
-            )
-        )
+        at = parts.index(max(parts, key=len))
+        before, after = tuple(reversed(parts[:at])), tuple(parts[at + 1 :])
+        self._compounds.append(_Compound(parts[at], before, after, whole, tuple(dict.fromkeys(own + known))))
 
     def _add_runs(self, words: Words, asked: str) -> None:
         """Note the runs of scripts that do not part their words."""
@@ -181,7 +173,7 @@ class Finder:
     def _add_near(self, found: list[Found], text: str, folded: str, cut: list[tuple[str, int]]) -> None:
         """Look for words that are too frequent to be followed to the end near the rare ones that stand further on."""
         first = min(last for _, last in cut)
-        rare = [one.start for one in found if one.start > first][:_MOST_NEAR]
+        rare = [one[0] for one in found if one[0] > first][:_MOST_NEAR]
         for start, last in cut:
             done = last
             for at in rare:
@@ -195,62 +187,78 @@ class Finder:
     ) -> int:
         """Add the hits of words that start so; return where the last was if there are more than are kept, else -1."""
         at = folded.find(start, low, high)
-        left, tries = _MOST_HITS, _MOST_TRIES
+        left, tries, known, compounds = _MOST_HITS, _MOST_TRIES, self._known, self._compounds
         while at >= 0:
             if not left or not tries:
                 return at
             tries -= 1
-            match = _REST_OF_WORD.match(folded, at)
-            end = match.end() if match else at + len(start)
-            hit = self._hit(text, folded, at, end)
+            hit = self._compound_at(folded, at) if compounds else None
+            end = at + 1
+            if hit is not None:
+                pass
+            elif at and folded[at - 1].isalnum():
+                # Inside a word: only where a part of a compound begins, as `Error` does in `MemoryError`.
+                if text[at].isupper() and text[at - 1].islower():
+                    hit = self._part(text, folded, at)
+            else:
+                end = _rest_of_word(folded, at).end()  # type: ignore[union-attr]  # it matches an empty rest, too
+                word = folded[at:end]
+                form = known[word] if word in known else self._form(word)
+                if form is not None:
+                    hit = at, end, form[0], self._level(text, folded, at, end, form[1])
+                elif not text[at + 1 : end].islower():
+                    hit = self._part(text, folded, at)
             if hit is not None:
                 found.append(hit)
                 left -= 1
-                end = hit.end
+                end = hit[1]
             # At least one step on: an empty match would never end.
-            at = folded.find(start, max(end, at + 1), high)
+            at = folded.find(start, end if end > at else at + 1, high)
         return -1
 
-    def _hit(self, text: str, folded: str, at: int, end: int) -> Found | None:
-        """Return what stands there if it was asked for."""
-        for compound in self._compounds:
-            if folded.startswith(compound.anchor, at) and (one := _compound_at(folded, at, compound)) is not None:
-                return one
-        if at and folded[at - 1].isalnum():
-            # Inside a word: only where a part of a compound begins, as `Error` does in `MemoryError`.
-            return self._part(text, folded, at) if text[at].isupper() and text[at - 1].islower() else None
-        word = folded[at:end]
-        known = self._form(word)
-        if known is None:
-            return self._part(text, folded, at) if not text[at + 1 : end].islower() else None
-        indexes, level = known
+    def _level(self, text: str, folded: str, at: int, end: int, level: int) -> int:
+        """Return how nearly a word is what was typed, by what stands around it."""
         if (folded[end : end + 1] in _NAME_JOINTS and self._goes_on(folded, end + 1)) or folded[at - 1] == "_":
-            level = Level.PART
-        elif level is Level.FOLDED and text[at:end] in self._typed:
-            level = Level.TYPED
-        return Found(at, end, indexes, level)
+            return PART
+        return TYPED if level == FOLDED and text[at:end] in self._typed else level
+
+    def _compound_at(self, folded: str, at: int) -> Found | None:
+        """Return the compound whose longest part stands there; its joints may be others than those that were typed."""
+        for compound in self._compounds:
+            if not folded.startswith(compound.anchor, at):
+                continue
+            start, end = at, at + len(compound.anchor)
+            for part in compound.after:
+                end = _over_joint(folded, end, 1)
+                end = end + len(part) if folded.startswith(part, end) else -1
+                if end < 0:
+                    break
+            for part in compound.before:
+                start = _over_joint(folded, start, -1) - len(part)
+                if start < 0 or not folded.startswith(part, start):
+                    end = -1
+                    break
+            if end < 0 or (start and folded[start - 1].isalnum()) or folded[end : end + 1].isalnum():
+                continue
+            return start, end, compound.indexes, TYPED if folded[start:end] == compound.typed else STEM
+        return None
 
     def _goes_on(self, folded: str, at: int) -> bool:
         """Return whether a longer name goes on there with what was not asked for: `exception` of `logging.exception`."""
         return folded[at : at + 1].isalnum() and not any(folded.startswith(start, at) for start in self._starts)
 
-    def _form(self, word: str) -> tuple[tuple[int, ...], Level] | None:
-        try:
-            return self._known[word]
-        except KeyError:
-            pass
+    def _form(self, word: str) -> tuple[tuple[int, ...], int] | None:
         # The prefix finds candidates; only the stem decides, as in the index.
         kept = stem(word, self._language) if len(word) <= _LONGEST else None
         indexes = self._by_stem.get(kept or "")
-        level = Level.FOLDED if word in self._exact else Level.STEM
-        known = self._known[word] = None if indexes is None else (indexes, level)
-        return known
+        form = self._known[word] = None if indexes is None else (indexes, FOLDED if word in self._exact else STEM)
+        return form
 
     def _part(self, text: str, folded: str, at: int) -> Found | None:
         """Return the part of a compound that begins there if it was asked for."""
         match = _CAMEL.match(text, at, at + _LONGEST)
         known = self._form(folded[at : match.end()]) if match else None
-        return Found(at, match.end(), known[0], Level.PART) if match and known else None
+        return (at, match.end(), known[0], PART) if match and known else None
 
     def pieces(self, text: str) -> list[Piece]:
         """Return a whole text in pieces."""
@@ -266,7 +274,7 @@ class Finder:
         if not found:
             return []
         places = _joined(searched, found)
-        source = Source(text=text, title=title, headings=headings)
+        source = Source(text, title, f"\n{headings}")
         return [_shown(text, passage, places) for passage in chosen(source, found, self._shown_weights, most)]
 
     def start_of(self, text: str) -> list[Piece]:
@@ -274,24 +282,21 @@ class Finder:
         return _shown(text, snippet_bounds(text), self.places(text))
 
 
-def _compound_at(folded: str, at: int, compound: _Compound) -> Found | None:
-    """Return the compound around its longest part; its joints may be others than those that were typed, or none."""
-    for start in range(max(0, at - compound.back), at + 1):
-        match = compound.pattern.match(folded, start)
-        if match is None or match.end() <= at:
-            continue
-        end = match.end()
-        if (start and folded[start - 1].isalnum()) or folded[end : end + 1].isalnum():
-            continue
-        return Found(start, end, compound.indexes, Level.TYPED if match[0] == compound.typed else Level.STEM)
-    return None
+def _over_joint(folded: str, at: int, step: int) -> int:
+    """Return the place behind at most two characters that join the parts of a compound; before them for step -1."""
+    for _ in range(2):
+        beside = at if step > 0 else at - 1
+        if not 0 <= beside < len(folded) or folded[beside].isalnum():
+            break
+        at += step
+    return at
 
 
 def _occurrences(folded: str, part: str, indexes: tuple[int, ...]) -> Iterable[Found]:
     at = folded.find(part)
     left = _MOST_HITS
     while at >= 0 and left:
-        yield Found(at, at + len(part), indexes, Level.FOLDED)
+        yield at, at + len(part), indexes, FOLDED
         left -= 1
         at = folded.find(part, at + len(part))
 
@@ -305,10 +310,10 @@ def _runs(folded: str, run: str, index: int) -> list[Found]:
     found = sorted(one for pair in list(pairs)[:_MOST_BIGRAMS] for one in _occurrences(folded, pair, (index,)))
     parts: list[Found] = []
     for one in found:
-        if parts and one.start <= parts[-1].end:
-            parts[-1] = Found(parts[-1].start, max(one.end, parts[-1].end), (index,), Level.PART)
+        if parts and one[0] <= parts[-1][1]:
+            parts[-1] = parts[-1][0], max(one[1], parts[-1][1]), (index,), PART
         else:
-            parts.append(one._replace(level=Level.PART))
+            parts.append((one[0], one[1], (index,), PART))
     return parts
 
 
@@ -324,13 +329,13 @@ def _joined(text: str, found: Sequence[Found]) -> list[tuple[int, int]]:
     """Return the places of hits, those that overlap or are joined by a single `_`, `-`, `.` or `/` as one."""
     places: list[tuple[int, int]] = []
     start = end = -1
-    for one in found:
-        if end >= 0 and (one.start <= end or (one.start == end + 1 and text[end] in _JOINTS)):
-            end = max(end, one.end)
+    for first, last, _, _ in found:
+        if end >= 0 and (first <= end or (first == end + 1 and text[end] in _JOINTS)):
+            end = max(end, last)
             continue
         if end >= 0:
             places.append((start, end))
-        start, end = one.start, one.end
+        start, end = first, last
     if end >= 0:
         places.append((start, end))
     return places

@@ -9,8 +9,6 @@ more than a look is worked out for the few best lines alone, and only around the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
 from heapq import nlargest
 from typing import Final, NamedTuple
 
@@ -29,16 +27,19 @@ _CLOSE: Final = 12
 # A line below this is a term, a heading, a cell or an item: what follows it explains it.
 _SHORT: Final = 150
 _SENTENCE: Final = 60
+_HEADING: Final = 200
 _LEAST: Final = 20
 # A sentence that begins with what was asked for is about it.
 _OPENING: Final = 25
-_SYMBOLS: Final = "(){}[]<>=|_;\\/*&$#@`~^+"
+# Signs of code and of signatures; opening brackets stand for both.
+_SYMBOLS: Final = "(=_{|"
 _STOPS: Final = (". ", "? ", "! ", ", ", "。", "、", "，", "؟", "، ", "। ")
 
 # How the parts of a score weigh, found by looking at results of two manuals and with bench/snippets.py: what is held of
 # the query decides, then nearness, then the kind of line.
 _HELD: Final = 6.0
 _NEARNESS: Final = 1.0
+_LONGER: Final = 0.4
 _PROSE: Final = 1.0
 _BELOW: Final = 0.8
 _REPEATED: Final = 3.0
@@ -48,22 +49,11 @@ _EARLY: Final = 2_000
 _OPENS: Final = 0.3
 
 
-class Level(IntEnum):
-    """How nearly a hit is what was typed."""
+PART, STEM, FOLDED, TYPED = range(4)
+"""How nearly a hit is what was typed: a part of another name, the same stem, the same but for accents and case."""
 
-    PART = 0
-    STEM = 1
-    FOLDED = 2
-    TYPED = 3
-
-
-class Found(NamedTuple):
-    """A hit: where it stands, which words of the query it answers, and how exactly."""
-
-    start: int
-    end: int
-    indexes: tuple[int, ...]
-    level: Level
+Found = tuple[int, int, tuple[int, ...], int]
+"""A hit: where it starts and ends, which words of the query it answers, and how nearly. Plain, for there are many."""
 
 
 class Weights:
@@ -73,6 +63,13 @@ class Weights:
         total = sum(values) or 1.0
         self.shares = [value / total for value in values]
         self._held: dict[int, float] = {}
+
+    def mask(self, indexes: tuple[int, ...]) -> int:
+        """Return words as a set of bits."""
+        found = 0
+        for index in indexes:
+            found |= 1 << index
+        return found
 
     def held(self, mask: int) -> float:
         """Return the share of the query that a set of words makes up."""
@@ -86,13 +83,13 @@ class Weights:
 _EXACTNESS: Final = (0.75, 0.92, 0.99, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(NamedTuple):
     """A text, and what is shown beside its passages."""
 
     text: str
-    title: str = ""
-    headings: str = ""
+    title: str
+    headings: str
+    """A line each, and a line end before the first."""
 
 
 Span = tuple[int, int]
@@ -110,27 +107,38 @@ class _Candidate(NamedTuple):
     last: int
     line: Span
     mask: int
+    below: Span | None = None
+    """The line that explains it, where it is shown with it."""
 
 
 def chosen(source: Source, found: Sequence[Found], weights: Weights, most: int) -> list[Passage]:
     """Return the best passages, the best one first, none twice; hits are given in order."""
-    judged = []
     lines = _candidates(source.text, found, weights)
-    for candidate in nlargest(_CLOSE + most, lines.values()):
-        score, passage = _judged(source, candidate, lines, weights)
-        judged.append((candidate.score + score, candidate.order, candidate, passage))
-    judged.sort(key=lambda one: one[:2], reverse=True)
-    shown: list[tuple[_Candidate, Passage]] = []
-    for _, _, candidate, passage in judged:
+    close = nlargest(_CLOSE + most, lines.values()) if len(lines) > 1 else list(lines.values())
+    if most == 1:
+        best = _judged(source, close[0], lines, weights)
+        for other in close[1:]:
+            # Most lines cannot become the best one, whatever kind they are.
+            if _at_best(other) > best.score:
+                best = max(best, _judged(source, other, lines, weights))
+        return [_with_missing(source.text, best, close, weights) or _passage(source.text, best)]
+    shown: list[Passage] = []
+    for one in sorted((_judged(source, other, lines, weights) for other in close), reverse=True):
+        passage = _passage(source.text, one)
+        if not any(_overlap(passage, other) or _same(source.text, passage, other) for other in shown):
+            shown.append(passage)
         if len(shown) == most:
             break
-        if not any(_overlap(passage, other) or _same(source.text, passage, other) for _, other in shown):
-            shown.append((candidate, passage))
-    if most == 1 and len(judged) > 1:
-        best = shown[0][0]
-        rest = [one[2] for one in judged[1:]]
-        return [_with_missing(source.text, best, rest, weights) or shown[0][1]]
-    return [passage for _, passage in shown]
+    return shown
+
+
+def _at_best(found: _Candidate) -> float:
+    """Return a score that no judgement of a candidate exceeds."""
+    first, line = found.first, found.line
+    score = found.score + _PROSE + _BELOW - _LATE * first / (first + _EARLY)
+    if line[1] - line[0] < _SHORT:
+        score += _PROSE + 2 * _BELOW
+    return score + (_OPENS if first - line[0] < _OPENING else 0.0)
 
 
 def snippet_bounds(text: str) -> Passage:
@@ -144,85 +152,97 @@ def _candidates(text: str, found: Sequence[Found], weights: Weights) -> dict[int
     at = 0
     end = -1
     while at < len(found):
-        start = text.rfind("\n", end + 1 if end >= 0 else 0, found[at].start) + 1 or end + 1
-        # A hit that was typed with a blank may reach over the end of its line.
-        end = text.find("\n", found[at].end)
+        first, last, indexes, level = found[at]
+        start = text.rfind("\n", end + 1, first) + 1 or end + 1
+        # A compound that was written with a blank may reach over the end of its line.
+        end = text.find("\n", last)
         end = len(text) if end < 0 else end
         after = at + 1
-        while after < len(found) and found[after].start < end:
+        while after < len(found) and found[after][0] < end:
             after += 1
-        _add_windows(best, found[at:after], (start, end), weights)
+        if after == at + 1:
+            mask = weights.mask(indexes)
+            score = _HELD * weights.held(mask) * _EXACTNESS[level] + _NEARNESS
+            score += _LONGER if end - start >= _SENTENCE else 0.0
+            best[start] = _Candidate(score, -first, first, last, (start, end), mask)
+        else:
+            _add_windows(best, found[at:after], (start, end), weights)
         at = after
     for place, one in best.items():
         # A term and what explains it are shown together.
+        below = best.get(one.line[1] + 1)
+        if below is None:
+            continue
         room = PASSAGE_CHARS - (one.line[1] - one.line[0]) - len(_JOIN) - 1
-        below = best.get(one.line[1] + 1) if room > PASSAGE_CHARS - _SHORT else None
-        if below is not None and below.last - below.line[0] < room:
+        if room > PASSAGE_CHARS - _SHORT and below.last - below.line[0] < room:
             both = one.mask | below.mask
             more = weights.held(both) - weights.held(one.mask)
-            best[place] = one._replace(score=one.score + 0.9 * _HELD * more, mask=both)
+            score = one.score + 0.9 * _HELD * more
+            best[place] = _Candidate(score, one.order, one.first, one.last, one.line, both)
     return best
 
 
 def _add_windows(best: dict[int, _Candidate], hits: Sequence[Found], line: Span, weights: Weights) -> None:
     """Note the best windows of a line; each hit enters and leaves once, however many there are."""
     shares, counts, worth = weights.shares, [0] * len(weights.shares), [0.0] * len(weights.shares)
-    extra = 0.4 if line[1] - line[0] >= _SENTENCE else 0.0
+    extra = _LONGER if line[1] - line[0] >= _SENTENCE else 0.0
     held, mask, left = 0.0, 0, 0
-    for hit in hits:
-        for index in hit.indexes:
+    for at, (_, last, indexes, level) in enumerate(hits):
+        for index in indexes:
             counts[index] += 1
             mask |= 1 << index
-            share = shares[index] * _EXACTNESS[hit.level]
+            share = shares[index] * _EXACTNESS[level]
             if share > worth[index]:
                 held += share - worth[index]
                 worth[index] = share
         # What is said again further on, and what is too far away, leaves at the left.
-        while hits[left] is not hit and (
-            hit.end - hits[left].start > _WINDOW or all(counts[index] > 1 for index in hits[left].indexes)
-        ):
-            for index in hits[left].indexes:
+        while left < at and (last - hits[left][0] > _WINDOW or all(counts[index] > 1 for index in hits[left][2])):
+            for index in hits[left][2]:
                 counts[index] -= 1
                 if not counts[index]:
                     mask &= ~(1 << index)
                     held -= worth[index]
                     worth[index] = 0.0
             left += 1
-        first = hits[left].start
-        near = 1.0 if left == 0 and hits[0] is hit else 1.0 - min(1.0, (hit.end - first) / _WINDOW)
+        first = hits[left][0]
+        near = 1.0 - min(1.0, (last - first) / _WINDOW) if left < at else 1.0
         score = _HELD * held + _NEARNESS * near + extra
         place = line[0] + (first - line[0]) // PASSAGE_CHARS * PASSAGE_CHARS
         known = best.get(place)
         if known is None or score > known.score:
-            best[place] = _Candidate(score, -first, first, hit.end, line, mask)
+            best[place] = _Candidate(score, -first, first, last, line, mask)
 
 
-def _judged(
-    source: Source, candidate: _Candidate, lines: Mapping[int, _Candidate], weights: Weights
-) -> tuple[float, Passage]:
-    """Return what the kind of its line adds to a candidate's score, and the passage that it makes."""
-    text, line = source.text, candidate.line
-    kind = _kind(text, line, (candidate.first, candidate.last))
+def _judged(source: Source, found: _Candidate, lines: Mapping[int, _Candidate], weights: Weights) -> _Candidate:
+    """Return a candidate with what the kind of its line, and what stands above and below, add to its score."""
+    text, line, hits = source.text, found.line, (found.first, found.last)
+    kind = _kind(text, line, hits)
     # Early in the page on ties, and where it is near to one: what a page is about it says first.
-    score = kind - _LATE * candidate.first / (candidate.first + _EARLY)
-    if kind == _PROSE and candidate.first - line[0] < _OPENING:
+    score = found.score + kind - _LATE * found.first / (found.first + _EARLY)
+    if kind == _PROSE and found.first - line[0] < _OPENING:
         score += _OPENS
-    follows = _line_after(text, line)
     if _is_repeated(source, line):
         score -= _REPEATED
-    elif (above := lines.get(text.rfind("\n", 0, max(0, line[0] - 1)) + 1)) is not None and above.line[1] < line[0]:
-        if _is_repeated(source, above.line):
-            score += _BELOW * weights.held(above.mask) + 3 * weights.held(above.mask & ~candidate.mask)
-    if line[1] - line[0] < _SHORT and follows is not None and not _is_closed(text, line):
-        if not _is_repeated(source, follows):
-            line = _unmarked(text, line)
-            rest = _fitted(text, follows, follows[0], follows[0], PASSAGE_CHARS - (line[1] - line[0]) - len(_JOIN))
-            if follows[1] - follows[0] >= _LEAST:
-                score = max(score, score - kind + _kind(text, follows, follows)) + _BELOW
-                if _names(text, line, candidate):
-                    score += _BELOW
-            return score, [line, _JOIN, *_marked(rest)]
-    return score, _marked(_fitted(text, line, candidate.first, candidate.last, PASSAGE_CHARS))
+    elif (above := _line_above(lines, text, line)) is not None and _is_repeated(source, above.line):
+        score += _BELOW * weights.held(above.mask)
+    below = None
+    if line[1] - line[0] < _SHORT and not _is_closed(text, line):
+        below = _line_after(text, line)
+        if below is not None and _is_repeated(source, below):
+            below = None
+        elif below is not None and below[1] - below[0] >= _LEAST:
+            # A term is worth what explains it.
+            score += max(0.0, _kind(text, below, below) - kind) + _BELOW * (2 if _names(text, line, hits) else 1)
+    return _Candidate(score, found.order, found.first, found.last, line, found.mask, below)
+
+
+def _passage(text: str, found: _Candidate) -> Passage:
+    """Return what is shown of a candidate: a term with what explains it, or its sentences."""
+    if found.below is None:
+        return _marked(_fitted(text, found.line, found.first, found.last, PASSAGE_CHARS))
+    line, below = _unmarked(text, found.line), found.below
+    rest = _fitted(text, below, below[0], below[0], PASSAGE_CHARS - (line[1] - line[0]) - len(_JOIN))
+    return [line, _JOIN, *_marked(rest)]
 
 
 def _is_closed(text: str, line: Span) -> bool:
@@ -230,14 +250,14 @@ def _is_closed(text: str, line: Span) -> bool:
     return is_whole(text, *line) or (text[line[1] - 1] == ":" and line[1] - line[0] >= _SENTENCE)
 
 
-def _names(text: str, line: Span, candidate: _Candidate) -> bool:
+def _names(text: str, line: Span, hits: Span) -> bool:
     """Return whether a line is the name that was asked for, not a longer one, and hardly more: a term to explain."""
-    after = text[candidate.last : candidate.last + 2]
-    if (after[:1] in ("_", ".") and after[1:].isalnum()) or text[candidate.first - 1] == "_":
+    after = text[hits[1] : hits[1] + 2]
+    if (after[:1] in ("_", ".") and after[1:].isalnum()) or text[hits[0] - 1] == "_":
         return False
-    bracket = text.find("(", candidate.last, line[1])
+    bracket = text.find("(", hits[1], line[1])
     end = line[1] if bracket < 0 else bracket
-    return end - candidate.last < 3 and candidate.first - line[0] < 40
+    return end - hits[1] < 3 and hits[0] - line[0] < 40
 
 
 def _kind(text: str, line: Span, hits: Span) -> float:
@@ -246,7 +266,7 @@ def _kind(text: str, line: Span, hits: Span) -> float:
     around = text[start:end]
     if len(around) < _LEAST:
         return -0.3
-    if sum(map(around.count, _SYMBOLS)) > 0.1 * len(around):
+    if sum(map(around.count, _SYMBOLS)) > 0.05 * len(around):
         return -0.5
     kind = _PROSE if is_whole(text, *line) or any(map(around.__contains__, _STOPS)) else 0.3
     return kind if len(around) >= _SENTENCE else kind / 2
@@ -254,13 +274,21 @@ def _kind(text: str, line: Span, hits: Span) -> float:
 
 def _is_repeated(source: Source, line: Span) -> bool:
     """Return whether a line is the title or a heading, which is shown or said elsewhere."""
-    said = source.text[line[0] : min(line[1], line[0] + 301)].rstrip("¶ ")
-    return said in source.title or f"\n{said}" in f"\n{source.headings}"
+    text, title, headings = source
+    if line[1] - line[0] > _HEADING:
+        return False
+    said = text[line[0] : line[1]].rstrip("¶ ")
+    return said in title or f"\n{said}" in headings
 
 
 def _unmarked(text: str, line: Span) -> Span:
     """Return a line without the sign that many manuals put behind what can be linked to."""
     return line[0], line[1] - (text[line[1] - 1 : line[1]] == "¶")
+
+
+def _line_above(lines: Mapping[int, _Candidate], text: str, line: Span) -> _Candidate | None:
+    """Return the line before one if it has hits and stands right above it."""
+    return lines.get(text.rfind("\n", 0, line[0] - 1) + 1) if line[0] else None
 
 
 def _line_after(text: str, line: Span) -> Span | None:
@@ -271,21 +299,27 @@ def _line_after(text: str, line: Span) -> Span | None:
     return start, len(text) if end < 0 else end
 
 
-def _with_missing(text: str, best: _Candidate, others: Iterable[_Candidate], weights: Weights) -> Passage | None:
-    """Return two short passages as one where the second holds words that the best one has not; None if none does."""
+def _with_missing(text: str, best: _Candidate, close: Sequence[_Candidate], weights: Weights) -> Passage | None:
+    """Return two short passages as one where a second holds words that the best one has not; None if none does."""
     room = (PASSAGE_CHARS - len(_GAP)) // 2
     least, found = _MISSED, None
-    for other in others:
+    if weights.held(best.mask) > 1 - _MISSED or best.last - best.first >= room - 2:
+        return None
+    for other in close:
         more = weights.held(other.mask & ~best.mask)
-        if more > least and max(other.last - other.first, best.last - best.first) < room - 2:
+        if more > least and other.last - other.first < room - 2:
             least, found = more, other
     if found is None:
         return None
-    one, two = (_fitted(text, c.line, c.first, c.last, room) for c in sorted((best, found), key=lambda c: c.first))
+    one, two = (_fitted(text, c.line, c.first, c.last, room) for c in sorted((best, found), key=_place))
     if one.end > two.start:
         return None
     passage: Passage = [(one.start, one.end), _GAP, (two.start, two.end)]
     return [*([_MORE] if one.cut_before else []), *passage, *([_MORE] if two.cut_after else [])]
+
+
+def _place(found: _Candidate) -> int:
+    return found.first
 
 
 class _Fit(NamedTuple):

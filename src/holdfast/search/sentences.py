@@ -16,6 +16,8 @@ _END: Final = re.compile(
     "[.!?\u2026\u061f\u06d4\u0589\u0964\u0965\u1362\u1367\u104b\u17d4\u17d5]+[\"'\u201d\u2019\u00bb)\\]]*(?=\\s|$)"
     "|[\u3002\uff01\uff1f\uff61\uff0e]+[\u300d\u300f\uff09\u3011\u300b\u201d\u2019\"')]*"
 )
+_MARKS: Final = frozenset(".!?\u2026\u061f\u06d4\u0589\u0964\u0965\u1362\u1367\u104b\u17d4\u17d5\u3002\uff01\uff1f\uff61\uff0e")
+_CLOSING: Final = frozenset("\"'\u201d\u2019\u00bb)]\u300d\u300f\uff09\u3011\u300b")
 # The word before a mark, as far as an abbreviation or a number can reach.
 _BEFORE: Final = re.compile(r"[^\s(\[\"'«“‘,;/-]*$")
 _REACH: Final = 12
@@ -43,7 +45,8 @@ def sentence_ends(text: str, low: int, high: int, line_end: int) -> list[int]:
 
 def is_whole(text: str, start: int, end: int) -> bool:
     """Return whether what stands there ends as a sentence does."""
-    return any(one.end() == end for one in _END.finditer(text, max(start, end - 4), end))
+    last = text[end - 1] if end > start else ""
+    return last in _MARKS or (last in _CLOSING and end - 2 > start and text[end - 2] in _MARKS)
 
 
 def _ends(text: str, found: re.Match[str], line_end: int) -> bool:
