@@ -76,7 +76,8 @@ def entries(folder: Path, pattern: str, selector: str) -> Iterator[Entry]:
 
 
 _QUALIFIED: Final = re.compile(r"^(.*?)(?:\(\))? *\((?:in module |built-in |C )?([\w.]+)(?: \w+)*\)$")
-_KINDS: Final = frozenset("function member macro type class variable struct attribute method module enum".split())
+_KIND_LIST: Final = "function member macro type class variable struct attribute method module enum"
+_KINDS: Final = frozenset(_KIND_LIST.split())
 
 
 def _query(link: LexborNode) -> str:
@@ -200,9 +201,7 @@ def judge(entry: Entry, passages: list[str]) -> Judged:
     return Judged(every, defines, first.replace(_OPEN, "[").replace(_CLOSE, "]"), len(shown))
 
 
-def timed(
-    finders: dict[str, Answer], pages: dict[str, list[PageText]], rounds: int
-) -> dict[str, float]:
+def timed(finders: dict[str, Answer], pages: dict[str, list[PageText]], rounds: int) -> dict[str, float]:
     """Return the milliseconds that the passages of a result page take, the median of rounds in turns."""
     spent: dict[str, list[float]] = {name: [] for name in finders}
     for _ in range(rounds):

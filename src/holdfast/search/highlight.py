@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.parse.text import fold, fold_in_place, is_unspaced
+from holdfast.parse.text import fold, fold_in_place, is_unspaced, nfc
 from holdfast.search.engine import language_field, stem
 from holdfast.search.passages import FOLDED, PART, STEM, TYPED, Found, Source, Weights, chosen, snippet_bounds
 from holdfast.search.query import Words
@@ -86,7 +86,8 @@ class Finder:
         self._typed = set(_PART.findall(asked))
         self._known: dict[str, tuple[tuple[int, ...], int] | None] = {}
         self._compounds: list[_Compound] = []
-        spaced = [word for word in words.all_words if not is_unspaced(word)]
+        # Korean comes folded into its letters; the text has it in syllables.
+        spaced = [word for word in map(nfc, words.all_words) if not is_unspaced(word)]
         small = set(words.words) - set(words.without_stop_words().words)
         for word in spaced:
             self._add_word(word, small=word in small)
@@ -149,7 +150,7 @@ class Finder:
 
     def _add_runs(self, words: Words, asked: str) -> None:
         """Note the runs of scripts that do not part their words."""
-        runs = ["".join(p) for p in words.phrases] + list(words.words)
+        runs = [nfc("".join(p)) for p in words.phrases] + [nfc(word) for word in words.words]
         found = [run for run in runs if is_unspaced(run)] + [fold_in_place(run) for run in _RUN.findall(asked)]
         self._runs = [(run, self._new_index(run)) for run in list(dict.fromkeys(found))[:_MOST_COMPOUNDS]]
 
@@ -244,7 +245,7 @@ class Finder:
         return None
 
     def _goes_on(self, folded: str, at: int) -> bool:
-        """Return whether a longer name goes on there with what was not asked for: `exception` of `logging.exception`."""
+        """Return whether a longer name goes on there with what was not asked for, as `logging.exception` does."""
         return folded[at : at + 1].isalnum() and not any(folded.startswith(start, at) for start in self._starts)
 
     def _form(self, word: str) -> tuple[tuple[int, ...], int] | None:

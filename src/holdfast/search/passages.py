@@ -8,7 +8,7 @@ more than a look is worked out for the few best lines alone, and only around the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from typing import Final, NamedTuple
 
@@ -121,7 +121,7 @@ def chosen(source: Source, found: Sequence[Found], weights: Weights, most: int) 
             # Most lines cannot become the best one, whatever kind they are.
             if _at_best(other) > best.score:
                 best = max(best, _judged(source, other, lines, weights))
-        return [_with_missing(source.text, best, close, weights) or _passage(source.text, best)]
+        return [_with_missing(source, best, close, weights) or _passage(source.text, best)]
     shown: list[Passage] = []
     for one in sorted((_judged(source, other, lines, weights) for other in close), reverse=True):
         passage = _passage(source.text, one)
@@ -174,7 +174,7 @@ def _candidates(text: str, found: Sequence[Found], weights: Weights) -> dict[int
         if below is None:
             continue
         room = PASSAGE_CHARS - (one.line[1] - one.line[0]) - len(_JOIN) - 1
-        if room > PASSAGE_CHARS - _SHORT and below.last - below.line[0] < room:
+        if room > PASSAGE_CHARS - _SHORT and below.last - below.line[0] < room and not _is_closed(text, one.line):
             both = one.mask | below.mask
             more = weights.held(both) - weights.held(one.mask)
             score = one.score + 0.9 * _HELD * more
@@ -231,8 +231,12 @@ def _judged(source: Source, found: _Candidate, lines: Mapping[int, _Candidate], 
         if below is not None and _is_repeated(source, below):
             below = None
         elif below is not None and below[1] - below[0] >= _LEAST:
-            # A term is worth what explains it.
-            score += max(0.0, _kind(text, below, below) - kind) + _BELOW * (2 if _names(text, line, hits) else 1)
+            explains = _kind(text, below, below)
+            if _names(text, line, hits):
+                # A term is worth what explains it.
+                score += max(0.0, explains - kind) + 2 * _BELOW
+            else:
+                score += max(0.0, explains / 2 - kind)
     return _Candidate(score, found.order, found.first, found.last, line, found.mask, below)
 
 
@@ -283,7 +287,10 @@ def _is_repeated(source: Source, line: Span) -> bool:
 
 def _unmarked(text: str, line: Span) -> Span:
     """Return a line without the sign that many manuals put behind what can be linked to."""
-    return line[0], line[1] - (text[line[1] - 1 : line[1]] == "¶")
+    start, end = line
+    while end > start and (text[end - 1] == "¶" or text[end - 1].isspace()):
+        end -= 1
+    return start, end
 
 
 def _line_above(lines: Mapping[int, _Candidate], text: str, line: Span) -> _Candidate | None:
@@ -299,7 +306,7 @@ def _line_after(text: str, line: Span) -> Span | None:
     return start, len(text) if end < 0 else end
 
 
-def _with_missing(text: str, best: _Candidate, close: Sequence[_Candidate], weights: Weights) -> Passage | None:
+def _with_missing(source: Source, best: _Candidate, close: Sequence[_Candidate], weights: Weights) -> Passage | None:
     """Return two short passages as one where a second holds words that the best one has not; None if none does."""
     room = (PASSAGE_CHARS - len(_GAP)) // 2
     least, found = _MISSED, None
@@ -307,19 +314,16 @@ def _with_missing(text: str, best: _Candidate, close: Sequence[_Candidate], weig
         return None
     for other in close:
         more = weights.held(other.mask & ~best.mask)
-        if more > least and other.last - other.first < room - 2:
+        if more > least and other.last - other.first < room - 2 and not _is_repeated(source, other.line):
             least, found = more, other
     if found is None:
         return None
-    one, two = (_fitted(text, c.line, c.first, c.last, room) for c in sorted((best, found), key=_place))
+    pair = sorted((best, found), key=lambda one: one.first)
+    one, two = (_fitted(source.text, each.line, each.first, each.last, room) for each in pair)
     if one.end > two.start:
         return None
     passage: Passage = [(one.start, one.end), _GAP, (two.start, two.end)]
     return [*([_MORE] if one.cut_before else []), *passage, *([_MORE] if two.cut_after else [])]
-
-
-def _place(found: _Candidate) -> int:
-    return found.first
 
 
 class _Fit(NamedTuple):
@@ -342,7 +346,7 @@ def _marked(fit: _Fit) -> Passage:
 
 def _fitted(text: str, line: Span, first: int, last: int, room: int) -> _Fit:
     """Return the sentences of a line that hold two places, as many as there is room for; cut where one is longer."""
-    line = _unmarked(text, line) if line[1] > last else line
+    line = line[0], max(last, _unmarked(text, line)[1])
     if line[1] - line[0] <= room:
         return _Fit(*line, False, False)
     low, high = max(line[0], first - room), min(line[1], last + room)

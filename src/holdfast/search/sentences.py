@@ -16,7 +16,9 @@ _END: Final = re.compile(
     "[.!?\u2026\u061f\u06d4\u0589\u0964\u0965\u1362\u1367\u104b\u17d4\u17d5]+[\"'\u201d\u2019\u00bb)\\]]*(?=\\s|$)"
     "|[\u3002\uff01\uff1f\uff61\uff0e]+[\u300d\u300f\uff09\u3011\u300b\u201d\u2019\"')]*"
 )
-_MARKS: Final = frozenset(".!?\u2026\u061f\u06d4\u0589\u0964\u0965\u1362\u1367\u104b\u17d4\u17d5\u3002\uff01\uff1f\uff61\uff0e")
+_MARKS: Final = frozenset(
+    ".!?\u2026\u061f\u06d4\u0589\u0964\u0965\u1362\u1367\u104b\u17d4\u17d5\u3002\uff01\uff1f\uff61\uff0e"
+)
 _CLOSING: Final = frozenset("\"'\u201d\u2019\u00bb)]\u300d\u300f\uff09\u3011\u300b")
 # The word before a mark, as far as an abbreviation or a number can reach.
 _BEFORE: Final = re.compile(r"[^\s(\[\"'«“‘,;/-]*$")
@@ -24,13 +26,14 @@ _REACH: Final = 12
 _INITIALS: Final = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 _SHORT_NUMBER: Final = re.compile(r"\d{1,2}")
 # Without the mark at their end. Those that often end a sentence themselves (etc., usw.) are not among them.
-_ABBREVIATIONS: Final = frozenset(
+_ABBREVIATION_LIST: Final = (
     "mr mrs ms dr prof st sr jr vs cf fig figs eq sec ch chap vol no nos nr pp pg ed eds al ca approx inc ltd corp dept"
     " gen gov hon rev sgt capt lt col viz resp incl excl jan feb mar apr jun jul aug sep sept oct nov dec"
     " ph.d bzw vgl evtl ggf inkl abs art str hrsg bspw sog zzgl"
     " mm mme mlle mgr env p.ex éd sra srta pág núm dña sig dott ecc bijv dhr mevr enz"
-    " ул рис табл стр проф акад".split()
+    " ул рис табл стр проф акад"
 )
+_ABBREVIATIONS: Final = frozenset(_ABBREVIATION_LIST.split())
 
 
 def sentence_ends(text: str, low: int, high: int, line_end: int) -> list[int]:
