@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from holdfast.parse.text import fold, fold_in_place, is_unspaced, nfc
 from holdfast.search.engine import language_field, stem
-from holdfast.search.passages import FOLDED, PART, STEM, TYPED, Found, Source, Weights, chosen, snippet_bounds
+from holdfast.search.passages import FOLDED, PART, STEM, TYPED, Found, SearchedText, Weights, chosen, snippet_bounds
 from holdfast.search.query import Words
 
 # Characters of a text that are looked through: what is shown comes from its start.
@@ -275,7 +275,7 @@ class Finder:
         if not found:
             return []
         places = _joined(searched, found)
-        source = Source(text, title, f"\n{headings}")
+        source = SearchedText(text, title, f"\n{headings}")
         return [_shown(text, passage, places) for passage in chosen(source, found, self._shown_weights, most)]
 
     def start_of(self, text: str) -> list[Piece]:

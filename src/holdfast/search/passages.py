@@ -83,7 +83,7 @@ class Weights:
 _EXACTNESS: Final = (0.75, 0.92, 0.99, 1.0)
 
 
-class Source(NamedTuple):
+class SearchedText(NamedTuple):
     """A text, and what is shown beside its passages."""
 
     text: str
@@ -111,7 +111,7 @@ class _Candidate(NamedTuple):
     """The line that explains it, where it is shown with it."""
 
 
-def chosen(source: Source, found: Sequence[Found], weights: Weights, most: int) -> list[Passage]:
+def chosen(source: SearchedText, found: Sequence[Found], weights: Weights, most: int) -> list[Passage]:
     """Return the best passages, the best one first, none twice; hits are given in order."""
     lines = _candidates(source.text, found, weights)
     close = nlargest(_CLOSE + most, lines.values()) if len(lines) > 1 else list(lines.values())
@@ -213,7 +213,7 @@ def _add_windows(best: dict[int, _Candidate], hits: Sequence[Found], line: Span,
             best[place] = _Candidate(score, -first, first, last, line, mask)
 
 
-def _judged(source: Source, found: _Candidate, lines: Mapping[int, _Candidate], weights: Weights) -> _Candidate:
+def _judged(source: SearchedText, found: _Candidate, lines: Mapping[int, _Candidate], weights: Weights) -> _Candidate:
     """Return a candidate with what the kind of its line, and what stands above and below, add to its score."""
     text, line, hits = source.text, found.line, (found.first, found.last)
     kind = _kind(text, line, hits)
@@ -276,7 +276,7 @@ def _kind(text: str, line: Span, hits: Span) -> float:
     return kind if len(around) >= _SENTENCE else kind / 2
 
 
-def _is_repeated(source: Source, line: Span) -> bool:
+def _is_repeated(source: SearchedText, line: Span) -> bool:
     """Return whether a line is the title or a heading, which is shown or said elsewhere."""
     text, title, headings = source
     if line[1] - line[0] > _HEADING:
@@ -306,7 +306,9 @@ def _line_after(text: str, line: Span) -> Span | None:
     return start, len(text) if end < 0 else end
 
 
-def _with_missing(source: Source, best: _Candidate, close: Sequence[_Candidate], weights: Weights) -> Passage | None:
+def _with_missing(
+    source: SearchedText, best: _Candidate, close: Sequence[_Candidate], weights: Weights
+) -> Passage | None:
     """Return two short passages as one where a second holds words that the best one has not; None if none does."""
     room = (PASSAGE_CHARS - len(_GAP)) // 2
     least, found = _MISSED, None

@@ -13,8 +13,8 @@ from typing import Final
 
 # A mark, what closes after it, and the white space that must follow; or a mark that needs none.
 _END: Final = re.compile(
-    "[.!?\u2026\u061f\u06d4\u0589\u0964\u0965\u1362\u1367\u104b\u17d4\u17d5]+[\"'\u201d\u2019\u00bb)\\]]*(?=\\s|$)"
-    "|[\u3002\uff01\uff1f\uff61\uff0e]+[\u300d\u300f\uff09\u3011\u300b\u201d\u2019\"')]*"
+    "[.!?\u2026\u061f\u06d4\u0589\u0964\u0965\u1362\u1367\u104b\u17d4\u17d5]{1,8}[\"'\u201d\u2019\u00bb)\\]]{0,4}(?=\\s|$)"
+    "|[\u3002\uff01\uff1f\uff61\uff0e]{1,8}[\u300d\u300f\uff09\u3011\u300b\u201d\u2019\"')]{0,4}"
 )
 _MARKS: Final = frozenset(
     ".!?\u2026\u061f\u06d4\u0589\u0964\u0965\u1362\u1367\u104b\u17d4\u17d5\u3002\uff01\uff1f\uff61\uff0e"
