@@ -121,7 +121,10 @@ def chosen(source: SearchedText, found: Sequence[Found], weights: Weights, most:
             # Most lines cannot become the best one, whatever kind they are.
             if _at_best(other) > best.score:
                 best = max(best, _judged(source, other, lines, weights))
-        return [_with_missing(source, best, close, weights) or _passage(source.text, best)]
+        second = _missing(source, best, close, weights)
+        if second is not None:
+            return [_both(source.text, best, _judged(source, second, lines, weights)) or _passage(source.text, best)]
+        return [_passage(source.text, best)]
     shown: list[Passage] = []
     for one in sorted((_judged(source, other, lines, weights) for other in close), reverse=True):
         passage = _passage(source.text, one)
@@ -232,7 +235,9 @@ def _judged(source: SearchedText, found: _Candidate, lines: Mapping[int, _Candid
             below = None
         elif below is not None and below[1] - below[0] >= _LEAST:
             explains = _kind(text, below, below)
-            if _names(text, line, hits):
+            if explains < 0:
+                below = None
+            elif _names(text, line, hits):
                 # A term is worth what explains it.
                 score += max(0.0, explains - kind) + 2 * _BELOW
             else:
@@ -240,13 +245,13 @@ def _judged(source: SearchedText, found: _Candidate, lines: Mapping[int, _Candid
     return _Candidate(score, found.order, found.first, found.last, line, found.mask, below)
 
 
-def _passage(text: str, found: _Candidate) -> Passage:
+def _passage(text: str, found: _Candidate, room: int = PASSAGE_CHARS) -> Passage:
     """Return what is shown of a candidate: a term with what explains it, or its sentences."""
-    if found.below is None:
-        return _marked(_fitted(text, found.line, found.first, found.last, PASSAGE_CHARS))
     line, below = _unmarked(text, found.line), found.below
-    rest = _fitted(text, below, below[0], below[0], PASSAGE_CHARS - (line[1] - line[0]) - len(_JOIN))
-    return [line, _JOIN, *_marked(rest)]
+    rest = room - (line[1] - line[0]) - len(_JOIN)
+    if below is None or rest < _LEAST:
+        return _marked(_fitted(text, found.line, found.first, found.last, room))
+    return [line, _JOIN, *_marked(_fitted(text, below, below[0], below[0], rest))]
 
 
 def _is_closed(text: str, line: Span) -> bool:
@@ -258,6 +263,9 @@ def _names(text: str, line: Span, hits: Span) -> bool:
     """Return whether a line is the name that was asked for, not a longer one, and hardly more: a term to explain."""
     after = text[hits[1] : hits[1] + 2]
     if (after[:1] in ("_", ".") and after[1:].isalnum()) or text[hits[0] - 1] == "_":
+        return False
+    # A line of code or of a grammar uses a name; it does not explain it.
+    if any(map(text[line[0] : hits[0]].__contains__, "=|>#$")):
         return False
     bracket = text.find("(", hits[1], line[1])
     end = line[1] if bracket < 0 else bracket
@@ -306,26 +314,33 @@ def _line_after(text: str, line: Span) -> Span | None:
     return start, len(text) if end < 0 else end
 
 
-def _with_missing(
+# Half of a passage, where it is made of two places.
+_HALF: Final = (PASSAGE_CHARS - len(_GAP)) // 2
+
+
+def _missing(
     source: SearchedText, best: _Candidate, close: Sequence[_Candidate], weights: Weights
-) -> Passage | None:
-    """Return two short passages as one where a second holds words that the best one has not; None if none does."""
-    room = (PASSAGE_CHARS - len(_GAP)) // 2
+) -> _Candidate | None:
+    """Return the line with most of the words that the best one has not, if that is worth half of the room."""
     least, found = _MISSED, None
-    if weights.held(best.mask) > 1 - _MISSED or best.last - best.first >= room - 2:
+    if weights.held(best.mask) > 1 - _MISSED or best.last - best.first >= _HALF - 2:
         return None
     for other in close:
         more = weights.held(other.mask & ~best.mask)
-        if more > least and other.last - other.first < room - 2 and not _is_repeated(source, other.line):
+        if more > least and other.last - other.first < _HALF - 2 and not _is_repeated(source, other.line):
             least, found = more, other
-    if found is None:
+    return found
+
+
+def _both(text: str, best: _Candidate, second: _Candidate) -> Passage | None:
+    """Return two places as one passage, in the order of the text; None if they overlap."""
+    one, two = (_passage(text, found, _HALF) for found in sorted((best, second), key=lambda found: found.first))
+    if _overlap(one, two):
         return None
-    pair = sorted((best, found), key=lambda one: one.first)
-    one, two = (_fitted(source.text, each.line, each.first, each.last, room) for each in pair)
-    if one.end > two.start:
-        return None
-    passage: Passage = [(one.start, one.end), _GAP, (two.start, two.end)]
-    return [*([_MORE] if one.cut_before else []), *passage, *([_MORE] if two.cut_after else [])]
+    # One ellipsis between them is enough.
+    one = one[:-1] if one[-1] == _MORE else one
+    two = two[1:] if two[0] == _MORE else two
+    return [*one, _GAP, *two]
 
 
 class _Fit(NamedTuple):
