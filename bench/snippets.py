@@ -233,7 +233,8 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0, help="passages of each manual to print")
     parser.add_argument("--other", type=Path, help="another highlight.py to judge beside ours")
     parser.add_argument("--query", help="only entries of this query")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=7, help="of the times; 0 for none")
+    parser.add_argument("--seed", type=int, default=_SEED, help="which entries are asked")
     options = parser.parse_args()
     answers: dict[str, Answer] = {"ours": ours}
     if options.other:
@@ -242,7 +243,7 @@ def main() -> None:
         if not folder.is_dir():
             sys.exit(f"bench.snippets: needs the manual in {folder}")
         every = list(dict.fromkeys(entries(folder, pattern, selector)))
-        asked = random.Random(_SEED).sample(every, min(options.entries, len(every)))
+        asked = random.Random(options.seed).sample(every, min(options.entries, len(every)))
         if options.query:
             asked = [entry for entry in every if entry.query == options.query]
         _PAGES.clear()
