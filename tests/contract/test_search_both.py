@@ -48,6 +48,7 @@ _QUESTIONS: list[dict[str, Any]] = [
     {"q": "parrot"},
     {"q": "parrot", "view": ResultKind.PAGES},
     {"q": "parrot seed"},
+    {"q": "parrot seed", "passages": 3},
     {"q": "parrot", "sort": Sort.NEWEST, "non_2xx": True},
     {"q": "title:cage OR url:deep"},
     {"q": "NOT url:deep", "view": ResultKind.PAGES},
@@ -77,7 +78,14 @@ def bed(migrated_url: str, tmp_path: Path) -> Iterator[Bed]:
 
 def _told(answer: SearchAnswer) -> Any:
     order = [(hit.row.id, hit.row.url, round(sum(hit.parts.values()), 4), hit.captures) for hit in answer.hits]
-    return order, answer.total, answer.mode, answer.facets, answer.histogram, answer.did_you_mean
+    return (
+        [*order, *((hit.title, hit.passages) for hit in answer.hits)],
+        answer.total,
+        answer.mode,
+        answer.facets,
+        answer.histogram,
+        answer.did_you_mean,
+    )
 
 
 @pytest.mark.postgres

@@ -115,6 +115,7 @@ def test_past_the_end_is_empty_with_the_same_total(client: Client) -> None:
         {"pageSize": "NaN"}, {"sort": "title"}, {"view": "all"}, {"ranking": "v9"}, {"source": "Not A Code"},
         {"source": "a" * 17}, {"from": "0000-00-00"}, {"to": "10000-01-01"}, {"q": ""}, {"q": "x" * 257},
         {"from": "2025-02-01", "to": "2025-01-01"}, {"language": "'; --"}, {"type": "exe"}, {"status": "9xx"},
+        {"passages": 0}, {"passages": 6}, {"passages": "all"},
     ],
 )  # fmt: skip
 def test_what_is_out_of_bounds_is_refused(client: Client, parameters: dict[str, Any]) -> None:
@@ -182,6 +183,32 @@ def test_the_index_is_looked_after_from_the_command_line(archive: Archive, capsy
     told = terminal.type("search", "securite").out
     assert "La grippe" in told
     assert "1 to 1 of 1 snapshots" in told
+
+
+def test_passages_are_asked_for_over_http_and_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (
+        "<html lang=en><title>Tides</title><body><main><h1>Tides</h1><p>A tide is the rise of the sea.</p>"
+        "<h2>Spring tide</h2><p>A spring tide comes after each new moon, and rises most.</p>"
+        "<p>At neap tide the sea rises least, which is when the mill stands still for a day.</p></main></body></html>"
+    )
+    built = build_archive(tmp_path / "home", [Shot(url="https://example.org/tides", body=page)])
+    drain(built.database, built.home, built.clock)
+    with asking(built) as client:
+        [one] = _ask(client, q="spring tide")["results"]
+        [several] = _ask(client, q="spring tide", passages=3)["results"]
+    built.database.close()
+
+    told = Terminal(built.home, capsys).type("search", "spring tide", "--passages", "3").out
+
+    shown = ["".join(piece["text"] for piece in passage) for passage in several["highlights"]["text"]]
+    assert ["".join(piece["text"] for piece in passage) for passage in one["highlights"]["text"]] == shown[:1]
+    assert shown[0] == "A spring tide comes after each new moon, and rises most."
+    assert len(shown) == 3
+    assert "Spring tide" not in shown
+    for passage in shown:
+        assert f"    {passage}\n" in told
 
 
 def test_a_hidden_page_disappears_at_once(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
 from holdfast.search.outbox import drain
 from holdfast.search.outbox import rebuild as rebuild_index
+from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.ranking import Ranking
 from holdfast.search.readers import ReaderCache
 from holdfast.search.search import (
@@ -55,6 +56,7 @@ def search(
     duplicates: Annotated[bool, typer.Option("--include-duplicates", help="Equal captures of one day too.")] = False,
     page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
+    passages: Annotated[int, typer.Option(min=1, max=MAX_PASSAGES, help="Passages of each result.")] = 1,
     ranking: Annotated[Ranking, typer.Option(help="Which ranking; v4 is the newest.")] = Ranking.V4,
     json: AsJson = False,
     home: Home = None,
@@ -79,6 +81,7 @@ def search(
         host=host,
         page=page,
         page_size=page_size,
+        passages=passages,
         ranking=ranking,
     )
     with open_archive(settings) as archive:
@@ -130,10 +133,8 @@ def _lines(hit: Hit) -> str:
     more = f", {counted(hit.captures, 'capture')}" if hit.captures else ""
     head = f"{row.captured_at:%Y-%m-%d %H:%M}  {row.status or '-'}  {hit.source_code}  snapshot {row.id}{more}"
     bold = sys.stdout.isatty()
-    title = one_line("".join(piece.text for piece in hit.title)) or "(no title)"
-    text = [f"    {_marked(passage, bold=bold)}" for passage in hit.passages[:1]] or [
-        f"    {one_line(row.snippet or '')[:160]}"
-    ]
+    title = _marked(hit.title, bold=bold) or "(no title)"
+    text = [f"    {_marked(passage, bold=bold)}" for passage in hit.passages]
     return "\n".join([title, f"    {one_line(row.url)}", f"    {head}", *text, ""])
 
 

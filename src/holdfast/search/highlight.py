@@ -1,25 +1,36 @@
-"""Passages of a text with the words that were asked for marked, as plain pieces: never markup, so never injection.
+"""Finds what was asked for in a text and shows it as plain pieces: never markup, so never injection.
 
 A passage is a list of pieces; a piece is a text and whether it is a hit. Joined, the pieces are the passage. No
-offsets are given, because a browser counts characters differently.
+offsets are given, because a browser counts characters differently. Which passage is shown, `passages` decides.
+
+A word is found as it was typed, folded, or by its stem; a compound (`pg_ls_tmpdir`, `MemoryError`) as one, as a phrase
+of its parts (`memory error`), and the other way round; a run of a script without blanks whole, else by its bigrams.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.parse.text import fold_in_place, is_unspaced
+from holdfast.parse.text import fold, fold_in_place, is_unspaced, nfc
 from holdfast.search.analysis import language_field, stem
+from holdfast.search.passages import FOLDED, PART, STEM, TYPED, Found, SearchedText, Weights, chosen, snippet_bounds
 from holdfast.search.query import Words
 
-_PASSAGE: Final = 200
-_PASSAGES: Final = 2
 # Characters of a text that are looked through: what is shown comes from its start.
 _SEARCHED: Final = 100_000
+# Hits of one word that are kept, and places that are looked at for them: a text of one syllable has 30,000 of these.
 _MOST_HITS: Final = 100
+_MOST_TRIES: Final = 2_000
+# Places of rare words around which a frequent one is looked for, beyond its first hundred.
+_MOST_NEAR: Final = 50
+_NEAR: Final = 240
+# What the index keeps of a word at most; a longer one was never indexed.
+_LONGEST: Final = 64
+_MOST_BIGRAMS: Final = 32
+_MOST_COMPOUNDS: Final = 8
+_MOST_PARTS: Final = 8
 
 
 class Piece(NamedTuple):
@@ -29,77 +40,282 @@ class Piece(NamedTuple):
     hit: bool
 
 
-_REST_OF_WORD: Final = re.compile(r"[^\W_]*")
+_rest_of_word: Final = re.compile(r"[^\W_]*").match
+_TYPED: Final = re.compile(r"[^\s\"“”«»()]+")
+_PART: Final = re.compile(r"[^\W_]+")
+# `MemoryError`, `getHTTPResponse`, `utf8`: where the case changes a new part begins.
+_CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[^\W_A-Za-z]+|[0-9]+")
+_JOINTS: Final = "_-./:"
+_NAME_JOINTS: Final = frozenset("_./:")
+# Scripts without blanks between words that `is_unspaced` leaves to the analysers: Thai, Lao, Burmese, Khmer.
+_RUN: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
+
+
+class _Compound(NamedTuple):
+    """A word of several parts as it was typed: its longest part is looked for, the rest compared there."""
+
+    anchor: str
+    before: tuple[str, ...]
+    """Its other parts, the nearest one first on either side."""
+    after: tuple[str, ...]
+    typed: str
+    indexes: tuple[int, ...]
 
 
 class Finder:
     """Finds the places of one query's words and substrings in texts of one language.
 
-    Plain `find` from hit to hit: a pattern that tries every letter costs four times as much.
+    Plain `find` from hit to hit: a pattern that tries every letter costs four times as much. `asked` is the query as
+    it was typed, which tells compounds and exact forms; `rarity` is how much a word tells, 0 to 1.
     """
 
-    def __init__(self, words: Words, substrings: Sequence[str], language: str | None) -> None:
+    def __init__(
+        self,
+        words: Words,
+        substrings: Sequence[str],
+        language: str | None,
+        *,
+        asked: str = "",
+        rarity: Mapping[str, float] | None = None,
+    ) -> None:
         self._language = language_field(language)
-        self._stems = {kept for word in words.all_words if (kept := stem(word, self._language))}
-        spaced = [word for word in words.all_words if not is_unspaced(word)]
-        starts = {_shared(word, stem(word, self._language) or word) for word in spaced}
+        self._rarity = rarity or {}
+        self._weights: list[float] = []
+        self._by_stem: dict[str, tuple[int, ...]] = {}
+        self._exact: set[str] = set()
+        self._typed = set(_PART.findall(asked))
+        self._known: dict[str, tuple[tuple[int, ...], int] | None] = {}
+        self._compounds: list[_Compound] = []
+        # Korean comes folded into its letters; the text has it in syllables.
+        spaced = [word for word in map(nfc, words.all_words) if not is_unspaced(word)]
+        small = set(words.words) - set(words.without_stop_words().words)
+        for word in spaced:
+            self._add_word(word, small=word in small)
+        for typed in _TYPED.findall(asked)[: 4 * _MOST_COMPOUNDS] if spaced else ():
+            self._add_compound(typed)
+        self._add_joined(spaced)
+        starts = {_shared(word, stem(word, self._language) or word) for word in self._exact}
+        starts |= {compound.anchor for compound in self._compounds}
         # Of two prefixes the shorter finds what the longer would.
         self._starts = [start for start in sorted(starts) if not any(start.startswith(p) for p in starts - {start})]
-        self._substrings = [*substrings, *("".join(p) for p in words.phrases if is_unspaced("".join(p)))]
+        self._substrings = [(part, self._new_index(part)) for part in dict.fromkeys(substrings) if part]
+        self._add_runs(words, asked)
+        self._shown_weights = Weights(tuple(self._weights))
+
+    def _new_index(self, word: str, *, small: bool = False) -> int:
+        # Without a frequency the length tells a little: long words are rarer.
+        weight = self._rarity.get(word, min(1.0, 0.5 + len(word) / 20))
+        self._weights.append(weight * (0.2 if small else 1.0))
+        return len(self._weights) - 1
+
+    def _add_word(self, word: str, *, small: bool) -> None:
+        parts = _PART.findall(word)
+        if len(parts) > 1:
+            self._add_compound(word)
+            return
+        kept = stem(word, self._language)
+        if not kept:
+            return
+        self._exact.add(word)
+        if kept not in self._by_stem:
+            self._by_stem[kept] = (self._new_index(word, small=small),)
+
+    def _index_of(self, word: str) -> tuple[int, ...]:
+        return self._by_stem.get(stem(word, self._language) or "", ())
+
+    def _add_joined(self, words: Sequence[str]) -> None:
+        """Let `memory error` find `MemoryError`: words side by side, written as one."""
+        for first in range(len(words[:_MOST_PARTS])):
+            for after in range(first + 2, min(first + 4, len(words), _MOST_PARTS) + 1):
+                run = words[first:after]
+                kept = stem("".join(run), self._language)
+                if kept and kept not in self._by_stem:
+                    self._by_stem[kept] = tuple(dict.fromkeys(i for word in run for i in self._index_of(word)))
+
+    def _add_compound(self, typed: str) -> None:
+        """Take a word of several parts as one; its parts alone tell less."""
+        runs = _PART.findall(typed)
+        parts = [folded for run in runs for piece in _CAMEL.findall(run) if (folded := fold(piece))]
+        whole = fold(typed).strip(_JOINTS)
+        known = tuple(dict.fromkeys(i for part in [*map(fold, runs), *parts] for i in self._index_of(part)))
+        own = self._index_of("".join(parts))
+        if not 1 < len(parts) <= _MOST_PARTS or not (known or own) or len(self._compounds) >= _MOST_COMPOUNDS:
+            return
+        if not own:
+            own = (self._new_index(whole),)
+            self._weights[own[0]] = 2.0
+        at = parts.index(max(parts, key=len))
+        before, after = tuple(reversed(parts[:at])), tuple(parts[at + 1 :])
+        self._compounds.append(_Compound(parts[at], before, after, whole, tuple(dict.fromkeys(own + known))))
+
+    def _add_runs(self, words: Words, asked: str) -> None:
+        """Note the runs of scripts that do not part their words."""
+        runs = [nfc("".join(p)) for p in words.phrases] + [nfc(word) for word in words.words]
+        found = [run for run in runs if is_unspaced(run)] + [fold_in_place(run) for run in _RUN.findall(asked)]
+        self._runs = [(run, self._new_index(run)) for run in list(dict.fromkeys(found))[:_MOST_COMPOUNDS]]
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Return where hits start and end, in order."""
-        return self._places(fold_in_place(text[:_SEARCHED]))
+        """Return where hits start and end, in order; none overlaps another."""
+        return _joined(text, self._found(text[:_SEARCHED]))
 
-    def _places(self, folded: str) -> list[tuple[int, int]]:
-        found = [place for start in self._starts for place in self._words(folded, start)]
-        for part in self._substrings:
-            found += _occurrences(folded, part)
-        return sorted(found)
+    def _found(self, text: str) -> list[Found]:
+        folded = fold_in_place(text)
+        found: list[Found] = []
+        cut = [(start, last) for start in self._starts if (last := self._add_hits(found, text, folded, start)) >= 0]
+        for part, index in self._substrings:
+            found += _occurrences(folded, part, (index,))
+        for run, index in self._runs:
+            found += _runs(folded, run, index)
+        if cut and len(cut) < len(self._starts):
+            self._add_near(found, text, folded, cut)
+        found.sort()
+        return found
 
-    def _words(self, folded: str, start: str) -> Iterator[tuple[int, int]]:
-        at = folded.find(start)
-        left = _MOST_HITS
-        while at >= 0 and left:
-            match = _REST_OF_WORD.match(folded, at)
-            end = match.end() if match else at + len(start)
-            whole = at == 0 or not folded[at - 1].isalnum()
-            # The prefix finds candidates; only the stem decides, as in the index.
-            if whole and stem(folded[at:end], self._language) in self._stems:
-                yield at, end
+    def _add_near(self, found: list[Found], text: str, folded: str, cut: list[tuple[str, int]]) -> None:
+        """Look for words that are too frequent to be followed to the end near the rare ones that stand further on."""
+        first = min(last for _, last in cut)
+        rare = [one[0] for one in found if one[0] > first][:_MOST_NEAR]
+        for start, last in cut:
+            done = last
+            for at in rare:
+                if at + _NEAR > done:
+                    low = max(done, at - _NEAR)
+                    done = at + _NEAR
+                    self._add_hits(found, text, folded, start, low, done)
+
+    def _add_hits(
+        self, found: list[Found], text: str, folded: str, start: str, low: int = 0, high: int = _SEARCHED
+    ) -> int:
+        """Add the hits of words that start so; return where the last was if there are more than are kept, else -1."""
+        at = folded.find(start, low, high)
+        left, tries, known, compounds = _MOST_HITS, _MOST_TRIES, self._known, self._compounds
+        while at >= 0:
+            if not left or not tries:
+                return at
+            tries -= 1
+            hit = self._compound_at(folded, at) if compounds else None
+            end = at + 1
+            if hit is not None:
+                pass
+            elif at and folded[at - 1].isalnum():
+                # Inside a word: only where a part of a compound begins, as `Error` does in `MemoryError`.
+                if text[at].isupper() and text[at - 1].islower():
+                    hit = self._part(text, folded, at)
+            else:
+                end = _rest_of_word(folded, at).end()  # type: ignore[union-attr]  # it matches an empty rest, too
+                word = folded[at:end]
+                form = known[word] if word in known else self._form(word)
+                if form is not None:
+                    hit = at, end, form[0], self._level(text, folded, at, end, form[1])
+                elif not text[at + 1 : end].islower():
+                    hit = self._part(text, folded, at)
+            if hit is not None:
+                found.append(hit)
                 left -= 1
+                end = hit[1]
             # At least one step on: an empty match would never end.
-            at = folded.find(start, max(end, at + 1))
+            at = folded.find(start, end if end > at else at + 1, high)
+        return -1
+
+    def _level(self, text: str, folded: str, at: int, end: int, level: int) -> int:
+        """Return how nearly a word is what was typed, by what stands around it."""
+        if (folded[end : end + 1] in _NAME_JOINTS and self._goes_on(folded, end + 1)) or folded[at - 1] == "_":
+            return PART
+        return TYPED if level == FOLDED and text[at:end] in self._typed else level
+
+    def _compound_at(self, folded: str, at: int) -> Found | None:
+        """Return the compound whose longest part stands there; its joints may be others than those that were typed."""
+        for compound in self._compounds:
+            if not folded.startswith(compound.anchor, at):
+                continue
+            start, end = at, at + len(compound.anchor)
+            for part in compound.after:
+                end = _over_joint(folded, end, 1)
+                end = end + len(part) if folded.startswith(part, end) else -1
+                if end < 0:
+                    break
+            for part in compound.before:
+                start = _over_joint(folded, start, -1) - len(part)
+                if start < 0 or not folded.startswith(part, start):
+                    end = -1
+                    break
+            if end < 0 or (start and folded[start - 1].isalnum()) or folded[end : end + 1].isalnum():
+                continue
+            return start, end, compound.indexes, TYPED if folded[start:end] == compound.typed else STEM
+        return None
+
+    def _goes_on(self, folded: str, at: int) -> bool:
+        """Return whether a longer name goes on there with what was not asked for, as `logging.exception` does."""
+        return folded[at : at + 1].isalnum() and not any(folded.startswith(start, at) for start in self._starts)
+
+    def _form(self, word: str) -> tuple[tuple[int, ...], int] | None:
+        # The prefix finds candidates; only the stem decides, as in the index.
+        kept = stem(word, self._language) if len(word) <= _LONGEST else None
+        indexes = self._by_stem.get(kept or "")
+        form = self._known[word] = None if indexes is None else (indexes, FOLDED if word in self._exact else STEM)
+        return form
+
+    def _part(self, text: str, folded: str, at: int) -> Found | None:
+        """Return the part of a compound that begins there if it was asked for."""
+        match = _CAMEL.match(text, at, at + _LONGEST)
+        known = self._form(folded[at : match.end()]) if match else None
+        return (at, match.end(), known[0], PART) if match and known else None
 
     def pieces(self, text: str) -> list[Piece]:
         """Return a whole text in pieces."""
         return _cut(text, 0, len(text), self.places(text))
 
-    def passages(self, text: str) -> list[list[Piece]]:
-        """Return the passages with the most different hits, in the order of the text; none if there is no hit."""
-        folded = fold_in_place(text[:_SEARCHED])
-        places = self._places(folded)
-        chosen: list[tuple[int, int, int]] = []
-        for _, start, first, last in sorted(windows(folded, places)):
-            # Two passages that overlap would show the same words twice.
-            if all(last < a or first > b for _, a, b in chosen):
-                chosen.append((start, first, last))
-            if len(chosen) == _PASSAGES:
-                break
-        cut = []
-        for _, first, last in sorted(chosen, key=lambda window: window[1]):
-            start, end = _bounds(text, places[first][0], places[last][1])
-            cut.append(_cut(text, start, end, places))
-        return cut
+    def passages(self, text: str, *, title: str = "", headings: str = "", most: int = 1) -> list[list[Piece]]:
+        """Return the passages that answer best, the best one first, at most this many; none if there is no hit.
+
+        `headings` are those of the page, one a line: neither they nor the title are shown where there is more to show.
+        """
+        searched = text[:_SEARCHED]
+        found = self._found(searched)
+        if not found:
+            return []
+        places = _joined(searched, found)
+        source = SearchedText(text, title, f"\n{headings}")
+        return [_shown(text, passage, places) for passage in chosen(source, found, self._shown_weights, most)]
+
+    def start_of(self, text: str) -> list[Piece]:
+        """Return as much of a text's start as a passage has room for."""
+        return _shown(text, snippet_bounds(text), self.places(text))
 
 
-def _occurrences(folded: str, part: str) -> Iterator[tuple[int, int]]:
+def _over_joint(folded: str, at: int, step: int) -> int:
+    """Return the place behind at most two characters that join the parts of a compound; before them for step -1."""
+    for _ in range(2):
+        beside = at if step > 0 else at - 1
+        if not 0 <= beside < len(folded) or folded[beside].isalnum():
+            break
+        at += step
+    return at
+
+
+def _occurrences(folded: str, part: str, indexes: tuple[int, ...]) -> Iterable[Found]:
     at = folded.find(part)
     left = _MOST_HITS
     while at >= 0 and left:
-        yield at, at + len(part)
+        yield at, at + len(part), indexes, FOLDED
         left -= 1
         at = folded.find(part, at + len(part))
+
+
+def _runs(folded: str, run: str, index: int) -> list[Found]:
+    """Return where a run of an unspaced script stands; where it is nowhere whole, the parts of it that are there."""
+    whole = list(_occurrences(folded, run, (index,)))
+    if whole or len(run) < 3:
+        return whole
+    pairs = dict.fromkeys(run[at : at + 2] for at in range(len(run) - 1))
+    found = sorted(one for pair in list(pairs)[:_MOST_BIGRAMS] for one in _occurrences(folded, pair, (index,)))
+    parts: list[Found] = []
+    for one in found:
+        if parts and one[0] <= parts[-1][1]:
+            parts[-1] = parts[-1][0], max(one[1], parts[-1][1]), (index,), PART
+        else:
+            parts.append((one[0], one[1], (index,), PART))
+    return parts
 
 
 def _shared(word: str, kept: str) -> str:
@@ -110,45 +326,35 @@ def _shared(word: str, kept: str) -> str:
     return word[: max(length, min(3, len(word)))]
 
 
-def windows(folded: str, places: list[tuple[int, int]]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the window of hits that starts at each: (how poor it is, where, first hit, last hit).
-
-    Each hit enters and leaves once. Counted anew for each window, a query of every letter of the alphabet, which finds
-    thousands of hits in any text, took a third of a second for one result.
-    """
-    inside: Counter[str] = Counter()
-    end = 0
-    for at, (start, stop) in enumerate(places):
-        while end < len(places) and (end <= at or places[end][1] - start <= _PASSAGE):
-            inside[folded[slice(*places[end])]] += 1
-            end += 1
-        yield -len(inside), start, at, end - 1
-        hit = folded[start:stop]
-        inside[hit] -= 1
-        if not inside[hit]:
-            del inside[hit]
+def _joined(text: str, found: Sequence[Found]) -> list[tuple[int, int]]:
+    """Return the places of hits, those that overlap or are joined by a single `_`, `-`, `.` or `/` as one."""
+    places: list[tuple[int, int]] = []
+    start = end = -1
+    for first, last, _, _ in found:
+        if end >= 0 and (first <= end or (first == end + 1 and text[end] in _JOINTS)):
+            end = max(end, last)
+            continue
+        if end >= 0:
+            places.append((start, end))
+        start, end = first, last
+    if end >= 0:
+        places.append((start, end))
+    return places
 
 
-def _bounds(text: str, first: int, last: int) -> tuple[int, int]:
-    """Return the bounds of a passage around its hits, cut between words and inside its paragraph where possible."""
-    room = max(_PASSAGE - (last - first), 40)
-    start, end = max(0, first - room // 2), min(len(text), last + room // 2)
-    line = text.rfind("\n", start, first)
-    if line >= 0:
-        start = line + 1
-    elif start > 0:
-        blank = text.find(" ", start, first)
-        start = blank + 1 if blank >= 0 else start
-    line = text.find("\n", last, end)
-    if line >= 0:
-        end = line
-    elif end < len(text):
-        blank = text.rfind(" ", last, end)
-        end = blank if blank >= 0 else end
-    return start, end
+def _shown(text: str, parts: Iterable[str | tuple[int, int]], places: Sequence[tuple[int, int]]) -> list[Piece]:
+    """Return the pieces of a passage: what it takes from the text, and what stands between."""
+    pieces: list[Piece] = []
+    for part in parts:
+        new = [Piece(part, False)] if isinstance(part, str) else _cut(text, *part, places)
+        # An ellipsis is no piece of its own: it belongs to the words beside it.
+        if new and pieces and not pieces[-1].hit and not new[0].hit:
+            new[0] = Piece(pieces.pop().text + new[0].text, False)
+        pieces += new
+    return pieces
 
 
-def _cut(text: str, start: int, end: int, places: list[tuple[int, int]]) -> list[Piece]:
+def _cut(text: str, start: int, end: int, places: Sequence[tuple[int, int]]) -> list[Piece]:
     found: list[Piece] = []
     at = start
     for first, last in places:

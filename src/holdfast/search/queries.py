@@ -248,7 +248,11 @@ _HITS: Final = (
     .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
     .where(Snapshot.id.in_(_IDS), ~Snapshot.noindex, *visible())
 )
-_TEXTS: Final = select(DocumentText.document_id, DocumentText.text).where(DocumentText.document_id.in_(_IDS))
+_TEXTS: Final = (
+    select(DocumentText.document_id, DocumentText.text, Document.headings)
+    .join(Document, Document.id == DocumentText.document_id)
+    .where(DocumentText.document_id.in_(_IDS))
+)
 _SOURCES: Final = select(Source.id, Source.code, Source.name)
 
 
@@ -257,9 +261,17 @@ def hits(session: Session, ids: Sequence[int]) -> dict[int, HitRow]:
     return {row[0]: HitRow._make(row) for row in session.connection().execute(_HITS, {"ids": list(ids)})}
 
 
-def packed_texts(session: Session, document_ids: Sequence[int]) -> dict[int, bytes]:
-    """Return the packed texts of these documents."""
-    return {row[0]: row[1] for row in session.connection().execute(_TEXTS, {"ids": list(document_ids)})}
+class ShownText(NamedTuple):
+    """What passages are taken from: a text as it is packed, and the headings that stand in it, one a line."""
+
+    packed: bytes
+    headings: str | None
+
+
+def shown_texts(session: Session, document_ids: Sequence[int]) -> dict[int, ShownText]:
+    """Return the texts of these documents."""
+    rows = session.connection().execute(_TEXTS, {"ids": list(document_ids)})
+    return {row[0]: ShownText(row[1], row[2]) for row in rows}
 
 
 def sources(session: Session) -> list[SearchSourceRow]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from math import log1p
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,8 @@ from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.highlight import Finder, Piece
 from holdfast.search.matching import Match, MatchMode, SearchReach, browsed, find
 from holdfast.search.outbox import demand_outbox
-from holdfast.search.queries import HitRow
+from holdfast.search.passages import MAX_PASSAGES
+from holdfast.search.queries import HitRow, ShownText
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
 from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
@@ -91,6 +93,8 @@ class SearchRequest:
     host: str | None = None
     page: int = 1
     page_size: int = 20
+    passages: int = 1
+    """Of each hit, at most; the best one comes first."""
     ranking: Ranking = Ranking.V4
     explain: bool = False
     """Whether each hit tells the parts of its score."""
@@ -204,7 +208,7 @@ class SearchService:
         """Return what a request comes to, as it was kept, or counted now."""
         mark, gate = cache.gate(session)
         # The pages of one result share what was counted; only the cut differs.
-        alike = replace(request, page=1, page_size=1, explain=False)
+        alike = replace(request, page=1, page_size=1, passages=1, explain=False)
         if question.intent is Intent.BROWSE:
             # Without words there is nothing to rank: all spellings of an empty query are one.
             alike = replace(alike, q=None, sort=None, ranking=Ranking.V4)
@@ -324,16 +328,20 @@ class SearchService:
         found = queries.hits(session, ids)
         documents = [row.document_id for row in found.values() if row.document_id is not None]
         # Without words nothing is marked, and the snippet is enough.
-        texts = queries.packed_texts(session, documents) if question.text else {}
+        texts = queries.shown_texts(session, documents) if question.text else {}
         hits = []
         finders: dict[str | None, Finder] = {}
+        asked = counted.match.did_you_mean or question.text
+        rarity = _rarity(cache.view, counted.match)
         for place, snapshot_id in zip(places.tolist(), ids, strict=True):
             row = found.get(snapshot_id)
             if row is None:
                 continue
             if row.language not in finders:
-                finders[row.language] = Finder(counted.match.shown, counted.match.substrings, row.language)
-            hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), sources)
+                shown_words, parts = counted.match.shown, counted.match.substrings
+                finders[row.language] = Finder(shown_words, parts, row.language, asked=asked, rarity=rarity)
+            source = sources.get(row.source_id, ("", ""))
+            hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), source, most=request.passages)
             if request.view is ResultKind.PAGES:
                 hidden = cache.hidden_in(int(columns.group[shown.rows[place]]))
                 # The count of a group includes what is withdrawn; how much there is of it must not show.
@@ -342,22 +350,39 @@ class SearchService:
                 best = int(shown.best[place])
                 at = int(np.flatnonzero(counted.match.rows == best)[0])
                 text, titles = float(counted.match.text[at]), int(counted.match.titles[at])
-                parts = ranking.parts(columns, best, text, titles, self._worth(cache, question, request))
-                hit = replace(hit, best_id=int(columns.ids[best]), parts=parts)
+                score = ranking.parts(columns, best, text, titles, self._worth(cache, question, request))
+                hit = replace(hit, best_id=int(columns.ids[best]), parts=score)
             hits.append(hit)
         return hits
 
 
-def _hit(row: HitRow, finder: Finder, packed: bytes | None, sources: dict[int, tuple[str, str]]) -> Hit:
-    code, name = sources.get(row.source_id, ("", ""))
-    text = unpack_text(packed) if packed is not None else row.snippet or ""
+# Words whose frequency is asked for: a query has eight, but its phrases may have more.
+_WEIGHED: Final = 16
+# The least that a word weighs: one that stands on every page is still one that was asked for.
+_LEAST_RARITY: Final = 0.15
+
+
+def _rarity(view: View, match: Match) -> dict[str, float]:
+    """Return how much each word tells, from 1 for one that is nowhere else down to what stands on every page."""
+    documents = len(view.columns.documents.keys)
+    if view.reader is None or not documents:
+        return {}
+    scale = log1p(documents)
+    return {
+        word: max(_LEAST_RARITY, min(1.0, log1p(documents / (1 + view.reader.frequency(word))) / scale))
+        for word in match.shown.all_words[:_WEIGHED]
+    }
+
+
+def _hit(row: HitRow, finder: Finder, shown: ShownText | None, source: tuple[str, str], *, most: int) -> Hit:
+    """Return one result; its stored snippet is its passage where no word stands in its text."""
+    text, title = "" if shown is None else unpack_text(shown.packed), row.title or ""
+    passages = finder.passages(text, title=title, headings=(shown and shown.headings) or "", most=most)
+    if not passages and row.snippet:
+        passages = [finder.start_of(row.snippet)]
+    code, name = source
     return Hit(
-        row=row,
-        source_code=code,
-        source_name=name,
-        title=finder.pieces(row.title or ""),
-        passages=finder.passages(text),
-        captures=None,
+        row=row, source_code=code, source_name=name, title=finder.pieces(title), passages=passages, captures=None
     )
 
 
@@ -402,6 +427,8 @@ def _check(request: SearchRequest) -> None:
         raise BadSearch(f"`from` ({request.start}) lies after `to` ({request.end}); swap them")
     if request.page < 1 or not 1 <= request.page_size <= MAX_PAGE_SIZE:
         raise BadSearch(f"`page` starts at 1 and `pageSize` goes from 1 to {MAX_PAGE_SIZE}")
+    if not 1 <= request.passages <= MAX_PASSAGES:
+        raise BadSearch(f"`passages` goes from 1 to {MAX_PASSAGES}")
 
 
 Browse = Callable[[HitRow], str | None]

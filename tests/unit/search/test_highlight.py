@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.highlight import Finder, Piece, windows
-from holdfast.search.query import Words
+from holdfast.search.highlight import Finder, Piece
+from holdfast.search.query import Words, parse_query
 
 _FLU = Words(words=("vaccination", "clinic"))
 
@@ -29,16 +28,6 @@ def test_a_word_inside_another_is_no_hit() -> None:
     assert Finder(Words(words=("art",)), (), "en").places("party smart heart art") == [(18, 21)]
 
 
-def test_the_passage_with_the_most_words_is_shown() -> None:
-    text = "vaccination " + "x " * 300 + "the clinic gives a vaccination" + " y" * 300
-
-    shown = Finder(_FLU, (), "en").passages(text)
-
-    hits = [[piece.text for piece in passage if piece.hit] for passage in shown]
-    assert ["clinic", "vaccination"] in hits
-    assert all(sum(len(piece.text) for piece in passage) <= 320 for passage in shown)
-
-
 def test_markup_in_a_page_stays_text() -> None:
     [passage] = Finder(_FLU, (), "en").passages("<b onclick=x>clinic</b>")
 
@@ -56,27 +45,43 @@ def test_pieces_always_join_to_the_text(text: str, parts: list[str]) -> None:
     finder = Finder(_FLU, parts, "en")
 
     assert "".join(piece.text for piece in finder.pieces(text)) == text
-    for passage in finder.passages(text):
-        assert "".join(piece.text for piece in passage) in text
 
 
-class _Counted(str):
-    """A text that counts how often a piece of it is taken."""
+@pytest.mark.parametrize(
+    ("asked", "text", "hits"),
+    [
+        ("pg_ls_tmpdir", "See pg_ls_tmpdir ( oid ), not pg_ls_dir.", ["pg_ls_tmpdir"]),
+        ("memory error", "It raises MemoryError, a memory error.", ["MemoryError", "memory", "error"]),
+        ("MemoryError", "A memory error is a MemoryError.", ["memory error", "MemoryError"]),
+        ("task group", "Use asyncio.TaskGroups for groups of tasks.", ["TaskGroups", "groups", "tasks"]),
+        ("os.path.join", "Call os.path.join(a), or join(a).", ["os.path.join", "join"]),
+        ("error", "MemoryError, not terror", ["Error"]),
+        ("wal_level", "wal-level and WAL level", ["wal-level", "WAL level"]),
+    ],
+)
+def test_compounds_are_found_as_one_and_by_their_parts(asked: str, text: str, hits: list[str]) -> None:
+    pieces = Finder(parse_query(asked).words, (), "en", asked=asked).pieces(text)
 
-    taken = 0
-
-    def __getitem__(self, part: Any) -> str:
-        type(self).taken += 1
-        return super().__getitem__(part)
+    assert [piece.text for piece in pieces if piece.hit] == hits
 
 
-def test_passages_of_thousands_of_hits_are_chosen_in_one_pass() -> None:
-    text = _Counted("abcdefghijklmnopqrstuvwxyz" * 100)
-    places = [(at, at + 1) for at in range(len(text))]
+@pytest.mark.parametrize(
+    ("asked", "text", "hits"),
+    [
+        ("東京都庁", "東京都庁は新宿にある。", ["東京都庁"]),
+        ("東京都庁舎", "東京都の庁舎", ["東京都", "庁舎"]),
+        ("火", "火と水", ["火"]),
+        ("ข้าวผัด", "ร้านนี้มีข้าวผัดอร่อย", ["ข้าวผัด"]),
+        ("학교", "우리 학교에서", ["학교"]),
+    ],
+)
+def test_runs_of_scripts_without_blanks_are_marked_as_they_matched(asked: str, text: str, hits: list[str]) -> None:
+    pieces = Finder(parse_query(asked).words, (), None, asked=asked).pieces(text)
 
-    found = list(windows(text, places))
+    assert [piece.text for piece in pieces if piece.hit] == hits
 
-    assert _Counted.taken == 2 * len(places)
-    assert found[0] == (-26, 0, 0, 199)
-    assert found[-1] == (-1, 2599, 2599, 2599)
-    assert [last - first for _, _, first, last in found[:2400]] == [199] * 2400
+
+def test_what_a_query_leaves_out_is_no_compound() -> None:
+    finder = Finder(Words(words=()), ("flu",), "en", asked="flu -cold_case")
+
+    assert [piece.text for piece in finder.pieces("cold_case of flu") if piece.hit] == ["flu"]

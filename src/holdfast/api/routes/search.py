@@ -13,6 +13,7 @@ from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.search import SearchDebug, SearchResults
 from holdfast.replay.origins import browse_url
+from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
 from holdfast.search.search import MAX_PAGE_SIZE, ResultKind, SearchRequest, Sort, answer_object, debug_object
@@ -31,6 +32,7 @@ Words = Annotated[
 SourceCode = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,16}$", description="A source's code.", examples=["hc"])]
 Page = Annotated[int, Query(ge=1, le=1_000_000_000, description="Which page of results.")]
 PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=MAX_PAGE_SIZE, description="Results of a page.")]
+Passages = Annotated[int, Query(ge=1, le=MAX_PASSAGES, description="Passages of each result, the best one first.")]
 SortBy = Annotated[Sort | None, Query(description="relevance where there are words, newest where there are none.")]
 View = Annotated[ResultKind, Query(description="Captures, or pages with the latest of their captures.")]
 Non2xx = Annotated[bool, Query(alias="includeNon2xx", description="Redirects and errors too, after the rest.")]
@@ -84,9 +86,10 @@ def search(
     type_: Kinds = None,
     status: StatusClass = None,
     host: Host = None,
+    passages: Passages = 1,
 ) -> SearchResults:
     """Return a page of results with totals, facets and a histogram; past the end an empty one with the same total."""
-    request = replace(asked, language=language, type=type_, status=status, host=host)
+    request = replace(asked, language=language, type=type_, status=status, host=host, passages=passages)
     answer = searching.ask(request)
     metrics.searched(answer.mode.value)
     return SearchResults.model_validate(answer_object(answer, request, partial(browse_url, archive.settings)))

@@ -20,7 +20,11 @@ class Highlights(Answer):
     """Where the words were found."""
 
     title: list[TextPiece]
-    text: list[list[TextPiece]] = Field(description="At most two passages of the page's text.")
+    text: list[list[TextPiece]] = Field(
+        description="As many passages as were asked for, the best one first, each of at most 240 characters. An "
+        "ellipsis stands where something is left out, a raised dot between two lines. The start of the page where no "
+        "word stands in its text."
+    )
 
 
 class SearchResult(Answer):
