@@ -32,7 +32,10 @@ from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.raw import Transaction
 from holdfast.db.schema import make_fresh
+from holdfast.search.asked import AskedWords
+from holdfast.search.matching import languages_of
 from holdfast.search.outbox import drain, rebuild
+from holdfast.search.ranking import FITTED
 from holdfast.search.readers import ReaderCache
 from holdfast.search.search import ResultKind, SearchRequest, SearchService
 from holdfast.urls import hash64, surt
@@ -175,12 +178,14 @@ def _timed(search: SearchService, requests: Sequence[SearchRequest]) -> Times:
 
 def _common_words(home: Path, documents: int) -> list[str]:
     """Return words that are found, with all their forms, in 5 to 25% of all documents."""
-    reader = ReaderCache(home, SystemClock()).view().reader
+    view = ReaderCache(home, SystemClock()).view()
+    reader, languages = view.reader, languages_of(view.columns)
     assert reader is not None
     frequent = sorted(
         word for word, count in reader.vocabulary("", limit=1_000_000) if len(word) >= 3 and count > 0.01 * documents
     )
-    return [word for word in frequent if 0.05 <= reader.words([word], [], limit=1).count / documents <= 0.25]
+    found = {word: reader.words(AskedWords(words=(word,)), languages, FITTED, limit=1).count for word in frequent}
+    return [word for word, count in found.items() if 0.05 <= count / documents <= 0.25]
 
 
 def requests_of(home: Path, documents: int, count: int) -> dict[str, list[SearchRequest]]:
