@@ -7,12 +7,13 @@ score of a page is the weighted sum. The weights are fitted (`bench/relevance.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from enum import StrEnum
+from typing import Final, NamedTuple
 
 from holdfast.parse.text import fold
-from holdfast.search.analysis import compound, compounds_in, exact_words
+from holdfast.search.analysis import compound, compounds_in, exact_words, stem
 from holdfast.search.query import Words
 
 # Of one query, each costs a handful of clauses.
@@ -61,6 +62,82 @@ def asked_words(words: Words, typed: str) -> AskedWords:
     )
 
 
+BORDER: Final = "\u00b6"
+"""Stands before and behind every title, heading, term and link text: a phrase that begins or ends with it is one that
+begins or ends there, and none reaches from one into the next."""
+
+
+class Kind(StrEnum):
+    """How the terms of a clause are to be met: a single one is scored by how telling it is, the others are not."""
+
+    TERM = "term"
+    ALL = "all"
+    PHRASE = "phrase"
+    CLOSE = "close"
+    """Within a few words of each other."""
+
+
+class Clause(NamedTuple):
+    """One way of meeting the words of a query."""
+
+    name: str
+    """Of its weight."""
+    kind: Kind
+    field: str
+    terms: tuple[str, ...]
+
+
+# Words of a query for which nearness is looked for.
+_CLOSE_WORDS: Final = 4
+
+
+def kept_stems(words: Sequence[str], language: str) -> tuple[str, ...] | None:
+    """Return what a language keeps of each word; None if it keeps nothing of one."""
+    kept = tuple(term for word in words if (term := stem(word, language)))
+    return kept if len(kept) == len(words) else None
+
+
+def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
+    """Yield what makes a document of a language that has all words a better answer."""
+    kept = kept_stems(asked.words, language) or ()
+    body, several = f"body_{language}", len(kept) > 1
+    if several:
+        yield Clause("near", Kind.PHRASE, body, kept)
+        if len(kept) <= _CLOSE_WORDS:
+            yield Clause("close", Kind.CLOSE, body, kept)
+    if kept:
+        for field in ("title", "heads"):
+            for term in kept:
+                yield Clause(field, Kind.TERM, field, (term,))
+            yield Clause(f"{field}_all", Kind.ALL, field, kept)
+            yield Clause(f"{field}_equal", Kind.PHRASE, field, (BORDER, *kept, BORDER))
+        if several:
+            yield Clause("heads_phrase", Kind.PHRASE, "heads", kept)
+        yield Clause("heads_start", Kind.PHRASE, "heads", (BORDER, *kept))
+    for word in asked.exact:
+        yield Clause("exact", Kind.TERM, "exact", (word,))
+        yield Clause("exact_heads", Kind.TERM, "exact_heads", (word,))
+    for one in asked.compounds:
+        yield Clause("whole", Kind.TERM, "whole", (one.whole,))
+        yield Clause("whole_heads", Kind.TERM, "exact_heads", (one.whole,))
+        if (run := kept_stems(one.parts, language)) is not None:
+            yield Clause("parts", Kind.PHRASE, body, run)
+
+
+def address_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
+    """Yield what makes an address a better answer; one of those for all words must be met."""
+    kept = kept_stems(asked.all_words, language)
+    if not kept:
+        return
+    for field in ("anchors", "path"):
+        yield Clause(f"{field}_all", Kind.ALL, field, kept)
+        for term in kept:
+            yield Clause(field, Kind.TERM, field, (term,))
+    yield Clause("anchors_equal", Kind.PHRASE, "anchors", (BORDER, *kept, BORDER))
+    for word in (*asked.exact, *(one.whole for one in asked.compounds)):
+        yield Clause("exact_anchors", Kind.TERM, "exact_anchors", (word,))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWeights:
     """What each way of meeting the words of a query is worth. 0 leaves a clause out."""
@@ -91,8 +168,3 @@ class TextWeights:
     exact_anchors: float = 0.0
     path: float = 0.0
     path_all: float = 0.0
-
-
-def names_of_weights() -> Sequence[str]:
-    """Return the names of all weights."""
-    return list(TextWeights.__dataclass_fields__)

@@ -27,7 +27,6 @@ from holdfast.parse.text import fold, is_unspaced
 from holdfast.search.analysis import (
     ANALYSERS,
     LANGUAGES,
-    UNSTEMMED,
     compounds_in,
     exact_words,
     language_field,
@@ -39,7 +38,16 @@ from holdfast.search.analysis import (
     whole_forms,
     words_of_path,
 )
-from holdfast.search.asked import AskedWords, TextWeights
+from holdfast.search.asked import (
+    BORDER,
+    AskedWords,
+    Clause,
+    Kind,
+    TextWeights,
+    address_clauses,
+    document_clauses,
+    kept_stems,
+)
 from holdfast.search.query import Field
 
 Ids = npt.NDArray[np.int64]
@@ -47,9 +55,6 @@ Scores = npt.NDArray[np.float32]
 
 # Ends every text of trigrams, so that its last letters start a trigram too: a term of two letters is then a prefix.
 _EDGE: Final = "\x01\x01"
-# Stands before and behind every title, heading, term and link text: a phrase that begins or ends with it is one that
-# begins or ends there, and none reaches from one into the next.
-_BORDER: Final = "\u00b6"
 MAX_TEXT_CHARS: Final = 2_000_000
 """Of one document; what is beyond is not indexed."""
 # Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant.
@@ -59,8 +64,7 @@ _MAX_HEADS_CHARS: Final = 100_000
 # Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
 # documents do. The same number of pairs that a single letter of an unspaced script is looked for in.
 _SHORT_GRAMS: Final = 512
-# Words of a query for which nearness is looked for, and how many others may stand between them.
-_CLOSE_WORDS: Final = 4
+# Words that may stand between those of a query that are close to each other.
 _CLOSE_SLOP: Final = 8
 
 
@@ -82,7 +86,7 @@ def _schema() -> Any:
     builder.add_text_field("exact", tokenizer_name="exact", index_option="freq")
     for name in ("exact_heads", "exact_anchors", "whole"):
         builder.add_text_field(name, tokenizer_name="listed", index_option="basic")
-    builder.add_text_field("words", tokenizer_name=UNSTEMMED, index_option="basic")
+    builder.add_text_field("words", tokenizer_name="folded", index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
         builder.add_text_field(f"{field}_grams", tokenizer_name="grams", index_option="basic")
     return builder.build()
@@ -244,10 +248,15 @@ class IndexReader:
         """How many documents and addresses it holds."""
         return int(self._searcher.num_docs)
 
-    def words(self, asked: AskedWords, languages: Iterable[str], weights: TextWeights, *, limit: int) -> MatchedKeys:
+    def words(self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int) -> MatchedKeys:
         """Return documents in which every word and every phrase occurs, scored."""
-        queries = [query for one in languages if (query := self._scored(asked, one, weights)) is not None]
-        return self._ask(_any(queries), limit)
+        bodies = {one: must for one in languages if (must := self._musts(asked, one)) is not None}
+        if not bodies:
+            return NONE_MATCHED
+        matched = _boosted(_any(map(_all, bodies.values())), weights.body)
+        clauses = (clause for one in bodies for clause in document_clauses(asked, one))
+        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, matched), *_weighted(clauses, weights)])
+        return self._ask(query, limit)
 
     def some_words(self, asked: AskedWords, languages: Iterable[str], *, limit: int) -> MatchedKeys:
         """Return documents in which some of the words occur, those with more and rarer ones first."""
@@ -257,27 +266,31 @@ class IndexReader:
         return self._ask(_any(queries), limit)
 
     def addresses(
-        self, asked: AskedWords, languages: Iterable[str], weights: TextWeights, *, limit: int
+        self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int
     ) -> MatchedKeys:
-        """Return addresses that the words name: in the texts of links to them, or in their path."""
-        queries = [query for one in languages if (query := _address_query(asked, one, weights)) is not None]
-        return self._ask(_any(queries), limit)
+        """Return addresses that the words name: all in the texts of links to one, or all in its path."""
+        clauses = [clause for one in languages for clause in address_clauses(asked, one)]
+        wanted = _any(_query(one) for one in dict.fromkeys(clauses) if one.kind is Kind.ALL)
+        if wanted is None:
+            return NONE_MATCHED
+        named = [(tantivy.Occur.Must, _unscored(wanted)), *_weighted(clauses, weights)]
+        return self._ask(tantivy.Query.boolean_query(named), limit)
 
-    def clause_scores(self, asked: AskedWords, languages: Iterable[str]) -> Iterator[tuple[str, MatchedKeys, bool]]:
+    def clause_scores(self, asked: AskedWords, languages: Sequence[str]) -> Iterator[tuple[str, MatchedKeys, bool]]:
         """Yield what each clause alone gives, by the name of its weight, and whether its keys are addresses.
 
         The score of a page is the weighted sum of these: weights are fitted on them.
         """
-        for language in languages:
-            must = self._musts(asked, language)
-            if must is not None:
-                yield "body", self._ask(_all(must), self.entries), False
-                for name, query in document_clauses(asked, language):
-                    yield name, self._ask(_all([*map(_unscored, must), query]), self.entries), False
-            named = list(address_clauses(asked, language))
-            for name, query in named:
-                any_all = _unscored(_any([one for key, one in named if key.endswith("_all")]))
-                yield name, self._ask(_all([any_all, query]), self.entries), True
+        bodies = [must for one in languages if (must := self._musts(asked, one)) is not None]
+        matched = _any(map(_all, bodies))
+        if matched is not None:
+            yield "body", self._ask(matched, self.entries), False
+            for clause in dict.fromkeys(clause for one in languages for clause in document_clauses(asked, one)):
+                yield clause.name, self._ask(_all([_unscored(matched), _query(clause)]), self.entries), False
+        named = list(dict.fromkeys(clause for one in languages for clause in address_clauses(asked, one)))
+        wanted = _any(_query(one) for one in named if one.kind is Kind.ALL)
+        for clause in named:
+            yield clause.name, self._ask(_all([_unscored(wanted), _query(clause)]), self.entries), True
 
     def titles(self, words: Sequence[str], languages: Iterable[str], *, every: bool, limit: int) -> Ids:
         """Return documents whose title has every one of the words, or any of them."""
@@ -290,25 +303,14 @@ class IndexReader:
 
     def title_phrase(self, words: Sequence[str], languages: Iterable[str], *, limit: int) -> Ids:
         """Return documents whose title has the words side by side in this order."""
-        runs = [_stems(words, language) for language in languages]
+        runs = [kept_stems(words, language) for language in languages]
         found = [_phrase("title", run) for run in runs if run is not None and len(run) > 1]
         return self._ask(_constant(_any(found)), limit).keys
 
-    def _scored(self, asked: AskedWords, language: str, weights: TextWeights) -> Any:
-        """Return the query over one language's documents; None if a word has nothing that it keeps."""
-        must = self._musts(asked, language)
-        if must is None:
-            return None
-        clauses = [(tantivy.Occur.Must, _boosted(query, weights.body)) for query in must]
-        for name, query in document_clauses(asked, language):
-            if weight := getattr(weights, name):
-                clauses.append((tantivy.Occur.Should, _boosted(query, weight)))
-        return tantivy.Query.boolean_query(clauses)
-
     def _musts(self, asked: AskedWords, language: str) -> list[Any] | None:
         body = f"body_{language}"
-        kept = _stems(asked.words, language)
-        runs = [run for phrase in asked.phrases if (run := _stems(query_pairs(phrase), language)) is not None]
+        kept = kept_stems(asked.words, language)
+        runs = [run for phrase in asked.phrases if (run := kept_stems(query_pairs(phrase), language)) is not None]
         if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
             return None
         must = [self._one(body, term) for term in dict.fromkeys(kept)]
@@ -416,63 +418,26 @@ def _boosted(query: Any, weight: float) -> Any:
     return tantivy.Query.boost_query(query, weight)
 
 
-def _stems(words: Sequence[str], language: str) -> list[str] | None:
-    """Return what a language keeps of each word; None if it keeps nothing of one."""
-    kept = [term for word in words if (term := stem(word, language))]
-    return kept if len(kept) == len(words) else None
+def _query(clause: Clause) -> Any:
+    """Return a clause as a query; all but single terms score the same wherever they match."""
+    match clause.kind:
+        case Kind.TERM:
+            return _term(clause.field, clause.terms[0])
+        case Kind.ALL:
+            return _constant(_all([_term(clause.field, term) for term in clause.terms]))
+        case Kind.PHRASE:
+            return _constant(_phrase(clause.field, clause.terms))
+        case Kind.CLOSE:
+            return _constant(_phrase(clause.field, clause.terms, _CLOSE_SLOP))
 
 
-def document_clauses(asked: AskedWords, language: str) -> Iterator[tuple[str, Any]]:
-    """Yield what makes a document of a language that has all words a better answer, by the names of the weights."""
-    kept = _stems(asked.words, language) or []
-    body, several = f"body_{language}", len(kept) > 1
-    if several:
-        yield "near", _constant(_phrase(body, kept))
-        if len(kept) <= _CLOSE_WORDS:
-            yield "close", _constant(_phrase(body, kept, _CLOSE_SLOP))
-    if kept:
-        for field in ("title", "heads"):
-            terms = [_term(field, term) for term in dict.fromkeys(kept)]
-            for term in terms:
-                yield field, term
-            yield f"{field}_all", _constant(_all(terms))
-            yield f"{field}_equal", _constant(_phrase(field, [_BORDER, *kept, _BORDER]))
-        if several:
-            yield "heads_phrase", _constant(_phrase("heads", kept))
-        yield "heads_start", _constant(_phrase("heads", [_BORDER, *kept]))
-    for word in asked.exact:
-        yield "exact", _term("exact", word)
-        yield "exact_heads", _term("exact_heads", word)
-    for one in asked.compounds:
-        yield "whole", _term("whole", one.whole)
-        yield "whole_heads", _term("exact_heads", one.whole)
-        if (run := _stems(one.parts, language)) is not None:
-            yield "parts", _constant(_phrase(body, run))
-
-
-def address_clauses(asked: AskedWords, language: str) -> Iterator[tuple[str, Any]]:
-    """Yield what makes an address a better answer, by the names of the weights; the first of each field is required."""
-    kept = _stems(asked.all_words, language)
-    if not kept:
-        return
-    for field in ("anchors", "path"):
-        terms = [_term(field, term) for term in dict.fromkeys(kept)]
-        yield f"{field}_all", _constant(_all(terms))
-        for term in terms:
-            yield field, term
-    yield "anchors_equal", _constant(_phrase("anchors", [_BORDER, *kept, _BORDER]))
-    for word in (*asked.exact, *(one.whole for one in asked.compounds)):
-        yield "exact_anchors", _term("exact_anchors", word)
-
-
-def _address_query(asked: AskedWords, language: str, weights: TextWeights) -> Any:
-    """Return the query over addresses: all words in the texts of links to one, or all in its path."""
-    clauses = [(name, query) for name, query in address_clauses(asked, language) if getattr(weights, name)]
-    musts = [query for name, query in clauses if name.endswith("_all")]
-    if not musts:
-        return None
-    scored = [(tantivy.Occur.Should, _boosted(query, getattr(weights, name))) for name, query in clauses]
-    return tantivy.Query.boolean_query([(tantivy.Occur.Must, _unscored(_any(musts))), *scored])
+def _weighted(clauses: Iterable[Clause], weights: TextWeights) -> list[tuple[Any, Any]]:
+    """Return the clauses that weigh something, each once: two languages may keep the same of a word."""
+    found = []
+    for clause in dict.fromkeys(clauses):
+        if weight := getattr(weights, clause.name):
+            found.append((tantivy.Occur.Should, _boosted(_query(clause), weight)))
+    return found
 
 
 def _within(texts: Sequence[str], limit: int) -> list[str]:
@@ -489,7 +454,7 @@ def _within(texts: Sequence[str], limit: int) -> list[str]:
 def _bordered(texts: Iterable[str], language: str) -> str:
     """Return texts as a field of stems takes them, with a border around each."""
     lines = [stems(text, language) for text in texts]
-    return " ".join([_BORDER, *(word for line in lines if line for word in (*line, _BORDER))])
+    return " ".join([BORDER, *(word for line in lines if line for word in (*line, BORDER))])
 
 
 def _exact(texts: Iterable[str]) -> str:
