@@ -117,6 +117,11 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
     for word in asked.exact:
         yield Clause("exact", Kind.TERM, "exact", (word,))
         yield Clause("exact_heads", Kind.TERM, "exact_heads", (word,))
+    if accented := tuple(word for word in asked.exact if not word.isascii() and fold(word) != word):
+        yield Clause("accented", Kind.ALL, "exact", accented)
+        # English has no accents: who types them looks for another language, or for a name.
+        if kept and language != "en":
+            yield Clause("foreign", Kind.ALL, body, kept)
     for one in asked.compounds:
         yield Clause("whole", Kind.TERM, "whole", (one.whole,))
         yield Clause("whole_heads", Kind.TERM, "exact_heads", (one.whole,))
@@ -157,6 +162,10 @@ class TextWeights:
     heads_equal: float = 0.0
     exact: float = 0.0
     exact_heads: float = 0.0
+    accented: float = 0.0
+    """The words that were typed with accents, with these accents: without them they may be other words."""
+    foreign: float = 0.0
+    """A page in another language than English, for words that were typed with accents."""
     whole: float = 0.0
     """A compound word as it was typed."""
     whole_heads: float = 0.0

@@ -73,6 +73,9 @@ FITTED: Final = TextWeights(
     heads_equal=8.0,
     exact=0.5,
     exact_heads=1.0,
+    # Not fitted: the manuals are in English.
+    accented=30.0,
+    foreign=15.0,
     whole=2.0,
     whole_heads=16.0,
     parts=64.0,
