@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from shutil import rmtree
@@ -38,6 +39,7 @@ MAX_TEXT_CHARS: Final = 2_000_000
 """Of one document; what is beyond is not indexed."""
 # Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant.
 _VOCABULARY_CHARS: Final = 4_000
+_AUTHOR_CHARS: Final = 200
 # Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
 # documents do.
 _SHORT_GRAMS: Final = 512
@@ -73,13 +75,14 @@ def _schema() -> Any:
         builder.add_text_field(f"title_{language}", tokenizer_name=language)
         builder.add_text_field(f"body_{language}", tokenizer_name=language)
     builder.add_text_field("words", tokenizer_name="xx", index_option="basic")
+    builder.add_text_field("author", tokenizer_name="xx", index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
         builder.add_text_field(f"{field}_grams", tokenizer_name="grams", index_option="basic")
     return builder.build()
 
 
 _SCHEMA: Final = _schema()
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 def language_field(language: str | None) -> str:
@@ -103,6 +106,7 @@ class IndexEntry:
     title: str
     snippet: str
     text: str
+    author: str = ""
 
 
 def _open(folder: Path) -> Any:
@@ -156,6 +160,8 @@ class Writer:
         document.add_text(f"title_{language}", title)
         document.add_text(f"body_{language}", body)
         document.add_text("words", body[:_VOCABULARY_CHARS])
+        if entry.author:
+            document.add_text("author", analysable(entry.author[:_AUTHOR_CHARS]))
         document.add_text("title_grams", fold(title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
         self._writer.add_document(document)
@@ -281,6 +287,38 @@ class IndexReader:
         """Return documents in which a word of the vocabulary occurs, as it is."""
         return self._ask(_constant(_term("words", word)), limit).keys
 
+    def in_titles(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
+        """Return documents whose title has these words side by side, in any of their forms: what `intitle:` asks."""
+        runs = [(language, kept) for language in LANGUAGES if (kept := _stems(words, language))]
+        return self._ask(_constant(_any([_run(f"title_{language}", kept) for language, kept in runs])), limit)
+
+    def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
+        """Return documents in which each word stands near the next, in any order: what `near:` asks."""
+        found = []
+        for language in LANGUAGES:
+            kept = _stems(words, language)
+            if kept is None:
+                continue
+            body = f"body_{language}"
+            # Both orders: alone, a phrase that is turned round would count as two words further apart.
+            pairs = [[_run(body, pair, distance), _run(body, pair[::-1], distance)] for pair in pairwise(kept)]
+            found.append(_all(map(_any, pairs)))
+        return self._ask(_constant(_any(found)), limit)
+
+    def authors(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
+        """Return documents by an author whose name has all these words: what `author:` asks."""
+        return self._ask(_constant(_all([_term("author", word) for word in words])), limit)
+
+    def some(self, words: Sequence[str], *, least: int, limit: int) -> MatchedKeys:
+        """Return documents in which at least so many of these words occur, scored: what `similar:` asks."""
+        found = []
+        for language in LANGUAGES:
+            terms = dict.fromkeys(kept for word in words if (kept := stem(word, language)))
+            clauses = [(tantivy.Occur.Should, _term(f"body_{language}", term)) for term in terms]
+            if len(clauses) >= least:
+                found.append(tantivy.Query.boolean_query(clauses, minimum_number_should_match=least))
+        return self._ask(_any(found), limit)
+
     def _ask(self, query: Any, limit: int) -> MatchedKeys:
         # tantivy refuses a limit of 0.
         if query is None or limit < 1 or self._searcher.num_docs == 0:
@@ -306,6 +344,13 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _run(field: str, words: Sequence[Any], slop: int = 0) -> Any:
+    """Return the query for words in a row, at most so many others between them; for a single one where it is alone."""
+    if len(words) == 1:
+        return _term(field, words[0])
+    return tantivy.Query.phrase_query(_SCHEMA, field, list(words), slop=slop)
 
 
 def _term(field: str, text: Any) -> Any:

@@ -25,6 +25,7 @@ from holdfast.clock import Clock
 from holdfast.search import counting, queries, ranking
 from holdfast.search import segments as disk
 from holdfast.search.columns import Columns, build
+from holdfast.search.conditions import HostNames
 from holdfast.search.directory import IndexDirectory
 from holdfast.search.engine import IndexBroken, IndexReader
 from holdfast.search.ranking import Coefficients, PageWorth
@@ -197,6 +198,7 @@ class ResultCache(Generic[Kept]):
         self._gate: tuple[Mark, Gate] | None = None
         self._hidden: Counter[int] = Counter()
         self._owned: counting.Owned | None = None
+        self._hosts: HostNames | None = None
         # The count of everything, as captures and as pages, is always worth keeping.
         self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
@@ -230,6 +232,13 @@ class ResultCache(Generic[Kept]):
         found = self._owned
         if found is None:
             found = self._owned = counting.owned_rows(self.view.columns)
+        return found
+
+    def hosts(self) -> HostNames:
+        """Return the hosts by name; a look at each host, once for each state of the index, for the first `site:`."""
+        found = self._hosts
+        if found is None:
+            found = self._hosts = HostNames(self.view.columns)
         return found
 
     def gate(self, session: Session) -> tuple[Mark, Gate]:

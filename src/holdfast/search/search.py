@@ -23,7 +23,9 @@ from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
-from holdfast.search import counting, queries, ranking
+from holdfast.search import counting, queries, ranking, similar
+from holdfast.search.columns import Rows
+from holdfast.search.conditions import Conditions, narrowed
 from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.highlight import Finder, Piece
@@ -66,6 +68,12 @@ class BadSearch(Invalid):
     code = "bad_search"
 
 
+class BadOperator(BadSearch):
+    """An operator of a query whose value cannot be meant, or that stands where it cannot."""
+
+    code = "bad_operator"
+
+
 class NoIndexHere(Unavailable):
     """The search index of this database is kept in another data directory, perhaps on another machine."""
 
@@ -92,6 +100,8 @@ class SearchRequest:
     page: int = 1
     page_size: int = 20
     ranking: Ranking = Ranking.V3
+    like: int | None = None
+    """A capture that results are to be like, instead of words."""
     explain: bool = False
     """Whether each hit tells the parts of its score."""
 
@@ -170,13 +180,16 @@ class SearchService:
         started = self._clock.monotonic()
         _check(request)
         cache = self._cache_of(self._readers.view(wait=wait))
-        question = parse_query(request.q or "")
+        question = _question(request)
         with self._database.read() as session:
             # Before anything is counted: the index in this directory may be one that another has overtaken.
             self._demand_index(session)
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
             if request.source is not None and all(code != request.source for code, _ in sources.values()):
                 raise SourceNotFound(request.source)
+            if question.like is not None:
+                words = similar.telling_words(session, cache.view, question.like)
+                question = replace(question, text=" ".join(words.words), intent=Intent.PLAIN, words=words)
             counted = self._counted(session, cache, question, request, sources)
             hits = self._hits(session, cache, question, request, counted, sources)
         return SearchAnswer(
@@ -185,7 +198,7 @@ class SearchService:
             exact=counted.exact,
             mode=counted.match.mode,
             breadth=ranking.breadth_of(question).value,
-            did_you_mean=counted.match.did_you_mean,
+            did_you_mean=_meant(counted.match.did_you_mean, question),
             facets=counted.spread.facets,
             histogram_unit=counted.spread.unit,
             histogram=counted.spread.bars,
@@ -205,7 +218,7 @@ class SearchService:
         mark, gate = cache.gate(session)
         # The pages of one result share what was counted; only the cut differs.
         alike = replace(request, page=1, page_size=1, explain=False)
-        if question.intent is Intent.BROWSE:
+        if question.intent is Intent.BROWSE and not question.conditions:
             # Without words there is nothing to rank: all spellings of an empty query are one.
             alike = replace(alike, q=None, sort=None, ranking=Ranking.V3)
         # The date is in the key because recency moves results at midnight.
@@ -243,14 +256,21 @@ class SearchService:
         gate: Gate,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
-        columns, filters, budget = cache.view.columns, _filters(request, sources), self._budget()
+        columns, budget = cache.view.columns, self._budget()
+        asked = _Asked(cache, question, gate, budget, _filters(request, sources))
+        filters = asked.filters
         if question.intent is Intent.BROWSE and filters.any:
-            rows, complete = counting.newest(columns, filters, cache.owned(), most=self.browsed_rows)
-            match = browsed(rows, complete=complete)
-            keep = counting.passing(columns, match.rows, gate, filters)
+            match = asked.browsed(most=self.browsed_rows)
+            keep = asked.passing(match.rows)
         else:
-            match, keep = self._found(cache, question, filters, gate, budget)
-        match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
+            match, keep = self._found(asked)
+        match = replace(
+            match,
+            rows=match.rows[keep],
+            text=match.text[keep],
+            titles=match.titles[keep],
+            complete=match.complete and asked.complete,
+        )
         if _sort(request, question) is Sort.NEWEST:
             # Rows are in the order of time, so a row number is an age; 64 bits, for 32 hold only 16 million exactly.
             keys: Keys = match.rows.astype(np.float64)
@@ -266,6 +286,7 @@ class SearchService:
         if (
             question.intent is Intent.BROWSE
             and request.view is ResultKind.PAGES
+            and not question.conditions
             and not filters.since
             and not filters.until
         ):
@@ -274,15 +295,18 @@ class SearchService:
         spread = counting.spread(columns, shown.rows, sources)
         return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
 
-    def _found(
-        self, cache: ResultCache[_Counted], question: ParsedQuery, filters: Filters, gate: Gate, budget: Budget
-    ) -> tuple[Match, counting.Keep]:
+    def _found(self, asked: _Asked) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
+        cache, question, filters = asked.cache, asked.question, asked.filters
         # Documents that the source never captured are left out before their rows are counted.
         allowed = None if filters.source is None else cache.documents_of(filters.source)
         for scan in self.filtered_documents if filters.any else (self.exact_documents,):
-            match = find(cache.view, question, SearchReach(scan=scan, gate=gate, budget=budget, allowed=allowed))
-            keep = counting.passing(cache.view.columns, match.rows, gate, filters)
+            reach = SearchReach(scan=scan, gate=asked.gate, budget=asked.budget, allowed=allowed)
+            if question.like is not None:
+                match = similar.alike(cache.view, question.words, question.like, reach)
+            else:
+                match = find(cache.view, question, reach)
+            keep = asked.passing(match.rows)
             # Filters come after the words: where they leave little, more documents are read, once.
             if not match.goes_on or np.count_nonzero(keep) >= ENOUGH:
                 break
@@ -344,6 +368,62 @@ class SearchService:
                 hit = replace(hit, best_id=int(columns.ids[best]), parts=parts)
             hits.append(hit)
         return hits
+
+
+class _Asked:
+    """A question on one view with all that confines its answer: parameters and operators."""
+
+    def __init__(
+        self, cache: ResultCache[_Counted], question: ParsedQuery, gate: Gate, budget: Budget, filters: Filters
+    ) -> None:
+        self.cache, self.question, self.gate, self.budget = cache, question, gate, budget
+        self.filters = narrowed(filters, question.conditions)
+        self._conditions: Conditions | None = None
+        # An index without a reader is empty: there is nothing to judge.
+        if question.conditions and cache.view.reader is not None:
+            self._conditions = Conditions(cache.view.reader, cache.view.columns, gate, budget)
+            self._conditions.know_hosts(cache.hosts, question.conditions)
+            self.filters = replace(self.filters, hosts=self._conditions.hosts(question.conditions), conditioned=True)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows could be judged."""
+        return self._conditions is None or self._conditions.complete
+
+    def browsed(self, *, most: int) -> Match:
+        """Return what there is without words: what operators name, or else the newest that filters leave."""
+        beginning = None if self._conditions is None else self._conditions.beginning(self.question.conditions)
+        if beginning is not None:
+            return browsed(beginning, complete=True)
+        rows, complete = counting.newest(self.cache.view.columns, self.filters, self.cache.owned(), most=most)
+        return browsed(rows, complete=complete)
+
+    def passing(self, rows: Rows) -> counting.Keep:
+        """Return which rows pass the filters, and then the operators."""
+        keep = counting.passing(self.cache.view.columns, rows, self.gate, self.filters)
+        if self._conditions is not None:
+            at = np.flatnonzero(keep)
+            keep[at] = self._conditions.keep(self.question.conditions, rows[at])
+        return keep
+
+
+def _question(request: SearchRequest) -> ParsedQuery:
+    """Return what a request asks; BadOperator if an operator cannot be meant so."""
+    question = parse_query(request.q or "")
+    if question.problem is not None:
+        raise BadOperator(question.problem)
+    if request.like is not None:
+        if question.like not in (None, request.like):
+            raise BadOperator("`like` and similar: name two captures; ask for one")
+        question = replace(question, like=request.like)
+    if question.like is not None and question.text:
+        raise BadOperator("captures like another are found by its words: leave yours out, operators may stay")
+    return question
+
+
+def _meant(words: str | None, question: ParsedQuery) -> str | None:
+    """Return the query that was answered instead, with the operators that it had."""
+    return f"{words} {question.operators}" if words and question.operators else words
 
 
 def _hit(row: HitRow, finder: Finder, packed: bytes | None, sources: dict[int, tuple[str, str]]) -> Hit:

@@ -144,7 +144,13 @@ class SearchWriter:
         title, snippet = (row.title or "")[:_MAX_TITLE_CHARS], (row.snippet or "")[:_MAX_SNIPPET_CHARS]
         text = unpack_text(row.packed) if row.packed is not None else snippet
         entry = IndexEntry(
-            key=row.id, language=row.language, title=title, snippet=snippet, text=f"{text}\n{row.description or ''}"
+            key=row.id,
+            language=row.language,
+            title=title,
+            snippet=snippet,
+            text=f"{text}\n{row.description or ''}",
+            # For `author:`; by name, because the column comes with what is read of a page.
+            author=getattr(row, "author", None) or "",
         )
         # Deleting first what is known to be new would only cost time.
         self._writer.add(entry, replace=self._replay or is_known)
