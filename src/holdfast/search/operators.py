@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from textwrap import wrap
 from typing import Any, Final
 
 from holdfast.errors import UrlRefused
@@ -369,11 +370,16 @@ def as_text() -> str:
     """Return the help of the query language as plain text, for a terminal."""
     lines = ["What can be asked:", ""]
     for example, meaning in WORD_SYNTAX:
-        lines += [f"  {example}", f"      {meaning}"]
+        lines += [f"  {example}", *_wrapped(meaning, "      ")]
     lines += ["", "Operators:", ""]
     for one in OPERATORS.values():
-        lines += [f"  {one.name}:{one.value}", f"      {one.meaning}", f"      {'   '.join(one.examples)}"]
-    return "\n".join([*lines, "", *(f"- {rule}" for rule in RULES)])
+        lines += [f"  {one.name}:{one.value}", *_wrapped(one.meaning, "      "), f"      {'   '.join(one.examples)}"]
+    return "\n".join([*lines, "", *(line for rule in RULES for line in _wrapped(rule, "  ", first="- "))])
+
+
+def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+    start = indent if first is None else first
+    return wrap(text, 80, initial_indent=start, subsequent_indent=indent, break_long_words=False)
 
 
 def as_markdown() -> str:

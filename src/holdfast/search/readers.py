@@ -163,7 +163,11 @@ _PAGE_WORTHS: Final = 8
 # Of marks that say which documents each source has: a byte a document and source.
 _MARKED_BYTES: Final = 64_000_000
 
+# Counts by month that are kept, one for each set of filters: a few kilobytes each.
+_VOLUMES: Final = 64
+
 Gate = npt.NDArray[np.uint8]
+Counts = npt.NDArray[np.int64]
 
 
 class Sized(Protocol):
@@ -199,6 +203,7 @@ class ResultCache(Generic[Kept]):
         self._hidden: Counter[int] = Counter()
         self._owned: counting.Owned | None = None
         self._hosts: HostNames | None = None
+        self._volumes: LRUCache[Hashable, Counts] = LRUCache(_VOLUMES)
         # The count of everything, as captures and as pages, is always worth keeping.
         self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
@@ -240,6 +245,16 @@ class ResultCache(Generic[Kept]):
         if found is None:
             found = self._hosts = HostNames(self.view.columns)
         return found
+
+    def volume(self, key: Hashable, work: Callable[[], Counts]) -> Counts:
+        """Return how many captures each month has under some filters, counted once."""
+        with self._lock:
+            known = self._volumes.get(key)
+        if known is None:
+            known = work()
+            with self._lock:
+                self._volumes[key] = known
+        return known
 
     def gate(self, session: Session) -> tuple[Mark, Gate]:
         """Return what each row may pass, with a mark that changes when something is withdrawn or lifted."""

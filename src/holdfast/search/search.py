@@ -9,7 +9,8 @@ text: `highlights` are pieces of plain text with `hit` true where a word was fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
@@ -24,18 +25,18 @@ from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
 from holdfast.search import counting, queries, ranking, similar
-from holdfast.search.columns import Rows
-from holdfast.search.conditions import Conditions, narrowed
+from holdfast.search.asked import AskedRows
 from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.highlight import Finder, Piece
-from holdfast.search.matching import Match, MatchMode, SearchReach, browsed, find
+from holdfast.search.matching import Match, MatchMode, SearchReach, find
 from holdfast.search.outbox import demand_outbox
 from holdfast.search.queries import HitRow
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
 from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
 from holdfast.search.substrings import CANDIDATES, SECONDS, Budget
+from holdfast.search.terms_over_time import TERM_CANDIDATES, TermsAnswer, TermsRequest, count_terms
 from holdfast.sources.queries import SourceNotFound
 
 EXACT_DOCUMENTS: Final = 10_000
@@ -179,14 +180,8 @@ class SearchService:
         """
         started = self._clock.monotonic()
         _check(request)
-        cache = self._cache_of(self._readers.view(wait=wait))
         question = _question(request)
-        with self._database.read() as session:
-            # Before anything is counted: the index in this directory may be one that another has overtaken.
-            self._demand_index(session)
-            sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
-            if request.source is not None and all(code != request.source for code, _ in sources.values()):
-                raise SourceNotFound(request.source)
+        with self._opened(request.source, wait=wait) as (session, cache, sources):
             if question.like is not None:
                 words = similar.telling_words(session, cache.view, question.like)
                 question = replace(question, text=" ".join(words.words), intent=Intent.PLAIN, words=words)
@@ -205,6 +200,34 @@ class SearchService:
             took_ms=(self._clock.monotonic() - started) * 1_000,
             spent=counted.spent,
         )
+
+    @contextmanager
+    def _opened(
+        self, source: str | None, *, wait: bool
+    ) -> Iterator[tuple[Session, ResultCache[_Counted], dict[int, tuple[str, str]]]]:
+        """Give a session, what is known of the newest view, and the sources; SourceNotFound, NoIndexHere."""
+        cache = self._cache_of(self._readers.view(wait=wait))
+        with self._database.read() as session:
+            # Before anything is counted: the index in this directory may be one that another has overtaken.
+            self._demand_index(session)
+            sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
+            if source is not None and all(code != source for code, _ in sources.values()):
+                raise SourceNotFound(source)
+            yield session, cache, sources
+
+    def terms(self, request: TermsRequest, *, wait: bool = False) -> TermsAnswer:
+        """Return how often terms were captured over time; BadSearch for what cannot be asked so, and as `ask` else."""
+        question = _question(SearchRequest(q=request.operators))
+        if question.text or question.like is not None:
+            raise BadOperator("terms are counted as they are; `where` takes operators alone, and similar: is none here")
+        asked_for = SearchRequest(source=request.source, start=request.start, end=request.end)
+        _check(asked_for)
+        with self._opened(request.source, wait=wait) as (session, cache, sources):
+            mark, gate = cache.gate(session)
+            # Of its own: each of the terms may read as many documents.
+            budget = Budget(self._clock, candidates=TERM_CANDIDATES + self.candidates, seconds=self.seconds)
+            asked = AskedRows(cache, question, gate, budget, _filters(asked_for, sources))
+            return count_terms(asked, request, mark)
 
     def _counted(
         self,
@@ -257,7 +280,7 @@ class SearchService:
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
         columns, budget = cache.view.columns, self._budget()
-        asked = _Asked(cache, question, gate, budget, _filters(request, sources))
+        asked = AskedRows(cache, question, gate, budget, _filters(request, sources))
         filters = asked.filters
         if question.intent is Intent.BROWSE and filters.any:
             match = asked.browsed(most=self.browsed_rows)
@@ -295,7 +318,7 @@ class SearchService:
         spread = counting.spread(columns, shown.rows, sources)
         return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
 
-    def _found(self, asked: _Asked) -> tuple[Match, counting.Keep]:
+    def _found(self, asked: AskedRows[_Counted]) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
         cache, question, filters = asked.cache, asked.question, asked.filters
         # Documents that the source never captured are left out before their rows are counted.
@@ -368,43 +391,6 @@ class SearchService:
                 hit = replace(hit, best_id=int(columns.ids[best]), parts=parts)
             hits.append(hit)
         return hits
-
-
-class _Asked:
-    """A question on one view with all that confines its answer: parameters and operators."""
-
-    def __init__(
-        self, cache: ResultCache[_Counted], question: ParsedQuery, gate: Gate, budget: Budget, filters: Filters
-    ) -> None:
-        self.cache, self.question, self.gate, self.budget = cache, question, gate, budget
-        self.filters = narrowed(filters, question.conditions)
-        self._conditions: Conditions | None = None
-        # An index without a reader is empty: there is nothing to judge.
-        if question.conditions and cache.view.reader is not None:
-            self._conditions = Conditions(cache.view.reader, cache.view.columns, gate, budget)
-            self._conditions.know_hosts(cache.hosts, question.conditions)
-            self.filters = replace(self.filters, hosts=self._conditions.hosts(question.conditions), conditioned=True)
-
-    @property
-    def complete(self) -> bool:
-        """Whether all rows could be judged."""
-        return self._conditions is None or self._conditions.complete
-
-    def browsed(self, *, most: int) -> Match:
-        """Return what there is without words: what operators name, or else the newest that filters leave."""
-        beginning = None if self._conditions is None else self._conditions.beginning(self.question.conditions)
-        if beginning is not None:
-            return browsed(beginning, complete=True)
-        rows, complete = counting.newest(self.cache.view.columns, self.filters, self.cache.owned(), most=most)
-        return browsed(rows, complete=complete)
-
-    def passing(self, rows: Rows) -> counting.Keep:
-        """Return which rows pass the filters, and then the operators."""
-        keep = counting.passing(self.cache.view.columns, rows, self.gate, self.filters)
-        if self._conditions is not None:
-            at = np.flatnonzero(keep)
-            keep[at] = self._conditions.keep(self.question.conditions, rows[at])
-        return keep
 
 
 def _question(request: SearchRequest) -> ParsedQuery:

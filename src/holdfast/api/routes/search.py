@@ -6,16 +6,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, Since, Until
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
-from holdfast.api.schemas.search import SearchDebug, SearchResults
+from holdfast.api.schemas.base import RowId
+from holdfast.api.schemas.search import SearchDebug, SearchResults, SearchSyntax, TermsOverTime
 from holdfast.replay.origins import browse_url
+from holdfast.search.operators import as_object
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
 from holdfast.search.search import MAX_PAGE_SIZE, ResultKind, SearchRequest, Sort, answer_object, debug_object
+from holdfast.search.terms_over_time import TermsRequest, TimeUnit, split_terms, terms_csv, terms_object
 
 router = APIRouter(tags=["search"])
 
@@ -24,8 +27,9 @@ Words = Annotated[
     Query(
         min_length=1,
         max_length=MAX_QUERY_CHARS,
-        examples=["flu vaccine", "title:flu AND NOT url:archive"],
-        description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:; newest without.",
+        examples=["flu vaccine site:example.org after:2023", "title:flu AND NOT url:archive"],
+        description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:; newest without. "
+        "Operators beside them (site:, before:, and more) are told by /api/search/syntax.",
     ),
 ]
 SourceCode = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,16}$", description="A source's code.", examples=["hc"])]
@@ -40,6 +44,9 @@ Language = Annotated[str | None, Query(max_length=3, pattern=r"^[a-z]{2,3}$", de
 Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
 StatusClass = Annotated[Literal["2xx", "3xx", "4xx", "5xx", "unknown"] | None, Query()]
 Host = Annotated[str | None, Query(min_length=1, max_length=260)]
+Like = Annotated[
+    RowId | None, Query(description="Captures of other pages that are like this one in their words, instead of words.")
+]
 
 
 async def search_request(
@@ -54,6 +61,7 @@ async def search_request(
     page: Page = 1,
     page_size: PageSize = 20,
     ranking: Version = Ranking.V3,
+    like: Like = None,
 ) -> SearchRequest:
     """Return what the parameters ask for that a search and its explanation share."""
     return SearchRequest(
@@ -68,6 +76,7 @@ async def search_request(
         page=page,
         page_size=page_size,
         ranking=ranking,
+        like=like,
     )
 
 
@@ -90,6 +99,47 @@ def search(
     answer = searching.ask(request)
     metrics.searched(answer.mode.value)
     return SearchResults.model_validate(answer_object(answer, request, partial(browse_url, archive.settings)))
+
+
+@router.get("/api/search/syntax", dependencies=[PUBLIC])
+async def search_syntax() -> SearchSyntax:
+    """Return the query language: every operator with its value, meaning and examples, and the rules for all."""
+    return SearchSyntax.model_validate(as_object())
+
+
+Terms = Annotated[
+    str,
+    Query(min_length=1, max_length=MAX_QUERY_CHARS, description="Words or phrases, parted by commas; 8 at most."),
+]
+Where = Annotated[
+    str | None,
+    Query(
+        max_length=MAX_QUERY_CHARS,
+        description="Operators that say which captures count, as in a query.",
+        examples=["site:example.org lang:fr"],
+    ),
+]
+ByUnit = Annotated[TimeUnit, Query(description="What is counted by.")]
+TermsForm = Annotated[Literal["json", "csv"], Query(alias="format")]
+
+
+@router.get("/api/terms", dependencies=[PUBLIC], responses=answers(404, 422, 429, 503), response_model=TermsOverTime)
+def terms(
+    searching: SearchDep,
+    q: Terms,
+    unit: ByUnit = TimeUnit.YEAR,
+    source: SourceCode = None,
+    where: Where = None,
+    from_: Since = None,
+    to: Until = None,
+    form: TermsForm = "json",
+) -> TermsOverTime | Response:
+    """Return how many captures have each term in each year or month, and which share of all captures of that time."""
+    request = TermsRequest(terms=split_terms(q), unit=unit, source=source, operators=where, start=from_, end=to)
+    answer = searching.terms(request)
+    if form == "csv":
+        return Response(terms_csv(answer), media_type="text/csv; charset=utf-8")
+    return TermsOverTime.model_validate(terms_object(answer))
 
 
 @router.get("/api/admin/search-debug", dependencies=[ADMIN], responses=answers(403, 404, 422, 503))
