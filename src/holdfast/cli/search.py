@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -21,6 +21,8 @@ from holdfast.replay.origins import browse_url
 from holdfast.search import queries
 from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
+from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object, refresh_linked_hosts
+from holdfast.search.linked_queries import linked_hosts
 from holdfast.search.operators import as_object, as_text
 from holdfast.search.outbox import drain
 from holdfast.search.outbox import rebuild as rebuild_index
@@ -169,6 +171,29 @@ def _print_terms(answer: TermsAnswer) -> None:
         )
     ]
     typer.echo(table(head, rows))
+
+
+def linked_hosts_command(
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Hosts to show.")] = 50,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Show hosts that captures link to and of which nothing is kept: candidates for sources, the most linked first.
+
+    Example: holdfast linked-hosts --limit 20
+    """
+    settings = config.load(home=home)
+    configure_log(settings, as_json=False)
+    with open_archive(settings) as archive:
+        with suppress(DatabaseReadOnly):  # what was counted before can be shown all the same
+            refresh_linked_hosts(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
+        with archive.database.read() as session:
+            found = linked_hosts_object(linked_hosts(session, limit=limit, offset=0))
+    if json:
+        print(jsonlib.dumps(found, ensure_ascii=False))
+        return
+    rows = [[one["host"], one["linkingSites"], one["links"]] for one in found]
+    typer.echo(table(["host", "linking sites", "links"], rows) if rows else "no host is linked to that is not kept")
 
 
 def _take_in(archive: Archive) -> None:

@@ -8,12 +8,21 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, Since, Until
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, SessionDep, Since, Until
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.base import RowId
-from holdfast.api.schemas.search import SearchDebug, SearchResults, SearchSyntax, TermsOverTime
+from holdfast.api.schemas.search import (
+    LinkedHostList,
+    LinkedHostShown,
+    SearchDebug,
+    SearchResults,
+    SearchSyntax,
+    TermsOverTime,
+)
 from holdfast.replay.origins import browse_url
+from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object
+from holdfast.search.linked_queries import linked_hosts
 from holdfast.search.operators import as_object
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
@@ -140,6 +149,18 @@ def terms(
     if form == "csv":
         return Response(terms_csv(answer), media_type="text/csv; charset=utf-8")
     return TermsOverTime.model_validate(terms_object(answer))
+
+
+@router.get("/api/admin/linked-hosts", dependencies=[ADMIN], responses=answers(403, 422, 503))
+def list_linked_hosts(
+    session: SessionDep,
+    limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="Hosts of a page.")] = 50,
+    offset: Annotated[int, Query(ge=0, le=100_000, description="Hosts to leave out first.")] = 0,
+) -> LinkedHostList:
+    """Return hosts that captures link to and of which nothing is kept, those that most sites link to first."""
+    rows = linked_hosts(session, limit=limit, offset=offset)
+    items = [LinkedHostShown.model_validate(one) for one in linked_hosts_object(rows)]
+    return LinkedHostList(items=items, limit=limit, offset=offset)
 
 
 @router.get("/api/admin/search-debug", dependencies=[ADMIN], responses=answers(403, 404, 422, 503))

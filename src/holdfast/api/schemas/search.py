@@ -156,6 +156,22 @@ class TermsOverTime(Answer):
     terms: list[TermOverTime]
 
 
+class LinkedHostShown(Answer):
+    """A host that captures link to and of which nothing is kept."""
+
+    host: str = Field(description="Without `www.`.", examples=["example.net"])
+    links: int = Field(description="Links to it, each page and body once.")
+    linking_sites: int = Field(description="Registrable domains that link to it.")
+
+
+class LinkedHostList(Answer):
+    """Hosts that could be sources, those that most sites link to first."""
+
+    items: list[LinkedHostShown]
+    limit: int
+    offset: int
+
+
 class ExplainedResult(Answer):
     """One result and the parts of its score."""
 
