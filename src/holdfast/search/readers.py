@@ -246,6 +246,11 @@ class ResultCache(Generic[Kept]):
             found = self._hosts = HostNames(self.view.columns)
         return found
 
+    @property
+    def knows_hosts(self) -> bool:
+        """Whether the hosts were asked for."""
+        return self._hosts is not None
+
     def volume(self, key: Hashable, work: Callable[[], Counts]) -> Counts:
         """Return how many captures each month has under some filters, counted once."""
         with self._lock:

@@ -257,6 +257,9 @@ class SearchService:
                 self._counted(session, cache, parse_query(""), SearchRequest(view=kind), sources)
         # A sort of all rows, which the first filtered search would have to wait for otherwise.
         cache.owned()
+        # Where `site:` is asked for at all.
+        if self._cache is not None and self._cache.knows_hosts:
+            cache.hosts()
         self._prepared = cache
 
     def _demand_index(self, session: Session) -> None:
