@@ -26,24 +26,24 @@ MAX_OPERATORS: Final = 32
 _MAX_TOKENS: Final = 128
 
 _NAMES: Final = "|".join(OPERATORS)
+# Bounded and possessive: a quote that is never closed is looked for once from each quote, and a query has few letters.
+_QUOTED: Final = r'"(?:[^"\\]|\\.){0,256}+"'
 # An operator, a minus and a quoted run with `~` count only where a word may begin.
 _TOKEN: Final = re.compile(
     rf"""
-      (?P<blank>\s+)
-    | (?P<close>"(?P<closed>(?:[^"\\]|\\.)*)"~(?P<slop>\d{{1,3}})(?![^\s()]))
-    | (?P<quoted>"(?:[^"\\]|\\.)*")
+      (?P<blank>\s++)
+    | (?P<close>{_QUOTED}~(?P<slop>\d{{1,3}}+)(?![^\s()]))
+    | (?P<quoted>{_QUOTED})
     | (?P<paren>[()])
     | (?<![^\s(])(?P<minus>-)(?=[^\s-])
     | (?<![^\s(-])(?P<operator>(?P<name>(?i:{_NAMES})):(?!:)
-        (?P<value>"(?:[^"\\]|\\.)*"|\d{{0,3}}\([^()]*\)|[^\s()"]+))(?![^\s()])
+        (?P<value>{_QUOTED}|\d{{0,3}}+\([^()]{{0,256}}+\)|[^\s()"]++))(?![^\s()])
     | (?<![^\s(])(?P<joint>AND|OR|NOT)(?![^\s()])
-    | (?P<word>[^\s()"]+|")
+    | (?P<word>[^\s()"]++|")
     """,
     re.VERBOSE,
 )
 _ESCAPED: Final = re.compile(r"\\(.)")
-# Joints that are left at either end once operators are taken out.
-_LOOSE_ENDS: Final = re.compile(r"^(?:(?:AND|OR)(?:\s+|$))+|(?:(?:^|\s+)(?:AND|OR|NOT))+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,8 @@ def _tokens(text: str) -> list[_Token]:
         if match["name"] is not None:
             kind, condition = "operator", _condition(match["operator"], match["name"], match["value"])
         elif match["slop"] is not None:
-            kind, condition = "operator", _condition(match["close"], "near", f"{match['slop']}({match['closed']})")
+            quoted = match["close"].rpartition("~")[0]
+            kind, condition = "operator", _condition(match["close"], "near", f"{match['slop']}({_unquoted(quoted)})")
         found.append(_Token(kind, match[0], match.start(), match.end(), condition))
     if sum(token.condition is not None for token in found) > MAX_OPERATORS:
         raise _Refused(f"a query has at most {MAX_OPERATORS} operators")
@@ -131,12 +132,16 @@ def _tokens(text: str) -> list[_Token]:
 
 def _condition(typed: str, name: str, value: str) -> Condition:
     if value.startswith('"'):
-        value = _ESCAPED.sub(r"\1", value[1:-1])
+        value = _unquoted(value)
     found = OPERATORS[name.lower()].read(value)
     if isinstance(found, Problem):
         quoted = typed.replace('"', "")
         raise _Refused(f'`{typed}`: {name.lower()}: {found.message}; to look for it as text, write "{quoted}"')
     return found
+
+
+def _unquoted(text: str) -> str:
+    return _ESCAPED.sub(r"\1", text[1:-1])
 
 
 class _Structure:
@@ -259,7 +264,13 @@ def _loosely(text: str, tokens: list[_Token]) -> tuple[list[Condition], str, str
         left += text[at:start]
         taken.append(text[start : token.end])
         at = token.end
-    return conditions, _LOOSE_ENDS.sub("", " ".join((left + text[at:]).split())), " ".join(taken)
+    words = (left + text[at:]).split()
+    # Joints that are left at either end once operators are taken out.
+    while words and words[0] in ("AND", "OR"):
+        words.pop(0)
+    while words and words[-1] in ("AND", "OR", "NOT"):
+        words.pop()
+    return conditions, " ".join(words), " ".join(taken)
 
 
 def _gathered(conditions: list[Condition]) -> Parted:
