@@ -81,6 +81,7 @@ _ASKED: list[tuple[str, set[str]]] = [
     # type:, lang:
     ("flu type:pdf", {"pdf"}),
     ("type:PDF", {"pdf"}),
+    ("type:article", set()),
     ("flu lang:fr", {"fr"}),
     ("flu lang:fr-CA", {"fr"}),
     ("flu lang:und", {"other"}),
@@ -147,7 +148,7 @@ _REFUSED = [
     ("flu before:yesterday", "2023-05-31"),
     ("after:2023-13", "2023-05"),
     ("after:2023-02-30", "a day"),
-    ("type:word", "html, other, pdf, text"),
+    ("type:word", "html, other, pdf, text, article"),
     ("lang:english", "pt-BR"),
     ("changed:maybe", "yes, no"),
     ("near:5(water)", "near:5(water school)"),

@@ -201,7 +201,7 @@ def test_hosts_that_are_linked_to_and_not_kept_are_listed(tmp_path: Path, capsys
     page = "<title>Links</title><p>See <a href='https://news.test/a'>news</a> and <a href='/b'>b</a>."
     built = build_archive(tmp_path / "home", [Shot(url="https://example.org/", body=page)])
 
-    assert Terminal(built.home, capsys).type("linked-hosts", "--json").object == [
+    assert json.loads(Terminal(built.home, capsys).type("linked-hosts", "--json").out) == [
         {"host": "news.test", "links": 1, "linkingSites": 1}
     ]
     with asking(built) as client:

@@ -20,6 +20,7 @@ from holdfast.search.columns import Columns, Rows
 from holdfast.search.counting import GOOD, Filters, Keep
 from holdfast.search.engine import IndexReader, MatchedKeys
 from holdfast.search.operators import (
+    PAGE_TYPES,
     AllOf,
     AnyOf,
     ByAuthor,
@@ -35,7 +36,7 @@ from holdfast.search.operators import (
     Without,
 )
 from holdfast.search.query import Field
-from holdfast.search.segments import TYPE_NAMES
+from holdfast.search.segments import PAGE_TYPE_SHIFT, TYPE_NAMES
 from holdfast.search.substrings import CHECKED, Budget, Substrings
 
 DOCUMENTS: Final = 100_000
@@ -100,7 +101,7 @@ def narrowed(filters: Filters, conditions: Iterable[Condition]) -> Filters:
                 starts = [moment for moment in (filters.since, since) if moment is not None]
                 ends = [moment for moment in (filters.until, until) if moment is not None]
                 filters = replace(filters, since=max(starts, default=None), until=min(ends, default=None))
-            case OfType(name) if filters.type is None:
+            case OfType(name) if filters.type is None and name not in PAGE_TYPES:
                 filters = replace(filters, type=name)
             case InLanguage(code) if filters.language is None and code:
                 filters = replace(filters, language=code)
@@ -168,6 +169,9 @@ class Conditions:
                 first = 0 if since is None else int(np.searchsorted(at, to_micros(since)))
                 end = len(at) if until is None else int(np.searchsorted(at, to_micros(until)))
                 return _certain((rows >= first) & (rows < end))
+            case OfType(name) if name in PAGE_TYPES:
+                types = self._columns.doc_flags[self._columns.doc[rows]] >> np.uint8(PAGE_TYPE_SHIFT)
+                return _certain(types == PAGE_TYPES.index(name))
             case OfType(name):
                 kind = next(kind for kind, known in TYPE_NAMES.items() if known == name)
                 return _certain((self._columns.profiles["type"] == kind)[self._columns.profile[rows]])

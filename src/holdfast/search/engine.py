@@ -290,7 +290,12 @@ class IndexReader:
     def in_titles(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
         """Return documents whose title has these words side by side, in any of their forms: what `intitle:` asks."""
         runs = [(language, kept) for language in LANGUAGES if (kept := _stems(words, language))]
-        return self._ask(_constant(_any([_run(f"title_{language}", kept) for language, kept in runs])), limit)
+        return self._ask(_constant(_any([_phrase(f"title_{language}", kept) for language, kept in runs])), limit)
+
+    def with_phrase(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
+        """Return documents with these words side by side in their text, in any of their forms, unscored."""
+        runs = [(language, kept) for language in LANGUAGES if (kept := _stems(words, language))]
+        return self._ask(_constant(_any([_phrase(f"body_{language}", kept) for language, kept in runs])), limit)
 
     def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
         """Return documents in which each word stands near the next, in any order: what `near:` asks."""
@@ -301,7 +306,7 @@ class IndexReader:
                 continue
             body = f"body_{language}"
             # Both orders: alone, a phrase that is turned round would count as two words further apart.
-            pairs = [[_run(body, pair, distance), _run(body, pair[::-1], distance)] for pair in pairwise(kept)]
+            pairs = [[_phrase(body, pair, distance), _phrase(body, pair[::-1], distance)] for pair in pairwise(kept)]
             found.append(_all(map(_any, pairs)))
         return self._ask(_constant(_any(found)), limit)
 
@@ -346,11 +351,10 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _run(field: str, words: Sequence[Any], slop: int = 0) -> Any:
-    """Return the query for words in a row, at most so many others between them; for a single one where it is alone."""
-    if len(words) == 1:
-        return _term(field, words[0])
-    return tantivy.Query.phrase_query(_SCHEMA, field, list(words), slop=slop)
+def _phrase(field: str, terms: Sequence[Any], slop: int = 0) -> Any:
+    if len(terms) == 1:
+        return _term(field, terms[0])
+    return tantivy.Query.phrase_query(_SCHEMA, field, list(terms), slop=slop)
 
 
 def _term(field: str, text: Any) -> Any:

@@ -24,6 +24,8 @@ MAX_NEAR: Final = 100
 MAX_VALUE_WORDS: Final = 8
 KINDS: Final = ("html", "other", "pdf", "text")
 """The kinds of pages, as facets name them."""
+PAGE_TYPES: Final = ("", "article", "listing", "home", "product", "reference", "form", "media")
+"""What a page is for, where that was read of it; the columns hold the place in this list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ class CapturedIn:
 
 @dataclass(frozen=True, slots=True)
 class OfType:
-    """Of a kind of page."""
+    """Of a kind of page, or of a page type."""
 
     name: str
 
@@ -190,7 +192,8 @@ def _site(value: str) -> Condition | Problem:
 
 
 def _type(value: str) -> Condition | Problem:
-    return OfType(value.lower()) if value.lower() in KINDS else Problem(f"takes one of {', '.join(KINDS)}")
+    names = [*KINDS, *PAGE_TYPES[1:]]
+    return OfType(value.lower()) if value.lower() in names else Problem(f"takes one of {', '.join(names)}")
 
 
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:-[A-Za-z0-9]{1,8}){0,7}")
@@ -282,9 +285,10 @@ OPERATORS: Final = {
         ),
         Operator(
             name="type",
-            value="|".join(KINDS),
-            meaning="A kind of page.",
-            examples=("type:pdf", "-type:html"),
+            value="KIND",
+            meaning=f"A kind of page: {', '.join(KINDS)}; or what it is for, where that was read of it:"
+            f" {', '.join(PAGE_TYPES[1:])}.",
+            examples=("type:pdf", "type:article", "-type:html"),
             read=_type,
         ),
         Operator(

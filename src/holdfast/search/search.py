@@ -25,7 +25,7 @@ from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
 from holdfast.search import counting, queries, ranking, similar
-from holdfast.search.asked import AskedRows
+from holdfast.search.confined import ConfinedRows
 from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.highlight import Finder, Piece
@@ -226,7 +226,7 @@ class SearchService:
             mark, gate = cache.gate(session)
             # Of its own: each of the terms may read as many documents.
             budget = Budget(self._clock, candidates=TERM_CANDIDATES + self.candidates, seconds=self.seconds)
-            asked = AskedRows(cache, question, gate, budget, _filters(asked_for, sources))
+            asked = ConfinedRows(cache, question, gate, budget, _filters(asked_for, sources))
             return count_terms(asked, request, mark)
 
     def _counted(
@@ -283,7 +283,7 @@ class SearchService:
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
         columns, budget = cache.view.columns, self._budget()
-        asked = AskedRows(cache, question, gate, budget, _filters(request, sources))
+        asked = ConfinedRows(cache, question, gate, budget, _filters(request, sources))
         filters = asked.filters
         if question.intent is Intent.BROWSE and filters.any:
             match = asked.browsed(most=self.browsed_rows)
@@ -321,7 +321,7 @@ class SearchService:
         spread = counting.spread(columns, shown.rows, sources)
         return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
 
-    def _found(self, asked: AskedRows[_Counted]) -> tuple[Match, counting.Keep]:
+    def _found(self, asked: ConfinedRows[_Counted]) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
         cache, question, filters = asked.cache, asked.question, asked.filters
         # Documents that the source never captured are left out before their rows are counted.

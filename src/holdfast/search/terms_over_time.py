@@ -19,8 +19,8 @@ import numpy as np
 
 from holdfast.errors import Invalid
 from holdfast.parse.text import letters_of, words_of
-from holdfast.search.asked import AskedRows
 from holdfast.search.columns import Rows
+from holdfast.search.confined import ConfinedRows
 from holdfast.search.counting import newest
 from holdfast.search.engine import IndexReader
 from holdfast.search.readers import Counts, Kept
@@ -86,7 +86,7 @@ def split_terms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term for part in text.split(",") if (term := part.strip().strip('"').strip())))
 
 
-def count_terms(asked: AskedRows[Kept], request: TermsRequest, mark: Mark) -> TermsAnswer:
+def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark) -> TermsAnswer:
     """Return the counts of each term; BadTerms for what cannot be counted. `mark` tells what is withdrawn by now."""
     terms = [_words(term) for term in request.terms]
     if not 1 <= len(terms) <= MAX_TERMS or not all(terms):
@@ -134,11 +134,10 @@ class _Units:
         return [int(count) for count in sums.tolist()]
 
 
-def _counted(asked: AskedRows[Kept], reader: IndexReader, words: tuple[str, ...], units: _Units) -> TermCounts:
+def _counted(asked: ConfinedRows[Kept], reader: IndexReader, words: tuple[str, ...], units: _Units) -> TermCounts:
     columns, budget = asked.cache.view.columns, asked.budget
     limit = budget.grant(DOCUMENTS)
-    single, phrases = (words, ()) if len(words) == 1 else ((), (words,))
-    found = reader.words(single, phrases, limit=limit)
+    found = reader.with_phrase(words, limit=limit)
     budget.spend(len(found.keys))
     rows, _ = columns.of_document.rows(columns.documents.known(found.keys))
     # In the order of time, so that the first row of a document is its first capture.
@@ -153,14 +152,14 @@ def _counted(asked: AskedRows[Kept], reader: IndexReader, words: tuple[str, ...]
     )
 
 
-def _everything(asked: AskedRows[Kept]) -> Rows:
+def _everything(asked: ConfinedRows[Kept]) -> Rows:
     columns = asked.cache.view.columns
     # All that filters leave; of a source or a host only its own rows are looked at.
     rows, _ = newest(columns, asked.filters, asked.cache.owned(), most=max(1, len(columns)))
     return rows[asked.passing(rows)]
 
 
-def _by_month(asked: AskedRows[Kept], rows: Rows) -> Counts:
+def _by_month(asked: ConfinedRows[Kept], rows: Rows) -> Counts:
     return np.bincount(asked.cache.view.columns.month[rows], minlength=1).astype(np.int64)
 
 

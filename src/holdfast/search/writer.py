@@ -24,6 +24,7 @@ from holdfast.search import queries
 from holdfast.search import segments as disk
 from holdfast.search.columns import SIGNAL, host_of
 from holdfast.search.engine import IndexBroken, IndexEntry, Writer
+from holdfast.search.operators import PAGE_TYPES
 from holdfast.search.queries import DocumentRow, SearchPageRow
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.urls import DEFAULT, hash64
@@ -163,7 +164,7 @@ class SearchWriter:
                 len(folded_title),
                 len(folded_snippet),
                 _language(row.language),
-                disk.SAYS_ARCHIVED if row.says_archived else 0,
+                _document_flags(row),
             )
         )
 
@@ -275,6 +276,13 @@ def type_of(media_type: str | None) -> int:
 def _language(language: str | None) -> bytes:
     primary = (language or "").partition("-")[0].lower()
     return primary.encode("ascii", "ignore")[:3] if primary not in ("", "und") else b""
+
+
+def _document_flags(row: DocumentRow) -> int:
+    # By name, because the column comes with what is read of a page.
+    kind = getattr(row, "page_type", None)
+    place = PAGE_TYPES.index(kind) if kind in PAGE_TYPES else 0
+    return (disk.SAYS_ARCHIVED if row.says_archived else 0) | place << disk.PAGE_TYPE_SHIFT
 
 
 def _tracked(query: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,6 +93,12 @@ def test_all_help_is_made_from_the_one_table() -> None:
         assert f"| `{name}:" in markdown
     assert [one["name"] for one in told["operators"]] == list(OPERATORS)
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_documentation_has_the_table_as_it_is() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "search.md").read_text()
+
+    assert as_markdown() in page, "run: make docs"
 
 
 def test_the_kinds_of_pages_are_those_of_the_index() -> None:

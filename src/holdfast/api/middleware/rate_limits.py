@@ -29,6 +29,7 @@ _KINDS: Final = frozenset(
         "sources",
         "coverage",
         "search",
+        "terms",
         "snapshot",
         "snapshots",
         "replay",

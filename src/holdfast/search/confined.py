@@ -16,7 +16,7 @@ from holdfast.search.readers import Gate, Kept, ResultCache
 from holdfast.search.substrings import Budget
 
 
-class AskedRows(Generic[Kept]):
+class ConfinedRows(Generic[Kept]):
     """A question on one view with all that confines its answer: parameters and operators."""
 
     def __init__(
