@@ -66,6 +66,8 @@ def search(
     ] = ResultKind.SNAPSHOTS,
     sort: Annotated[Sort | None, typer.Option(help="By relevance where there are words, else newest.")] = None,
     language: Annotated[str | None, typer.Option(help="Only this language: en, fr.")] = None,
+    like: Annotated[int | None, typer.Option(help="Captures like this one, by its number, instead of words.")] = None,
+    syntax: Annotated[bool, typer.Option("--syntax", help="Tell all that can be asked, and do nothing.")] = False,
     kind: Annotated[str | None, typer.Option("--type", help="Only html, text or pdf.")] = None,
     host: Annotated[str | None, typer.Option(help="Only this host.")] = None,
     non_2xx: Annotated[bool, typer.Option("--include-non-2xx", help="Redirects and errors too.")] = False,
@@ -73,8 +75,6 @@ def search(
     page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
     ranking: Annotated[Ranking, typer.Option(help="Which ranking; v3 is the newest.")] = Ranking.V3,
-    like: Annotated[int | None, typer.Option(help="Captures like this one, by its number, instead of words.")] = None,
-    syntax: Annotated[bool, typer.Option("--syntax", help="Tell all that can be asked, and do nothing.")] = False,
     json: AsJson = False,
     home: Home = None,
 ) -> None:

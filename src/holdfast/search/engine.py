@@ -39,7 +39,6 @@ MAX_TEXT_CHARS: Final = 2_000_000
 """Of one document; what is beyond is not indexed."""
 # Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant.
 _VOCABULARY_CHARS: Final = 4_000
-_AUTHOR_CHARS: Final = 200
 # Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
 # documents do.
 _SHORT_GRAMS: Final = 512
@@ -75,14 +74,14 @@ def _schema() -> Any:
         builder.add_text_field(f"title_{language}", tokenizer_name=language)
         builder.add_text_field(f"body_{language}", tokenizer_name=language)
     builder.add_text_field("words", tokenizer_name="xx", index_option="basic")
-    builder.add_text_field("author", tokenizer_name="xx", index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
         builder.add_text_field(f"{field}_grams", tokenizer_name="grams", index_option="basic")
+    builder.add_text_field("author", tokenizer_name="xx", index_option="basic")
     return builder.build()
 
 
 _SCHEMA: Final = _schema()
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 1
 
 
 def language_field(language: str | None) -> str:
@@ -103,10 +102,10 @@ class IndexEntry:
 
     key: int
     language: str | None
+    author: str = ""
     title: str
     snippet: str
     text: str
-    author: str = ""
 
 
 def _open(folder: Path) -> Any:
@@ -160,10 +159,10 @@ class Writer:
         document.add_text(f"title_{language}", title)
         document.add_text(f"body_{language}", body)
         document.add_text("words", body[:_VOCABULARY_CHARS])
-        if entry.author:
-            document.add_text("author", analysable(entry.author[:_AUTHOR_CHARS]))
         document.add_text("title_grams", fold(title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
+        if entry.author:
+            document.add_text("author", entry.author)
         self._writer.add_document(document)
 
     def add_address(self, key: int, url: str, *, replace: bool = True) -> None:
@@ -290,12 +289,12 @@ class IndexReader:
     def in_titles(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
         """Return documents whose title has these words side by side, in any of their forms: what `intitle:` asks."""
         runs = [(language, kept) for language in LANGUAGES if (kept := _stems(words, language))]
-        return self._ask(_constant(_any([_phrase(f"title_{language}", kept) for language, kept in runs])), limit)
+        return self._ask(_constant(_any([_run(f"title_{language}", kept) for language, kept in runs])), limit)
 
     def with_phrase(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
         """Return documents with these words side by side in their text, in any of their forms, unscored."""
         runs = [(language, kept) for language in LANGUAGES if (kept := _stems(words, language))]
-        return self._ask(_constant(_any([_phrase(f"body_{language}", kept) for language, kept in runs])), limit)
+        return self._ask(_constant(_any([_run(f"body_{language}", kept) for language, kept in runs])), limit)
 
     def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
         """Return documents in which each word stands near the next, in any order: what `near:` asks."""
@@ -306,7 +305,7 @@ class IndexReader:
                 continue
             body = f"body_{language}"
             # Both orders: alone, a phrase that is turned round would count as two words further apart.
-            pairs = [[_phrase(body, pair, distance), _phrase(body, pair[::-1], distance)] for pair in pairwise(kept)]
+            pairs = [[_run(body, pair, distance), _run(body, pair[::-1], distance)] for pair in pairwise(kept)]
             found.append(_all(map(_any, pairs)))
         return self._ask(_constant(_any(found)), limit)
 
@@ -351,7 +350,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _phrase(field: str, terms: Sequence[Any], slop: int = 0) -> Any:
+def _run(field: str, terms: Sequence[Any], slop: int = 0) -> Any:
     if len(terms) == 1:
         return _term(field, terms[0])
     return tantivy.Query.phrase_query(_SCHEMA, field, list(terms), slop=slop)

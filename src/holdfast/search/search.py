@@ -101,10 +101,10 @@ class SearchRequest:
     page: int = 1
     page_size: int = 20
     ranking: Ranking = Ranking.V3
-    like: int | None = None
-    """A capture that results are to be like, instead of words."""
     explain: bool = False
     """Whether each hit tells the parts of its score."""
+    like: int | None = None
+    """A capture that results are to be like, instead of words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,25 +396,6 @@ class SearchService:
         return hits
 
 
-def _question(request: SearchRequest) -> ParsedQuery:
-    """Return what a request asks; BadOperator if an operator cannot be meant so."""
-    question = parse_query(request.q or "")
-    if question.problem is not None:
-        raise BadOperator(question.problem)
-    if request.like is not None:
-        if question.like not in (None, request.like):
-            raise BadOperator("`like` and similar: name two captures; ask for one")
-        question = replace(question, like=request.like)
-    if question.like is not None and question.text:
-        raise BadOperator("captures like another are found by its words: leave yours out, operators may stay")
-    return question
-
-
-def _meant(words: str | None, question: ParsedQuery) -> str | None:
-    """Return the query that was answered instead, with the operators that it had."""
-    return f"{words} {question.operators}" if words and question.operators else words
-
-
 def _hit(row: HitRow, finder: Finder, packed: bytes | None, sources: dict[int, tuple[str, str]]) -> Hit:
     code, name = sources.get(row.source_id, ("", ""))
     text = unpack_text(packed) if packed is not None else row.snippet or ""
@@ -469,6 +450,25 @@ def _check(request: SearchRequest) -> None:
         raise BadSearch(f"`from` ({request.start}) lies after `to` ({request.end}); swap them")
     if request.page < 1 or not 1 <= request.page_size <= MAX_PAGE_SIZE:
         raise BadSearch(f"`page` starts at 1 and `pageSize` goes from 1 to {MAX_PAGE_SIZE}")
+
+
+def _question(request: SearchRequest) -> ParsedQuery:
+    """Return what a request asks; BadOperator if an operator cannot be meant so."""
+    question = parse_query(request.q or "")
+    if question.problem is not None:
+        raise BadOperator(question.problem)
+    if request.like is not None:
+        if question.like not in (None, request.like):
+            raise BadOperator("`like` and similar: name two captures; ask for one")
+        question = replace(question, like=request.like)
+    if question.like is not None and question.text:
+        raise BadOperator("captures like another are found by its words: leave yours out, operators may stay")
+    return question
+
+
+def _meant(words: str | None, question: ParsedQuery) -> str | None:
+    """Return the query that was answered instead, with the operators that it had."""
+    return f"{words} {question.operators}" if words and question.operators else words
 
 
 Browse = Callable[[HitRow], str | None]

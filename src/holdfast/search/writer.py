@@ -32,6 +32,7 @@ from holdfast.urls import DEFAULT, hash64
 _DOCUMENTS_AT_ONCE: Final = 500
 _MAX_TITLE_CHARS: Final = 2_000
 _MAX_SNIPPET_CHARS: Final = 1_000
+_MAX_AUTHOR_CHARS: Final = 200
 
 
 class _Pool:
@@ -145,16 +146,10 @@ class SearchWriter:
         title, snippet = (row.title or "")[:_MAX_TITLE_CHARS], (row.snippet or "")[:_MAX_SNIPPET_CHARS]
         text = unpack_text(row.packed) if row.packed is not None else snippet
         entry = IndexEntry(
-            key=row.id,
-            language=row.language,
-            title=title,
-            snippet=snippet,
-            text=f"{text}\n{row.description or ''}",
-            # For `author:`; by name, because the column comes with what is read of a page.
-            author=getattr(row, "author", None) or "",
+            key=row.id, language=row.language, title=title, snippet=snippet, text=f"{text}\n{row.description or ''}"
         )
         # Deleting first what is known to be new would only cost time.
-        self._writer.add(entry, replace=self._replay or is_known)
+        self._writer.add(_with_author(entry, row), replace=self._replay or is_known)
         self._new_documents.add(row.id)
         folded_title, folded_snippet = fold(title).encode(), fold(snippet).encode()
         self._documents.append(
@@ -276,6 +271,12 @@ def type_of(media_type: str | None) -> int:
 def _language(language: str | None) -> bytes:
     primary = (language or "").partition("-")[0].lower()
     return primary.encode("ascii", "ignore")[:3] if primary not in ("", "und") else b""
+
+
+def _with_author(entry: IndexEntry, row: DocumentRow) -> IndexEntry:
+    # By name, because the column comes with what is read of a page.
+    author = getattr(row, "author", None)
+    return replace(entry, author=fold(author)[:_MAX_AUTHOR_CHARS]) if author else entry
 
 
 def _document_flags(row: DocumentRow) -> int:

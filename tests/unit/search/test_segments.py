@@ -77,7 +77,8 @@ def test_a_torn_segment_is_told(tmp_path: Path, kept: int) -> None:
 
 def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
     disk.write_manifest(tmp_path, disk.SegmentManifest(sequence=1))
-    (tmp_path / "manifest.json").write_text((tmp_path / "manifest.json").read_text().replace(str(disk.VERSION), "1"))
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(str(disk.VERSION), str(disk.VERSION + 1)))
 
     with pytest.raises(IndexBroken, match="rebuild"):
         disk.read_manifest(tmp_path)

@@ -63,6 +63,7 @@ async def search_request(
     source: SourceCode = None,
     sort: SortBy = None,
     view: View = ResultKind.SNAPSHOTS,
+    like: Like = None,
     include_non_2xx: Non2xx = False,
     include_duplicates: Duplicates = False,
     from_: Since = None,
@@ -70,7 +71,6 @@ async def search_request(
     page: Page = 1,
     page_size: PageSize = 20,
     ranking: Version = Ranking.V3,
-    like: Like = None,
 ) -> SearchRequest:
     """Return what the parameters ask for that a search and its explanation share."""
     return SearchRequest(
@@ -78,6 +78,7 @@ async def search_request(
         source=source,
         sort=sort,
         view=view,
+        like=like,
         non_2xx=include_non_2xx,
         duplicates=include_duplicates,
         start=from_,
@@ -85,7 +86,6 @@ async def search_request(
         page=page,
         page_size=page_size,
         ranking=ranking,
-        like=like,
     )
 
 
