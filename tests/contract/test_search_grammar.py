@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.search.search import BadOperator, ResultKind
+from holdfast.search.confined import BadOperator
+from holdfast.search.search import ResultKind
 from holdfast.withdrawals.visibility import SnapshotNotFound
 from tests.search_bed import Bed, Capture, open_bed
 

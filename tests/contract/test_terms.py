@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.search.search import BadOperator
+from holdfast.search.confined import BadOperator
 from holdfast.search.terms_over_time import (
     BadTerms,
     TermCounts,

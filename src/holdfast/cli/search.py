@@ -19,6 +19,7 @@ from holdfast.coordination.runfile import step_back
 from holdfast.db.raw import DatabaseReadOnly
 from holdfast.replay.origins import browse_url
 from holdfast.search import queries
+from holdfast.search.confined import BadOperator
 from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
 from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object, refresh_linked_hosts
@@ -29,7 +30,6 @@ from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.ranking import Ranking
 from holdfast.search.readers import ReaderCache
 from holdfast.search.search import (
-    BadOperator,
     Hit,
     ResultKind,
     SearchAnswer,

@@ -7,13 +7,47 @@ from typing import Generic
 
 import numpy as np
 
+from holdfast.errors import Invalid
 from holdfast.search.columns import Rows
 from holdfast.search.conditions import Conditions, narrowed
 from holdfast.search.counting import Filters, Keep, newest, passing
 from holdfast.search.matching import Match, browsed
-from holdfast.search.query import ParsedQuery
+from holdfast.search.query import ParsedQuery, parse_query
 from holdfast.search.readers import Gate, Kept, ResultCache
 from holdfast.search.substrings import Budget
+
+
+class BadOperator(Invalid):
+    """An operator of a query whose value cannot be meant, or that stands where it cannot."""
+
+    code = "bad_operator"
+
+
+def question_of(q: str | None, *, like: int | None = None) -> ParsedQuery:
+    """Return what a query asks, with a capture that results are to be like; BadOperator for what cannot be meant."""
+    question = parse_query(q or "")
+    if question.problem is not None:
+        raise BadOperator(question.problem)
+    if like is not None:
+        if question.like not in (None, like):
+            raise BadOperator("`like` and similar: name two captures; ask for one")
+        question = replace(question, like=like)
+    if question.like is not None and question.text:
+        raise BadOperator("captures like another are found by its words: leave yours out, operators may stay")
+    return question
+
+
+def operators_alone(text: str | None) -> ParsedQuery:
+    """Return what operators ask that no words stand beside; BadOperator for anything else."""
+    question = question_of(text)
+    if question.text or question.like is not None:
+        raise BadOperator("terms are counted as they are; `where` takes operators alone, and similar: is none here")
+    return question
+
+
+def meant(words: str | None, question: ParsedQuery) -> str | None:
+    """Return the query that was answered instead, with the operators that it had."""
+    return f"{words} {question.operators}" if words and question.operators else words
 
 
 class ConfinedRows(Generic[Kept]):

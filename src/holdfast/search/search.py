@@ -25,7 +25,7 @@ from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
 from holdfast.search import counting, queries, ranking, similar
-from holdfast.search.confined import ConfinedRows
+from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
 from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.highlight import Finder, Piece
@@ -67,12 +67,6 @@ class BadSearch(Invalid):
     """A search that contradicts itself or is out of bounds."""
 
     code = "bad_search"
-
-
-class BadOperator(BadSearch):
-    """An operator of a query whose value cannot be meant, or that stands where it cannot."""
-
-    code = "bad_operator"
 
 
 class NoIndexHere(Unavailable):
@@ -180,7 +174,7 @@ class SearchService:
         """
         started = self._clock.monotonic()
         _check(request)
-        question = _question(request)
+        question = question_of(request.q, like=request.like)
         with self._opened(request.source, wait=wait) as (session, cache, sources):
             if question.like is not None:
                 words = similar.telling_words(session, cache.view, question.like)
@@ -193,7 +187,7 @@ class SearchService:
             exact=counted.exact,
             mode=counted.match.mode,
             breadth=ranking.breadth_of(question).value,
-            did_you_mean=_meant(counted.match.did_you_mean, question),
+            did_you_mean=meant(counted.match.did_you_mean, question),
             facets=counted.spread.facets,
             histogram_unit=counted.spread.unit,
             histogram=counted.spread.bars,
@@ -217,9 +211,7 @@ class SearchService:
 
     def terms(self, request: TermsRequest, *, wait: bool = False) -> TermsAnswer:
         """Return how often terms were captured over time; BadSearch for what cannot be asked so, and as `ask` else."""
-        question = _question(SearchRequest(q=request.operators))
-        if question.text or question.like is not None:
-            raise BadOperator("terms are counted as they are; `where` takes operators alone, and similar: is none here")
+        question = operators_alone(request.operators)
         asked_for = SearchRequest(source=request.source, start=request.start, end=request.end)
         _check(asked_for)
         with self._opened(request.source, wait=wait) as (session, cache, sources):
@@ -450,25 +442,6 @@ def _check(request: SearchRequest) -> None:
         raise BadSearch(f"`from` ({request.start}) lies after `to` ({request.end}); swap them")
     if request.page < 1 or not 1 <= request.page_size <= MAX_PAGE_SIZE:
         raise BadSearch(f"`page` starts at 1 and `pageSize` goes from 1 to {MAX_PAGE_SIZE}")
-
-
-def _question(request: SearchRequest) -> ParsedQuery:
-    """Return what a request asks; BadOperator if an operator cannot be meant so."""
-    question = parse_query(request.q or "")
-    if question.problem is not None:
-        raise BadOperator(question.problem)
-    if request.like is not None:
-        if question.like not in (None, request.like):
-            raise BadOperator("`like` and similar: name two captures; ask for one")
-        question = replace(question, like=request.like)
-    if question.like is not None and question.text:
-        raise BadOperator("captures like another are found by its words: leave yours out, operators may stay")
-    return question
-
-
-def _meant(words: str | None, question: ParsedQuery) -> str | None:
-    """Return the query that was answered instead, with the operators that it had."""
-    return f"{words} {question.operators}" if words and question.operators else words
 
 
 Browse = Callable[[HitRow], str | None]

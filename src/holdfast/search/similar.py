@@ -52,7 +52,8 @@ def telling_words(session: Session, view: View, snapshot_id: int) -> Words:
     """
     found = visible_snapshot(session, snapshot_id)
     document = found.document_id
-    packed = queries.packed_texts(session, [document]).get(document) if document is not None else None
+    rows = queries.documents_with_text(session, [document]) if document is not None else []
+    packed = rows[0].packed if rows else None
     if packed is None or view.reader is None:
         raise NothingToGoBy(snapshot_id)
     counts = Counter(
