@@ -151,11 +151,7 @@ def host_name(key: str) -> str:
 
 def _hosts_of(session: Session, file: FileToCount) -> set[str]:
     """Return the keys of the hosts that a file captured; a port of its own is a part of them, and no candidate's."""
-    return {
-        key.partition(")")[0]
-        for keys in linked_queries.keys_of_file(session, file.warc_file_id)
-        for key in keys
-    }
+    return {key.partition(")")[0] for keys in linked_queries.keys_of_file(session, file.warc_file_id) for key in keys}
 
 
 def _move(session: Session, before: _Pairs, after: _Pairs) -> dict[Vote, int]:
