@@ -1,4 +1,4 @@
-"""Write docs/api.md, docs/cli.md and docs/settings.md from the code, so that they say what it does: `make docs`."""
+"""Write docs/api.md, docs/cli.md, docs/settings.md and the operators of docs/search.md from the code: `make docs`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from holdfast.cli.catalogue import COMMANDS, HelpGroup, noun_of
 from holdfast.cli.main import load
 from holdfast.cli.settings import walk
 from holdfast.config import Settings
+from holdfast.search.operators import as_markdown
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETTINGS_INTRO = """# Settings
@@ -29,6 +30,7 @@ CLI_INTRO = """# The command line
 Exit 0: done. Exit 1: refused, not found or failed, with one line that names the next step. Exit 2: arguments that
 do not parse. A crawl that ended and sealed is 0, whatever single pages did. Written by `make docs`; do not edit.
 """
+OPERATORS_START, OPERATORS_END = "<!-- operators -->", "<!-- end of operators -->"
 ALIASES_INTRO = "The documents' names of commands work as they are written there; each takes the same options."
 
 
@@ -72,6 +74,13 @@ def _aliases() -> list[str]:
     return ["## Flat names", "", ALIASES_INTRO, "", "| flat | the same as | what it does |", "|---|---|---|", *rows, ""]
 
 
+def with_operators(page: str) -> str:
+    """Return docs/search.md with the table of operators as the code has it."""
+    before, _, rest = page.partition(OPERATORS_START)
+    _, _, after = rest.partition(OPERATORS_END)
+    return f"{before}{OPERATORS_START}\n{as_markdown()}\n{OPERATORS_END}{after}"
+
+
 def _help(name: str, *below: str) -> str:
     """Return what a command prints with `--help`, asked in this process: there are many."""
     said = io.StringIO()
@@ -87,3 +96,4 @@ if __name__ == "__main__":
     (DOCS / "api.md").write_text(api_page())
     (DOCS / "settings.md").write_text(settings_page())
     (DOCS / "cli.md").write_text(cli_page())
+    (DOCS / "search.md").write_text(with_operators((DOCS / "search.md").read_text()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
@@ -240,10 +241,19 @@ def _changes_export(world: World, page: Subject, _spelling: str) -> str:
     return page.word if any(f":{number}," in told or f": {number}," in told for number in ids) else told
 
 
+def _counted_term(world: World, page: Subject, _spelling: str) -> str:
+    """Count the word of a page over time: the answer repeats it, so that its counts must tell."""
+    [term] = json.loads(world.get(f"/api/terms?q={page.word}"))["terms"]
+    return page.word if term["captures"] or term["newDocuments"] else ""
+
+
 _READERS: dict[str, Reader] = {
     "search by words": lambda world, page, _: world.get(f"/api/search?q={page.word}&includeDuplicates=true"),
     "search by address": _asked("/api/search?q={url}"),
     "search by substring": lambda world, page, _: world.get(f"/api/search?q=url:{page.host}"),
+    "search by site": lambda world, page, _: world.get(f"/api/search?q=site:{page.host}&includeDuplicates=true"),
+    "search by part of an address": lambda world, page, _: world.get(f"/api/search?q=inurl:{page.host}"),
+    "terms over time": _counted_term,
     "search of pages": lambda world, page, _: world.get(f"/api/search?q={page.word}&view=pages"),
     "facets and histogram": _listed("/api/search?pageSize=1"),
     "newest": _listed("/api/search?pageSize=100&includeDuplicates=true"),

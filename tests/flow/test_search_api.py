@@ -138,6 +138,79 @@ def test_no_query_is_an_error(client: Client, query: str) -> None:
     assert client.get("/api/search", params={"q": query}).status_code == 200
 
 
+def test_operators_confine_a_search_and_mistyped_ones_are_refused(client: Client) -> None:
+    assert [one["captureDate"] for one in _ask(client, q="flu vaccine site:example.org changed:yes")["results"]] == [
+        _WINTER.moment.date().isoformat()
+    ]
+    assert _ask(client, q="vaccine lang:fr")["total"] == 0
+
+    answer = client.get("/api/search", params={"q": "flu before:yesterday"})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_operator")
+    assert "2023-05-31" in answer.json()["detail"]
+
+
+def test_the_query_language_is_told_by_route_and_command(
+    archive: Archive, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(archive.home, capsys)
+
+    told = client.get("/api/search/syntax").json()
+
+    assert told == terminal.type("search", "--syntax", "--json").object
+    text = terminal.type("search", "--syntax").out
+    assert all(f"{one['name']}:{one['value']}" in text for one in told["operators"])
+
+
+def test_captures_like_another(client: Client) -> None:
+    flu = _ask(client, q="flu vaccine clinic")["results"][0]["id"]
+
+    assert _ask(client, q=f"similar:{flu}")["results"] == _ask(client, like=flu)["results"] == []
+    for number in (1, 2**62):
+        answer = client.get("/api/search", params={"like": number})
+        assert (answer.status_code, answer.json()["code"]) == (404, "snapshot_not_found")
+
+
+def test_terms_over_time_by_route_and_command(
+    archive: Archive, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = client.get("/api/terms", params={"q": "vaccine,grippe", "unit": "month", "where": "site:example.org"}).json()
+
+    assert [(one["term"], one["captures"], one["isExact"]) for one in told["terms"]] == [
+        ("vaccine", 2, True), ("grippe", 1, True),
+    ]  # fmt: skip
+    assert sum(one["captures"] for one in told["volume"]) == 3
+    terminal = Terminal(archive.home, capsys)
+    typed = ("terms", "vaccine,grippe", "--unit", "month", "--where", "site:example.org")
+    assert terminal.type(*typed, "--json").object == told
+    csv = client.get("/api/terms", params={"q": "vaccine", "format": "csv"})
+    assert csv.headers["content-type"] == "text/csv; charset=utf-8"
+    assert csv.text.splitlines() == terminal.type("terms", "vaccine", "--csv").out.splitlines()
+    assert "vaccine" in terminal.type("terms", "vaccine").out
+    for wrong in ({"q": ","}, {"q": "a", "where": "before:noon"}, {"q": "a", "unit": "week"}, {}):
+        assert client.get("/api/terms", params=wrong).status_code == 422, wrong
+
+
+def test_what_is_mistyped_on_the_command_line_ends_with_2(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = Terminal(archive.home, capsys)
+
+    assert terminal.type("search", "type:word").code == 2
+    assert terminal.type("terms", "?").code == 2
+
+
+def test_hosts_that_are_linked_to_and_not_kept_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = "<title>Links</title><p>See <a href='https://news.test/a'>news</a> and <a href='/b'>b</a>."
+    built = build_archive(tmp_path / "home", [Shot(url="https://example.org/", body=page)])
+
+    assert json.loads(Terminal(built.home, capsys).type("linked-hosts", "--json").out) == [
+        {"host": "news.test", "links": 1, "linkingSites": 1}
+    ]
+    with asking(built) as client:
+        told = client.get("/api/admin/linked-hosts").json()
+    assert told == {"items": [{"host": "news.test", "links": 1, "linkingSites": 1}], "limit": 50, "offset": 0}
+    built.database.close()
+
+
 def test_a_score_is_explained(client: Client) -> None:
     answer = client.get("/api/admin/search-debug", params={"q": "vaccine", "ranking": "v2", "view": "pages"})
 

@@ -19,6 +19,7 @@ from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.search.directory import IndexBusy
+from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchRequest, SearchService
 from holdfast.search.signals import refresh
@@ -93,6 +94,9 @@ class Upkeep:
         if self._looked_at is not None and now - self._looked_at < _LOOK_S:
             return False
         self._looked_at = now
+        refresh_linked_hosts(
+            archive.database, archive.home, archive.clock, limit_s=_DRAIN_S, is_stopping=self._ending.is_set
+        )
         return refresh(archive.database, archive.home, archive.clock, most=_FEW_PAGES, is_stopping=self._ending.is_set)
 
     def _tried(self, what: str, work: Callable[[], bool]) -> bool:

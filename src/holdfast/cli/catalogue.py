@@ -57,6 +57,8 @@ COMMANDS = {
     ),
     "demo": Command("demo", "Crawl, index and compare a small bundled site, and serve it.", HelpGroup.CRAWL),
     "search": Command("search", "Find captures by words or by address.", HelpGroup.FIND),
+    "terms": Command("search:terms", "Count words over the years."),
+    "linked-hosts": Command("search:linked_hosts_command", "Hosts that are linked to and not kept."),
     "snapshot": Command("snapshot", "A capture: show, cat, hide, unhide.", HelpGroup.FIND),
     "page": Command("snapshot:page", "Pages without a body: search by keyword, show."),
     "changes": Command("changes", "What changed: list, compare, site, compute.", HelpGroup.FIND),

@@ -38,6 +38,7 @@ from holdfast.index.leases import latest_runs
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.search.directory import IndexBusy
+from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
 from holdfast.search.signals import refresh
 from holdfast.sources.queries import find_source
@@ -430,6 +431,8 @@ def take_in(settings: Settings, clock: Clock) -> None:
     # Another process that holds the index takes these rows in as well: they wait in the outbox.
     with closing(Database(settings.database)) as database, suppress(IndexBusy):
         drain(database, settings.home, clock)
+        while refresh_linked_hosts(database, settings.home, clock):
+            pass
         refresh(database, settings.home, clock)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -12,14 +13,18 @@ from typing import Annotated
 import typer
 
 from holdfast import config
-from holdfast.cli.formatting import counted, one_line
+from holdfast.cli.formatting import counted, one_line, table
 from holdfast.cli.parameters import AsJson, Home, command_group, configure_log
 from holdfast.coordination.runfile import step_back
 from holdfast.db.raw import DatabaseReadOnly
 from holdfast.replay.origins import browse_url
 from holdfast.search import queries
+from holdfast.search.confined import BadOperator
 from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
+from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object, refresh_linked_hosts
+from holdfast.search.linked_queries import linked_hosts
+from holdfast.search.operators import as_object, as_text
 from holdfast.search.outbox import drain
 from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.passages import MAX_PASSAGES
@@ -34,6 +39,15 @@ from holdfast.search.search import (
     Sort,
     answer_object,
 )
+from holdfast.search.terms_over_time import (
+    BadTerms,
+    TermsAnswer,
+    TermsRequest,
+    TimeUnit,
+    split_terms,
+    terms_csv,
+    terms_object,
+)
 from holdfast.wiring.archive import Archive, open_archive
 
 _DRAIN_S = 5.0
@@ -41,7 +55,10 @@ _DAY = ["%Y-%m-%d"]
 
 
 def search(
-    query: Annotated[str | None, typer.Argument(help="Words, an address, AND OR NOT, title: snippet: url:.")] = None,
+    query: Annotated[
+        str | None,
+        typer.Argument(help="Words, an address, AND OR NOT, title: snippet: url:, operators such as site: (--syntax)."),
+    ] = None,
     source: Annotated[str | None, typer.Option("--source", "-s", help="Only this source.")] = None,
     since: Annotated[datetime | None, typer.Option("--from", formats=_DAY, help="First day, as 2025-01-31.")] = None,
     until: Annotated[datetime | None, typer.Option("--to", formats=_DAY, help="Last day.")] = None,
@@ -50,6 +67,8 @@ def search(
     ] = ResultKind.SNAPSHOTS,
     sort: Annotated[Sort | None, typer.Option(help="By relevance where there are words, else newest.")] = None,
     language: Annotated[str | None, typer.Option(help="Only this language: en, fr.")] = None,
+    like: Annotated[int | None, typer.Option(help="Captures like this one, by its number, instead of words.")] = None,
+    syntax: Annotated[bool, typer.Option("--syntax", help="Tell all that can be asked, and do nothing.")] = False,
     kind: Annotated[str | None, typer.Option("--type", help="Only html, text or pdf.")] = None,
     host: Annotated[str | None, typer.Option(help="Only this host.")] = None,
     non_2xx: Annotated[bool, typer.Option("--include-non-2xx", help="Redirects and errors too.")] = False,
@@ -63,8 +82,11 @@ def search(
 ) -> None:
     """Find captures; the newest ones without a query. What was indexed a moment ago is taken in first.
 
-    Example: holdfast search 'flu vaccine' --source hc --from 2025-01-01
+    Example: holdfast search 'flu vaccine site:example.org after:2025' --source hc
     """
+    if syntax:
+        typer.echo(jsonlib.dumps(as_object(), ensure_ascii=False) if json else as_text())
+        return
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
     request = SearchRequest(
@@ -83,8 +105,9 @@ def search(
         page_size=page_size,
         passages=passages,
         ranking=ranking,
+        like=like,
     )
-    with open_archive(settings) as archive:
+    with open_archive(settings) as archive, _mistyped("query"):
         _take_in(archive)
         answer = SearchService(archive.database, archive.home, archive.clock).ask(request, wait=True)
         if not answer.total:
@@ -93,6 +116,87 @@ def search(
         print(jsonlib.dumps(answer_object(answer, request, partial(browse_url, settings)), ensure_ascii=False))
     else:
         _print(answer, request)
+
+
+@contextmanager
+def _mistyped(argument: str) -> Iterator[None]:
+    """End with 2, as for arguments that do not parse, where an operator or a term cannot be meant."""
+    try:
+        yield
+    except (BadOperator, BadTerms) as exc:
+        raise typer.BadParameter(str(exc), param_hint=argument) from exc
+
+
+def terms(
+    names: Annotated[str, typer.Argument(metavar="TERMS", help="Words or phrases, parted by commas; 8 at most.")],
+    unit: Annotated[TimeUnit, typer.Option(help="What is counted by.")] = TimeUnit.YEAR,
+    source: Annotated[str | None, typer.Option("--source", "-s", help="Only this source.")] = None,
+    where: Annotated[
+        str | None, typer.Option(help="Operators, as in a query: 'site:example.org lang:fr'; see search --syntax.")
+    ] = None,
+    since: Annotated[datetime | None, typer.Option("--from", formats=_DAY, help="First day, as 2025-01-31.")] = None,
+    until: Annotated[datetime | None, typer.Option("--to", formats=_DAY, help="Last day.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Count the captures that have a term in each year or month, and their share of all captures of that time.
+
+    Example: holdfast terms 'flu,measles,whooping cough' --unit month --csv
+    """
+    settings = config.load(home=home)
+    configure_log(settings, as_json=False)
+    request = TermsRequest(
+        terms=split_terms(names),
+        unit=unit,
+        source=source,
+        operators=where,
+        start=since.date() if since else None,
+        end=until.date() if until else None,
+    )
+    with open_archive(settings) as archive, _mistyped("TERMS"):
+        _take_in(archive)
+        answer = SearchService(archive.database, archive.home, archive.clock).terms(request, wait=True)
+    if json:
+        print(jsonlib.dumps(terms_object(answer), ensure_ascii=False))
+    elif csv:
+        print(terms_csv(answer), end="")
+    else:
+        _print_terms(answer)
+
+
+def _print_terms(answer: TermsAnswer) -> None:
+    head = [answer.unit.value, "all", *(one.term if one.exact else f"{one.term} (at least)" for one in answer.terms)]
+    rows = [
+        [start, f"{volume:,}", *(f"{count:,} ({count / volume:.2%})" if volume else "0" for count in counts)]
+        for start, volume, *counts in zip(
+            answer.starts, answer.volume, *(one.captures for one in answer.terms), strict=True
+        )
+    ]
+    typer.echo(table(head, rows))
+
+
+def linked_hosts_command(
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Hosts to show.")] = 50,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Show hosts that captures link to and of which nothing is kept: candidates for sources, the most linked first.
+
+    Example: holdfast linked-hosts --limit 20
+    """
+    settings = config.load(home=home)
+    configure_log(settings, as_json=False)
+    with open_archive(settings) as archive:
+        with suppress(DatabaseReadOnly):  # what was counted before can be shown all the same
+            refresh_linked_hosts(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
+        with archive.database.read() as session:
+            found = linked_hosts_object(linked_hosts(session, limit=limit, offset=0))
+    if json:
+        print(jsonlib.dumps(found, ensure_ascii=False))
+        return
+    rows = [[one["host"], one["linkingSites"], one["links"]] for one in found]
+    typer.echo(table(["host", "linking sites", "links"], rows) if rows else "no host is linked to that is not kept")
 
 
 def _take_in(archive: Archive) -> None:

@@ -602,4 +602,25 @@ CREATE TABLE rereads (
 	depth INTEGER NOT NULL, 
 	CONSTRAINT pk_rereads PRIMARY KEY (execution_id, page_id)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0009');
+CREATE TABLE linked_hosts (
+	"key" TEXT NOT NULL, 
+	links BIGINT NOT NULL, 
+	sites INTEGER NOT NULL, 
+	CONSTRAINT pk_linked_hosts PRIMARY KEY ("key")
+);
+CREATE INDEX ix_linked_hosts_sites ON linked_hosts (sites DESC, links DESC, "key");
+CREATE TABLE linked_host_votes (
+	"key" TEXT NOT NULL, 
+	site TEXT NOT NULL, 
+	links BIGINT NOT NULL, 
+	CONSTRAINT pk_linked_host_votes PRIMARY KEY ("key", site)
+);
+CREATE INDEX ix_linked_host_votes_site ON linked_host_votes (site);
+CREATE TABLE linked_host_files (
+	warc_file_id BIGINT NOT NULL, 
+	read_at BIGINT NOT NULL, 
+	hidden BIGINT DEFAULT '0' NOT NULL, 
+	counted BLOB NOT NULL, 
+	CONSTRAINT pk_linked_host_files PRIMARY KEY (warc_file_id)
+);
+INSERT INTO alembic_version(version_num) VALUES ('0012');

@@ -43,17 +43,25 @@ class Filters:
     type: str | None = None
     status: str | None = None
     host: str | None = None
+    hosts: tuple[int, ...] | None = None
+    """Places of hosts, where results are confined to some."""
+    conditioned: bool = False
+    """Whether operators of a query leave fewer captures still."""
 
     @property
     def any(self) -> bool:
         """Whether fewer captures count than do by themselves."""
-        named = (self.source, self.since, self.until, self.language, self.type, self.status, self.host)
+        if self.conditioned:
+            return True
+        named = (self.source, self.since, self.until, self.language, self.type, self.status, self.host, self.hosts)
         return any(value is not None for value in named)
 
 
 PUBLIC: Final = 1
 _OK: Final = 2
 _FIRST: Final = 4
+GOOD: Final = PUBLIC | _OK
+"""What may be shown and is no redirect and no error."""
 
 
 def gates(columns: Columns, hidden: Rows) -> npt.NDArray[np.uint8]:
@@ -123,9 +131,12 @@ def newest(columns: Columns, filters: Filters, owned: Owned, *, most: int) -> tu
         place = columns.host_place(filters.host)
         found = owned.by_host.of(place, first, end) if place >= 0 else np.empty(0, np.int32)
         return found[-most:], len(found) <= most
-    if filters.source is None and not (filters.language or filters.type or filters.status):
+    if filters.hosts is not None:
+        parts = [owned.by_host.of(place, first, end) for place in filters.hosts]
+    elif filters.source is None and not (filters.language or filters.type or filters.status):
         return np.arange(max(first, end - most), max(first, end), dtype=np.int32), end - first <= most
-    parts = [owned.by_profile.of(int(place), first, end) for place in np.flatnonzero(_wanted(columns, filters))]
+    else:
+        parts = [owned.by_profile.of(int(place), first, end) for place in np.flatnonzero(_wanted(columns, filters))]
     total = sum(map(len, parts))
     if total > most:
         begin = _row_before(parts, most, first, end)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from shutil import rmtree
@@ -89,6 +90,7 @@ def _schema() -> Any:
     builder.add_text_field("words", tokenizer_name="folded", index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
         builder.add_text_field(f"{field}_grams", tokenizer_name="grams", index_option="basic")
+    builder.add_text_field("author", tokenizer_name="folded", index_option="basic")
     return builder.build()
 
 
@@ -102,6 +104,7 @@ class IndexEntry:
 
     key: int
     language: str | None
+    author: str = ""
     title: str
     snippet: str
     text: str
@@ -169,6 +172,8 @@ class Writer:
         document.add_text("words", body[:_VOCABULARY_CHARS])
         document.add_text("title_grams", fold(title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
+        if entry.author:
+            document.add_text("author", entry.author)
         self._writer.add_document(document)
 
     def add_address(
@@ -354,6 +359,44 @@ class IndexReader:
     def with_word(self, word: str, *, limit: int) -> Ids:
         """Return documents in which a word of the vocabulary occurs, as it is."""
         return self._ask(_constant(_term("words", word)), limit).keys
+
+    def in_titles(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
+        """Return documents whose title has these words side by side, in any of their forms: what `intitle:` asks."""
+        runs = {kept: None for language in LANGUAGES if (kept := kept_stems(query_pairs(words), language))}
+        return self._ask(_constant(_any([_phrase("title", kept) for kept in runs])), limit)
+
+    def with_phrase(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
+        """Return documents with these words side by side in their text, in any of their forms, unscored."""
+        pairs = query_pairs(words)
+        runs = [(language, kept) for language in LANGUAGES if (kept := kept_stems(pairs, language))]
+        return self._ask(_constant(_any([_phrase(f"body_{language}", kept) for language, kept in runs])), limit)
+
+    def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
+        """Return documents in which each word stands near the next, in any order: what `near:` asks."""
+        found = []
+        for language in LANGUAGES:
+            kept = kept_stems(query_pairs(words), language)
+            if kept is None or len(kept) < 2:
+                continue
+            body = f"body_{language}"
+            # Both orders: alone, a phrase that is turned round would count as two words further apart.
+            pairs = [[_phrase(body, pair, distance), _phrase(body, pair[::-1], distance)] for pair in pairwise(kept)]
+            found.append(_all(map(_any, pairs)))
+        return self._ask(_constant(_any(found)), limit)
+
+    def authors(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
+        """Return documents by an author whose name has all these words: what `author:` asks."""
+        return self._ask(_constant(_all([_term("author", word) for word in words])), limit)
+
+    def some(self, words: Sequence[str], *, least: int, limit: int) -> MatchedKeys:
+        """Return documents in which at least so many of these words occur, scored: what `similar:` asks."""
+        found = []
+        for language in LANGUAGES:
+            terms = dict.fromkeys(kept for word in words if (kept := stem(word, language)))
+            clauses = [(tantivy.Occur.Should, _term(f"body_{language}", term)) for term in terms]
+            if len(clauses) >= least:
+                found.append(tantivy.Query.boolean_query(clauses, minimum_number_should_match=least))
+        return self._ask(_any(found), limit)
 
     def _ask(self, query: Any, limit: int) -> MatchedKeys:
         # tantivy refuses a limit of 0.

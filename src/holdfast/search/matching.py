@@ -137,6 +137,7 @@ class MatchMode(StrEnum):
     FUZZY = "relevance_fuzzy"
     BOOLEAN = "boolean"
     URL = "url"
+    SIMILAR = "similar"
     PAGES = "pages_fastpath"
 
 

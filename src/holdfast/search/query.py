@@ -1,18 +1,21 @@
 """The query language: what a person typed becomes an intent and a tree. It never raises; a syntax error is plain text.
 
-Intents, tried in this order: an address is looked up; boolean and field syntax is evaluated over substrings of title,
-snippet and URL; the rest is words that must all stand somewhere in the body.
+Operators (`site:` and the others of `operators`) are taken out first: they say which captures count, and leave the
+rest as it is. Intents of the rest, tried in this order: an address is looked up; boolean and field syntax is
+evaluated over substrings of title, snippet and URL; the rest is words that must all stand somewhere in the body.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from holdfast.errors import UrlRefused
 from holdfast.parse.text import fold, is_unspaced, letters_of, tidy, words_of
+from holdfast.search.clauses import Parted, part
+from holdfast.search.operators import Condition
 from holdfast.urls import Url, hash64, parse_seed
 
 MAX_QUERY_CHARS: Final = 256
@@ -115,6 +118,14 @@ class ParsedQuery:
     words: Words = NO_WORDS
     certain: bool = True
     """False if the intent was guessed from a dot or a lower-case operator: plain text is tried if nothing is found."""
+    conditions: tuple[Condition, ...] = ()
+    """What its operators ask for: all must hold."""
+    operators: str = ""
+    """Its operators as they were typed; `text` is without them."""
+    like: int | None = None
+    """A capture that the results are to be like."""
+    problem: str | None = None
+    """Why it cannot be answered as it stands."""
 
 
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
@@ -128,6 +139,24 @@ def parse_query(text: str) -> ParsedQuery:
     """Return what a query means; any string has a meaning."""
     # Cut before and after: tidying may make a text shorter, and must not be given a megabyte.
     clean = tidy(text[: 4 * MAX_QUERY_CHARS])[:MAX_QUERY_CHARS].strip()
+    parted = part(clean)
+    found = _understood(parted.rest)
+    if parted.rest is clean:
+        return found if parted.problem is None else replace(found, problem=parted.problem)
+    return replace(_with_words(found, parted), conditions=parted.conditions, operators=parted.taken, like=parted.like)
+
+
+def _with_words(found: ParsedQuery, parted: Parted) -> ParsedQuery:
+    """Return a query that looks for the words of its operators, too: `intitle:flu` alone is ranked by `flu`."""
+    if not parted.words or found.intent not in (Intent.BROWSE, Intent.PLAIN):
+        return found
+    words = tuple(dict.fromkeys([*found.words.words, *parted.words]))
+    text = found.text or " ".join(parted.words)
+    return replace(found, text=text, intent=Intent.PLAIN, words=replace(found.words, words=words))
+
+
+def _understood(clean: str) -> ParsedQuery:
+    """Return what the words of a query mean."""
     if not clean:
         return ParsedQuery(text="", intent=Intent.BROWSE)
     words = plain(clean)

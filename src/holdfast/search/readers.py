@@ -25,6 +25,7 @@ from holdfast.clock import Clock
 from holdfast.search import counting, queries, ranking
 from holdfast.search import segments as disk
 from holdfast.search.columns import Columns, build
+from holdfast.search.conditions import HostNames
 from holdfast.search.directory import IndexDirectory
 from holdfast.search.engine import IndexBroken, IndexReader
 from holdfast.search.ranking import Coefficients, PageWorth
@@ -162,7 +163,11 @@ _PAGE_WORTHS: Final = 8
 # Of marks that say which documents each source has: a byte a document and source.
 _MARKED_BYTES: Final = 64_000_000
 
+# Counts by month that are kept, one for each set of filters: a few kilobytes each.
+_VOLUMES: Final = 64
+
 Gate = npt.NDArray[np.uint8]
+Counts = npt.NDArray[np.int64]
 
 
 class Sized(Protocol):
@@ -197,6 +202,8 @@ class ResultCache(Generic[Kept]):
         self._gate: tuple[Mark, Gate] | None = None
         self._hidden: Counter[int] = Counter()
         self._owned: counting.Owned | None = None
+        self._hosts: HostNames | None = None
+        self._volumes: LRUCache[Hashable, Counts] = LRUCache(_VOLUMES)
         # The count of everything, as captures and as pages, is always worth keeping.
         self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
@@ -231,6 +238,28 @@ class ResultCache(Generic[Kept]):
         if found is None:
             found = self._owned = counting.owned_rows(self.view.columns)
         return found
+
+    def hosts(self) -> HostNames:
+        """Return the hosts by name; a look at each host, once for each state of the index, for the first `site:`."""
+        found = self._hosts
+        if found is None:
+            found = self._hosts = HostNames(self.view.columns)
+        return found
+
+    @property
+    def knows_hosts(self) -> bool:
+        """Whether the hosts were asked for."""
+        return self._hosts is not None
+
+    def volume(self, key: Hashable, work: Callable[[], Counts]) -> Counts:
+        """Return how many captures each month has under some filters, counted once."""
+        with self._lock:
+            known = self._volumes.get(key)
+        if known is None:
+            known = work()
+            with self._lock:
+                self._volumes[key] = known
+        return known
 
     def gate(self, session: Session) -> tuple[Mark, Gate]:
         """Return what each row may pass, with a mark that changes when something is withdrawn or lifted."""

@@ -9,7 +9,8 @@ text: `highlights` are pieces of plain text with `hit` true where a word was fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
@@ -24,11 +25,12 @@ from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
-from holdfast.search import counting, queries, ranking
+from holdfast.search import counting, queries, ranking, similar
+from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
 from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.highlight import Finder, Piece
-from holdfast.search.matching import Match, MatchMode, SearchReach, browsed, find
+from holdfast.search.matching import Match, MatchMode, SearchReach, find
 from holdfast.search.outbox import demand_outbox
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.queries import HitRow, ShownText
@@ -36,6 +38,7 @@ from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_qu
 from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
 from holdfast.search.substrings import CANDIDATES, SECONDS, Budget
+from holdfast.search.terms_over_time import TERM_CANDIDATES, TermsAnswer, TermsRequest, count_terms
 from holdfast.sources.queries import SourceNotFound
 
 EXACT_DOCUMENTS: Final = 10_000
@@ -98,6 +101,8 @@ class SearchRequest:
     ranking: Ranking = Ranking.V4
     explain: bool = False
     """Whether each hit tells the parts of its score."""
+    like: int | None = None
+    """A capture that results are to be like, instead of words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,14 +178,11 @@ class SearchService:
         """
         started = self._clock.monotonic()
         _check(request)
-        cache = self._cache_of(self._readers.view(wait=wait))
-        question = parse_query(request.q or "")
-        with self._database.read() as session:
-            # Before anything is counted: the index in this directory may be one that another has overtaken.
-            self._demand_index(session)
-            sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
-            if request.source is not None and all(code != request.source for code, _ in sources.values()):
-                raise SourceNotFound(request.source)
+        question = question_of(request.q, like=request.like)
+        with self._opened(request.source, wait=wait) as (session, cache, sources):
+            if question.like is not None:
+                words = similar.telling_words(session, cache.view, question.like)
+                question = replace(question, text=" ".join(words.words), intent=Intent.PLAIN, words=words)
             counted = self._counted(session, cache, question, request, sources)
             hits = self._hits(session, cache, question, request, counted, sources)
         return SearchAnswer(
@@ -189,13 +191,39 @@ class SearchService:
             exact=counted.exact,
             mode=counted.match.mode,
             breadth=ranking.breadth_of(question).value,
-            did_you_mean=counted.match.did_you_mean,
+            did_you_mean=meant(counted.match.did_you_mean, question),
             facets=counted.spread.facets,
             histogram_unit=counted.spread.unit,
             histogram=counted.spread.bars,
             took_ms=(self._clock.monotonic() - started) * 1_000,
             spent=counted.spent,
         )
+
+    @contextmanager
+    def _opened(
+        self, source: str | None, *, wait: bool
+    ) -> Iterator[tuple[Session, ResultCache[_Counted], dict[int, tuple[str, str]]]]:
+        """Give a session, what is known of the newest view, and the sources; SourceNotFound, NoIndexHere."""
+        cache = self._cache_of(self._readers.view(wait=wait))
+        with self._database.read() as session:
+            # Before anything is counted: the index in this directory may be one that another has overtaken.
+            self._demand_index(session)
+            sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
+            if source is not None and all(code != source for code, _ in sources.values()):
+                raise SourceNotFound(source)
+            yield session, cache, sources
+
+    def terms(self, request: TermsRequest, *, wait: bool = False) -> TermsAnswer:
+        """Return how often terms were captured over time; BadSearch for what cannot be asked so, and as `ask` else."""
+        question = operators_alone(request.operators)
+        asked_for = SearchRequest(source=request.source, start=request.start, end=request.end)
+        _check(asked_for)
+        with self._opened(request.source, wait=wait) as (session, cache, sources):
+            mark, gate = cache.gate(session)
+            # Of its own: each of the terms may read as many documents.
+            budget = Budget(self._clock, candidates=TERM_CANDIDATES + self.candidates, seconds=self.seconds)
+            asked = ConfinedRows(cache, question, gate, budget, _filters(asked_for, sources))
+            return count_terms(asked, request, mark)
 
     def _counted(
         self,
@@ -209,7 +237,7 @@ class SearchService:
         mark, gate = cache.gate(session)
         # The pages of one result share what was counted; only the cut differs.
         alike = replace(request, page=1, page_size=1, passages=1, explain=False)
-        if question.intent is Intent.BROWSE:
+        if question.intent is Intent.BROWSE and not question.conditions:
             # Without words there is nothing to rank: all spellings of an empty query are one.
             alike = replace(alike, q=None, sort=None, ranking=Ranking.V4)
         # The date is in the key because recency moves results at midnight.
@@ -225,6 +253,9 @@ class SearchService:
                 self._counted(session, cache, parse_query(""), SearchRequest(view=kind), sources)
         # A sort of all rows, which the first filtered search would have to wait for otherwise.
         cache.owned()
+        # Where `site:` is asked for at all.
+        if self._cache is not None and self._cache.knows_hosts:
+            cache.hosts()
         self._prepared = cache
 
     def _demand_index(self, session: Session) -> None:
@@ -247,18 +278,25 @@ class SearchService:
         gate: Gate,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
-        columns, filters, budget = cache.view.columns, _filters(request, sources), self._budget()
+        columns, budget = cache.view.columns, self._budget()
+        asked = ConfinedRows(cache, question, gate, budget, _filters(request, sources))
+        filters = asked.filters
         if question.intent is Intent.BROWSE and filters.any:
-            rows, complete = counting.newest(columns, filters, cache.owned(), most=self.browsed_rows)
-            match = browsed(rows, complete=complete)
-            keep = counting.passing(columns, match.rows, gate, filters)
+            match = asked.browsed(most=self.browsed_rows)
+            keep = asked.passing(match.rows)
         else:
+            asks_titles = request.ranking is not Ranking.V4
             # Documents that the source never captured are left out before their rows are counted.
             allowed = None if filters.source is None else cache.documents_of(filters.source)
-            asks_titles = request.ranking is not Ranking.V4
             reach = SearchReach(scan=0, gate=gate, budget=budget, allowed=allowed, title_bits=asks_titles)
-            match, keep = self._found(cache, question, filters, reach)
-        match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
+            match, keep = self._found(asked, reach)
+        match = replace(
+            match,
+            rows=match.rows[keep],
+            text=match.text[keep],
+            titles=match.titles[keep],
+            complete=match.complete and asked.complete,
+        )
         if _sort(request, question) is Sort.NEWEST:
             # Rows are in the order of time, so a row number is an age; 64 bits, for 32 hold only 16 million exactly.
             keys: Keys = match.rows.astype(np.float64)
@@ -274,6 +312,7 @@ class SearchService:
         if (
             question.intent is Intent.BROWSE
             and request.view is ResultKind.PAGES
+            and not question.conditions
             and not filters.since
             and not filters.until
         ):
@@ -282,13 +321,15 @@ class SearchService:
         spread = counting.spread(columns, shown.rows, sources)
         return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
 
-    def _found(
-        self, cache: ResultCache[_Counted], question: ParsedQuery, filters: Filters, reach: SearchReach
-    ) -> tuple[Match, counting.Keep]:
+    def _found(self, asked: ConfinedRows[_Counted], reach: SearchReach) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
-        for scan in self.filtered_documents if filters.any else (self.exact_documents,):
-            match = find(cache.view, question, replace(reach, scan=scan))
-            keep = counting.passing(cache.view.columns, match.rows, reach.gate, filters)
+        view, question = asked.cache.view, asked.question
+        for scan in self.filtered_documents if asked.filters.any else (self.exact_documents,):
+            if question.like is not None:
+                match = similar.alike(view, question.words, question.like, replace(reach, scan=scan))
+            else:
+                match = find(view, question, replace(reach, scan=scan))
+            keep = asked.passing(match.rows)
             # Filters come after the words: where they leave little, more documents are read, once.
             if not match.goes_on or np.count_nonzero(keep) >= ENOUGH:
                 break

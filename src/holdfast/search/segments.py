@@ -72,6 +72,8 @@ NOINDEX: Final = 2
 HAS_QUERY: Final = 1
 TRACKED: Final = 2
 SAYS_ARCHIVED: Final = 1
+PAGE_TYPE_SHIFT: Final = 4
+"""The upper half of a document's flags is the place of its page type in `operators.PAGE_TYPES`."""
 
 HTML: Final = 1
 TEXT: Final = 2

@@ -172,6 +172,23 @@ class Substrings:
         places, whole = self.places(text, field)
         return owners.rows(places)[0], whole
 
+    def judged(self, text: str, field: Field, rows: Rows) -> tuple[Keep, Keep]:
+        """Return which of these rows have the substring in one field for sure, and which for sure do not.
+
+        Where an index cannot decide, the first of them are looked at, as many as there are looks left for.
+        """
+        places, whole = self.places(text, field)
+        marks = np.zeros(len(self._numbering(field).keys) + 1, np.bool_)
+        marks[places] = True
+        holds: Keep = marks[self._owners(field, rows)]
+        if whole:
+            return holds, ~holds
+        looked = rows[: min(CHECKED, max(0, self._budget.checks_left))]
+        fails = np.zeros(len(rows), np.bool_)
+        holds[: len(looked)] = self._holds_in(text, field, looked)
+        fails[: len(looked)] = ~holds[: len(looked)]
+        return holds, fails
+
     def evaluate(self, node: Node) -> RowSet:
         """Return the rows that a tree asks for."""
         size = len(self._columns)

@@ -24,6 +24,7 @@ from holdfast.search import queries
 from holdfast.search import segments as disk
 from holdfast.search.columns import SIGNAL, host_of
 from holdfast.search.engine import IndexBroken, IndexEntry, Writer
+from holdfast.search.operators import PAGE_TYPES
 from holdfast.search.queries import DocumentRow, SearchPageRow
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.urls import DEFAULT, hash64
@@ -31,6 +32,7 @@ from holdfast.urls import DEFAULT, hash64
 _DOCUMENTS_AT_ONCE: Final = 500
 _MAX_TITLE_CHARS: Final = 2_000
 _MAX_SNIPPET_CHARS: Final = 1_000
+_MAX_AUTHOR_CHARS: Final = 200
 
 
 class _Pool:
@@ -152,7 +154,7 @@ class SearchWriter:
             heads=(row.headings or "").split("\n"),
         )
         # Deleting first what is known to be new would only cost time.
-        self._writer.add(entry, replace=self._replay or is_known)
+        self._writer.add(_with_author(entry, row), replace=self._replay or is_known)
         self._new_documents.add(row.id)
         folded_title, folded_snippet = fold(title).encode(), fold(snippet).encode()
         self._documents.append(
@@ -162,7 +164,7 @@ class SearchWriter:
                 len(folded_title),
                 len(folded_snippet),
                 _language(row.language),
-                disk.SAYS_ARCHIVED if row.says_archived else 0,
+                _document_flags(row),
             )
         )
 
@@ -274,6 +276,19 @@ def type_of(media_type: str | None) -> int:
 def _language(language: str | None) -> bytes:
     primary = (language or "").partition("-")[0].lower()
     return primary.encode("ascii", "ignore")[:3] if primary not in ("", "und") else b""
+
+
+def _with_author(entry: IndexEntry, row: DocumentRow) -> IndexEntry:
+    # By name, because the column comes with what is read of a page.
+    author = getattr(row, "author", None)
+    return replace(entry, author=fold(author)[:_MAX_AUTHOR_CHARS]) if author else entry
+
+
+def _document_flags(row: DocumentRow) -> int:
+    # By name, because the column comes with what is read of a page.
+    kind = getattr(row, "page_type", None)
+    place = PAGE_TYPES.index(kind) if kind in PAGE_TYPES else 0
+    return (disk.SAYS_ARCHIVED if row.says_archived else 0) | place << disk.PAGE_TYPE_SHIFT
 
 
 def _tracked(query: str) -> bool:

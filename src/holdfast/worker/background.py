@@ -14,6 +14,7 @@ from holdfast.db.engine import Database
 from holdfast.editions.edition_files import EditionBusy
 from holdfast.editions.ledger import LedgerUnbalanced
 from holdfast.editions.report import due, write_report
+from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.signals import refresh
 from holdfast.wiring import Runtime, open_runtime
 
@@ -208,10 +209,11 @@ class Accounting:
 
 
 _LOOK_S = 60.0
+_COUNT_S = 5.0
 
 
 class LinkSignals:
-    """The background task of computing page signals anew when enough links have come."""
+    """The background task of counting linked hosts, and of computing page signals when enough links have come."""
 
     name = "link signals"
 
@@ -226,6 +228,8 @@ class LinkSignals:
         if self._looked_at is not None and now - self._looked_at < _LOOK_S:
             return False
         self._looked_at = now
-        return refresh(
-            self._context.database, runtime.settings.home, runtime.clock, is_stopping=self._context.is_stopping
-        )
+        database, home, stopping = self._context.database, runtime.settings.home, self._context.is_stopping
+        if refresh_linked_hosts(database, home, runtime.clock, limit_s=_COUNT_S, is_stopping=stopping):
+            # More files may wait: the next turn goes on.
+            self._looked_at = None
+        return refresh(database, home, runtime.clock, is_stopping=stopping) or self._looked_at is None

@@ -225,7 +225,7 @@ frontier reset, tool run, tool run-job, tool register, problem-report edit
 """Commands that change what their arguments name, and nothing else."""
 WORKING = "worker start, worker schedule, api"
 READING = """
-status, report, search, snapshot show, snapshot cat, page search, page show, changes list,
+status, report, search, terms, linked-hosts, snapshot show, snapshot cat, page search, page show, changes list,
 changes compare, changes site, export snapshots, export changes, export cdxj, export wacz,
 export edition, source list, source show, source export, source validate, job executions, job logs,
 job events, job validate-config, job list, job show, scheduler metrics, scheduler distribution,

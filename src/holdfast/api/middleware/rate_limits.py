@@ -29,6 +29,7 @@ _KINDS: Final = frozenset(
         "sources",
         "coverage",
         "search",
+        "terms",
         "snapshot",
         "snapshots",
         "replay",
@@ -219,7 +220,7 @@ class RateLimits:
             return Tier("replay", settings.replay_per_minute)
         if path in _MONITORS:
             return None
-        if path == "/api/search":
+        if path in ("/api/search", "/api/terms"):
             return Tier("search", settings.search_per_minute)
         if (path.startswith("/api/exports/") and path != "/api/exports/columns") or (
             path.startswith("/api/coverage/") and path.endswith(_FILES)

@@ -6,17 +6,29 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, Since, Until
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, SessionDep, Since, Until
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
-from holdfast.api.schemas.search import SearchDebug, SearchResults
+from holdfast.api.schemas.base import RowId
+from holdfast.api.schemas.search import (
+    LinkedHostList,
+    LinkedHostShown,
+    SearchDebug,
+    SearchResults,
+    SearchSyntax,
+    TermsOverTime,
+)
 from holdfast.replay.origins import browse_url
+from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object
+from holdfast.search.linked_queries import linked_hosts
+from holdfast.search.operators import as_object
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
 from holdfast.search.search import MAX_PAGE_SIZE, ResultKind, SearchRequest, Sort, answer_object, debug_object
+from holdfast.search.terms_over_time import TermsRequest, TimeUnit, split_terms, terms_csv, terms_object
 
 router = APIRouter(tags=["search"])
 
@@ -25,8 +37,9 @@ Words = Annotated[
     Query(
         min_length=1,
         max_length=MAX_QUERY_CHARS,
-        examples=["flu vaccine", "title:flu AND NOT url:archive"],
-        description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:; newest without.",
+        examples=["flu vaccine site:example.org after:2023", "title:flu AND NOT url:archive"],
+        description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:; newest without. "
+        "Operators beside them (site:, before:, and more) are told by /api/search/syntax.",
     ),
 ]
 SourceCode = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,16}$", description="A source's code.", examples=["hc"])]
@@ -42,6 +55,9 @@ Language = Annotated[str | None, Query(max_length=3, pattern=r"^[a-z]{2,3}$", de
 Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
 StatusClass = Annotated[Literal["2xx", "3xx", "4xx", "5xx", "unknown"] | None, Query()]
 Host = Annotated[str | None, Query(min_length=1, max_length=260)]
+Like = Annotated[
+    RowId | None, Query(description="Captures of other pages that are like this one in their words, instead of words.")
+]
 
 
 async def search_request(
@@ -49,6 +65,7 @@ async def search_request(
     source: SourceCode = None,
     sort: SortBy = None,
     view: View = ResultKind.SNAPSHOTS,
+    like: Like = None,
     include_non_2xx: Non2xx = False,
     include_duplicates: Duplicates = False,
     from_: Since = None,
@@ -63,6 +80,7 @@ async def search_request(
         source=source,
         sort=sort,
         view=view,
+        like=like,
         non_2xx=include_non_2xx,
         duplicates=include_duplicates,
         start=from_,
@@ -93,6 +111,59 @@ def search(
     answer = searching.ask(request)
     metrics.searched(answer.mode.value)
     return SearchResults.model_validate(answer_object(answer, request, partial(browse_url, archive.settings)))
+
+
+@router.get("/api/search/syntax", dependencies=[PUBLIC])
+async def search_syntax() -> SearchSyntax:
+    """Return the query language: every operator with its value, meaning and examples, and the rules for all."""
+    return SearchSyntax.model_validate(as_object())
+
+
+Terms = Annotated[
+    str,
+    Query(min_length=1, max_length=MAX_QUERY_CHARS, description="Words or phrases, parted by commas; 8 at most."),
+]
+Where = Annotated[
+    str | None,
+    Query(
+        max_length=MAX_QUERY_CHARS,
+        description="Operators that say which captures count, as in a query.",
+        examples=["site:example.org lang:fr"],
+    ),
+]
+ByUnit = Annotated[TimeUnit, Query(description="What is counted by.")]
+TermsForm = Annotated[Literal["json", "csv"], Query(alias="format")]
+
+
+@router.get("/api/terms", dependencies=[PUBLIC], responses=answers(404, 422, 429, 503), response_model=TermsOverTime)
+def terms(
+    searching: SearchDep,
+    q: Terms,
+    unit: ByUnit = TimeUnit.YEAR,
+    source: SourceCode = None,
+    where: Where = None,
+    from_: Since = None,
+    to: Until = None,
+    form: TermsForm = "json",
+) -> TermsOverTime | Response:
+    """Return how many captures have each term in each year or month, and which share of all captures of that time."""
+    request = TermsRequest(terms=split_terms(q), unit=unit, source=source, operators=where, start=from_, end=to)
+    answer = searching.terms(request)
+    if form == "csv":
+        return Response(terms_csv(answer), media_type="text/csv; charset=utf-8")
+    return TermsOverTime.model_validate(terms_object(answer))
+
+
+@router.get("/api/admin/linked-hosts", dependencies=[ADMIN], responses=answers(403, 422, 503))
+def list_linked_hosts(
+    session: SessionDep,
+    limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="Hosts of a page.")] = 50,
+    offset: Annotated[int, Query(ge=0, le=100_000, description="Hosts to leave out first.")] = 0,
+) -> LinkedHostList:
+    """Return hosts that captures link to and of which nothing is kept, those that most sites link to first."""
+    rows = linked_hosts(session, limit=limit, offset=offset)
+    items = [LinkedHostShown.model_validate(one) for one in linked_hosts_object(rows)]
+    return LinkedHostList(items=items, limit=limit, offset=offset)
 
 
 @router.get("/api/admin/search-debug", dependencies=[ADMIN], responses=answers(403, 404, 422, 503))

@@ -93,7 +93,7 @@ class SearchResults(Answer):
     page_size: int
     mode: str = Field(
         description="How they were found: newest, relevance_fts, relevance_fallback, relevance_fuzzy, "
-        "boolean, url, pages_fastpath."
+        "boolean, url, similar, pages_fastpath."
     )
     did_you_mean: str | None = Field(
         description="The query that was answered instead, because the one asked found nothing."
@@ -101,6 +101,79 @@ class SearchResults(Answer):
     facets: Facets
     histogram: Histogram
     took_ms: float
+
+
+class SyntaxOperator(Answer):
+    """One operator of the query language."""
+
+    name: str = Field(examples=["site"])
+    value: str = Field(description="What follows the colon.", examples=["HOST[/DIRECTORY]"])
+    meaning: str
+    examples: list[str]
+
+
+class SyntaxExample(Answer):
+    """Something that can be asked without operators."""
+
+    example: str
+    meaning: str
+
+
+class SearchSyntax(Answer):
+    """The query language, as the command line and the documentation tell it."""
+
+    operators: list[SyntaxOperator]
+    words: list[SyntaxExample]
+    rules: list[str]
+
+
+class TermVolume(Answer):
+    """All captures of one unit of time."""
+
+    start: str = Field(description="A year, or a month.", examples=["2025", "2025-03"])
+    captures: int
+
+
+class TermCount(TermVolume):
+    """What one unit of time has of a term."""
+
+    captures: int = Field(description="Captures that have it.")
+    new_documents: int = Field(description="Different bodies that have it and were first captured then.")
+    share: float = Field(description="Captures that have it over all captures of that time, 0 to 1.")
+
+
+class TermOverTime(Answer):
+    """One term over time."""
+
+    term: str = Field(description="Folded, as it was looked for.")
+    captures: int
+    new_documents: int
+    is_exact: bool = Field(description="False if more documents have it than are read: the counts are too low then.")
+    counts: list[TermCount]
+
+
+class TermsOverTime(Answer):
+    """Terms over time, every unit from the first capture to the last."""
+
+    unit: str
+    volume: list[TermVolume]
+    terms: list[TermOverTime]
+
+
+class LinkedHostShown(Answer):
+    """A host that captures link to and of which nothing is kept."""
+
+    host: str = Field(description="Without `www.`.", examples=["example.net"])
+    links: int = Field(description="Links to it, each page and body once.")
+    linking_sites: int = Field(description="Registrable domains that link to it.")
+
+
+class LinkedHostList(Answer):
+    """Hosts that could be sources, those that most sites link to first."""
+
+    items: list[LinkedHostShown]
+    limit: int
+    offset: int
 
 
 class ExplainedResult(Answer):

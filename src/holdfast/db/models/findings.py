@@ -277,3 +277,44 @@ class SignalLink(Model):
     to_url: Mapped[str] = mapped_column(Text)
 
     __table_args__ = (Index("ix_signal_links_to_hash", "to_hash"),)
+
+
+class LinkedHost(Model):
+    """A host that captures link to and of which nothing is kept: a candidate for a source."""
+
+    __tablename__ = "linked_hosts"
+
+    key: Mapped[str] = mapped_column(KeyText, primary_key=True)
+    """Its SURT without `www.` and the parenthesis: `org,example`."""
+    links: Mapped[int] = mapped_column(BigInteger)
+    sites: Mapped[int]
+    """Registrable domains that link to it."""
+
+    __table_args__ = (Index("ix_linked_hosts_sites", text("sites DESC"), text("links DESC"), "key"),)
+
+
+class LinkedHostVote(Model):
+    """How many links lead from one site to one host that is not kept; at most 1,000 hosts a site."""
+
+    __tablename__ = "linked_host_votes"
+
+    key: Mapped[str] = mapped_column(KeyText, primary_key=True)
+    site: Mapped[str] = mapped_column(KeyText, primary_key=True)
+    """The registrable domain of the linking pages."""
+    links: Mapped[int] = mapped_column(BigInteger)
+
+    __table_args__ = (Index("ix_linked_host_votes_site", "site"),)
+
+
+class LinkedHostFile(Model):
+    """What one WARC file has added to these counts, so that a second reading of it replaces the first."""
+
+    __tablename__ = "linked_host_files"
+
+    warc_file_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    read_at: Mapped[datetime]
+    """When the reading that was counted had ended."""
+    hidden: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """A mark of those of its captures that were withdrawn then; 0 for none."""
+    counted: Mapped[bytes] = mapped_column(LargeBinary)
+    """Packed: links by host and site."""

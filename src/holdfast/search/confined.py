@@ -1,0 +1,87 @@
+"""A question on one view, with everything that confines its answer: the parameters of a request and its operators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Generic
+
+import numpy as np
+
+from holdfast.errors import Invalid
+from holdfast.search.columns import Rows
+from holdfast.search.conditions import Conditions, narrowed
+from holdfast.search.counting import Filters, Keep, newest, passing
+from holdfast.search.matching import Match, browsed
+from holdfast.search.query import ParsedQuery, parse_query
+from holdfast.search.readers import Gate, Kept, ResultCache
+from holdfast.search.substrings import Budget
+
+
+class BadOperator(Invalid):
+    """An operator of a query whose value cannot be meant, or that stands where it cannot."""
+
+    code = "bad_operator"
+
+
+def question_of(q: str | None, *, like: int | None = None) -> ParsedQuery:
+    """Return what a query asks, with a capture that results are to be like; BadOperator for what cannot be meant."""
+    question = parse_query(q or "")
+    if question.problem is not None:
+        raise BadOperator(question.problem)
+    if like is not None:
+        if question.like not in (None, like):
+            raise BadOperator("`like` and similar: name two captures; ask for one")
+        question = replace(question, like=like)
+    if question.like is not None and question.text:
+        raise BadOperator("captures like another are found by its words: leave yours out, operators may stay")
+    return question
+
+
+def operators_alone(text: str | None) -> ParsedQuery:
+    """Return what operators ask that no words stand beside; BadOperator for anything else."""
+    question = question_of(text)
+    if question.text or question.like is not None:
+        raise BadOperator("terms are counted as they are; `where` takes operators alone, and similar: is none here")
+    return question
+
+
+def meant(words: str | None, question: ParsedQuery) -> str | None:
+    """Return the query that was answered instead, with the operators that it had."""
+    return f"{words} {question.operators}" if words and question.operators else words
+
+
+class ConfinedRows(Generic[Kept]):
+    """A question on one view with all that confines its answer: parameters and operators."""
+
+    def __init__(
+        self, cache: ResultCache[Kept], question: ParsedQuery, gate: Gate, budget: Budget, filters: Filters
+    ) -> None:
+        self.cache, self.question, self.gate, self.budget = cache, question, gate, budget
+        self.filters = narrowed(filters, question.conditions)
+        self._conditions: Conditions | None = None
+        # An index without a reader is empty: there is nothing to judge.
+        if question.conditions and cache.view.reader is not None:
+            self._conditions = Conditions(cache.view.reader, cache.view.columns, gate, budget)
+            self._conditions.know_hosts(cache.hosts, question.conditions)
+            self.filters = replace(self.filters, hosts=self._conditions.hosts(question.conditions), conditioned=True)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows could be judged."""
+        return self._conditions is None or self._conditions.complete
+
+    def browsed(self, *, most: int) -> Match:
+        """Return what there is without words: what operators name, or else the newest that filters leave."""
+        beginning = None if self._conditions is None else self._conditions.beginning(self.question.conditions)
+        if beginning is not None:
+            return browsed(beginning, complete=True)
+        rows, complete = newest(self.cache.view.columns, self.filters, self.cache.owned(), most=most)
+        return browsed(rows, complete=complete)
+
+    def passing(self, rows: Rows) -> Keep:
+        """Return which rows pass the filters, and then the operators."""
+        keep = passing(self.cache.view.columns, rows, self.gate, self.filters)
+        if self._conditions is not None:
+            at = np.flatnonzero(keep)
+            keep[at] = self._conditions.keep(self.question.conditions, rows[at])
+        return keep

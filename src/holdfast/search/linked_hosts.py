@@ -1,0 +1,207 @@
+"""Hosts that the archive links to and does not hold, counted a WARC file at a time: candidates for sources.
+
+Each file's share is kept, so that one that is read again, or of which a capture is withdrawn, replaces what it had
+added. A page can make few rows: a file adds at most 2,000 pairs of host and linking site, a site names at most 1,000
+hosts, whatever its subdomains. A host goes once something of it is captured.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.coordination.runfile import alone
+from holdfast.db.engine import Database
+from holdfast.search import linked_queries, queries
+from holdfast.search.columns import host_of
+from holdfast.search.directory import IndexBusy, IndexDirectory, IndexElsewhere
+from holdfast.search.linked_queries import FileToCount, HostTotal, LinkedHostRow, Vote
+from holdfast.search.outbox import Stopping, demand_outbox
+from holdfast.urls import is_ip, registrable, surt
+from holdfast.warc.record import ORDINALS
+
+PAIRS_OF_FILE: Final = 2_000
+"""Pairs of host and linking site that one file adds at most, those with the most links."""
+HOSTS_OF_SITE: Final = 1_000
+"""Hosts that one site names at most, the first ones that were found."""
+MAX_LISTED: Final = 500
+# Pairs that are counted of one file at most before the best are chosen.
+_COUNTED: Final = 50_000
+# Files whose links are counted before others have a turn.
+_FILES: Final = 20
+_MAX_HOST_CHARS: Final = 253
+
+_log = log.get(room="search")
+
+_Pairs = Mapping[Vote, int]
+
+
+def refresh_linked_hosts(
+    database: Database, home: Path, clock: Clock, *, limit_s: float | None = None, is_stopping: Stopping = lambda: False
+) -> bool:
+    """Count the links of files that were read, or of which captures were withdrawn or shown again, since the last time.
+
+    A file is one short transaction. Return whether any was counted; False too if another process is at it, or if the
+    index of this database is kept elsewhere: one process counts at a time.
+    """
+    directory = IndexDirectory(home)
+    until = None if limit_s is None else clock.monotonic() + limit_s
+    done = 0
+    try:
+        with database.read() as session:
+            demand_outbox(session, directory)
+            due = _due(session)
+        if not due:
+            return False
+        directory.folder.mkdir(parents=True, exist_ok=True)
+        with alone(directory.folder / "linked-hosts.lock", IndexBusy("another process counts the linked hosts")):
+            with database.read() as session:
+                # Again, under the lock: another process may just have counted them.
+                due = _due(session)
+            for file, hidden in due:
+                if is_stopping() or (until is not None and clock.monotonic() >= until):
+                    break
+                _count_file(database, file, hidden)
+                done += 1
+    except (IndexBusy, IndexElsewhere):
+        return False
+    if done:
+        _log.info("search.links_counted", files=done)
+    return done > 0
+
+
+def _due(session: Session) -> list[tuple[FileToCount, tuple[int, ...]]]:
+    """Return files to count with their withdrawn captures: those read since, and those whose withdrawals changed."""
+    hidden: dict[int, list[int]] = defaultdict(list)
+    for snapshot_id in queries.withdrawn_ids(session):
+        hidden[snapshot_id // ORDINALS].append(snapshot_id)
+    due = {file.warc_file_id: file for file in linked_queries.uncounted_files(session, limit=_FILES)}
+    for warc_file_id, (mark, read_at) in linked_queries.hidden_marks(session, sorted(hidden)).items():
+        if mark != _mark(hidden.get(warc_file_id, ())):
+            due.setdefault(warc_file_id, FileToCount(warc_file_id, read_at))
+    return [(due[number], tuple(hidden.get(number, ()))) for number in sorted(due)[:_FILES]]
+
+
+def _mark(hidden: Sequence[int]) -> int:
+    """Return a number that is another for other captures; 0 for none."""
+    if not hidden:
+        return 0
+    digest = sha256(",".join(map(str, sorted(hidden))).encode()).digest()
+    return int.from_bytes(digest[:7], "big") or 1
+
+
+def _count_file(database: Database, file: FileToCount, hidden: tuple[int, ...]) -> None:
+    with database.read() as session:
+        pairs, captured = _links_of(session, file.warc_file_id, frozenset(hidden)), _hosts_of(session, file)
+        held = linked_queries.held_keys(session, sorted({key for key, _ in pairs}))
+    counted = {pair: links for pair, links in pairs.items() if pair[0] not in held}
+    with database.write() as session:
+        before = _unpacked(linked_queries.counted_of(session, file.warc_file_id))
+        accepted = _move(session, before, counted)
+        linked_queries.put_counted(session, file, hidden=_mark(hidden), counted=_packed(accepted))
+        # Candidates no more: something of them is here now.
+        known = linked_queries.totals(session, sorted(captured))
+        linked_queries.forget_hosts(session, sorted(known))
+
+
+def _links_of(session: Session, warc_file_id: int, hidden: frozenset[int]) -> dict[Vote, int]:
+    """Return the links of a file by host and linking site, the most frequent ones."""
+    found: Counter[tuple[str, str]] = Counter()
+    for rows in linked_queries.links_of_file(session, warc_file_id):
+        for snapshot_id, to_url, from_url in rows:
+            pair = host_of(to_url).lower(), host_of(from_url).lower()
+            # A page may name hosts without end: beyond a bound only those are counted that are known already.
+            if snapshot_id not in hidden and pair[0] != pair[1] and (pair in found or len(found) < _COUNTED):
+                found[pair] += 1
+    merged: Counter[Vote] = Counter()
+    for (target, linking), links in found.items():
+        key = _key(target)
+        if key is not None and key != _key(linking):
+            merged[key, registrable(_bare(linking))] += links
+    best = sorted(merged.items(), key=lambda item: (-item[1], item[0]))
+    return dict(best[:PAIRS_OF_FILE])
+
+
+def _key(host: str) -> str | None:
+    """Return the key of a host without its port and `www.`; None of what is no name on the public net."""
+    bare = _bare(host)
+    if "." not in bare or len(bare) > _MAX_HOST_CHARS or is_ip(bare):
+        return None
+    return surt(f"http://{bare}/").partition(")")[0]
+
+
+def _bare(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host
+
+
+def host_name(key: str) -> str:
+    """Return the host that a key stands for."""
+    return ".".join(reversed(key.split(",")))
+
+
+def _hosts_of(session: Session, file: FileToCount) -> set[str]:
+    """Return the keys of the hosts that a file captured; a port of its own is a part of them, and no candidate's."""
+    return {key.partition(")")[0] for keys in linked_queries.keys_of_file(session, file.warc_file_id) for key in keys}
+
+
+def _move(session: Session, before: _Pairs, after: _Pairs) -> dict[Vote, int]:
+    """Take a file's old share out of the counts and put the new one in; return what was taken of the new one."""
+    touched = sorted(set(before) | set(after))
+    stored = linked_queries.votes(session, sorted({key for key, _ in touched}), sorted({site for _, site in touched}))
+    room = {
+        site: HOSTS_OF_SITE - linked_queries.votes_of_site(session, site, most=HOSTS_OF_SITE)
+        for site in sorted({site for _, site in after})
+    }
+    accepted: dict[Vote, int] = {}
+    wanted: dict[Vote, int] = {}
+    for pair in touched:
+        now, links = stored.get(pair, 0), after.get(pair, 0)
+        if links and not now:
+            # A new host of this site; there are only so many.
+            if room[pair[1]] <= 0:
+                links = 0
+            else:
+                room[pair[1]] -= 1
+        if links:
+            accepted[pair] = links
+        wanted[pair] = max(0, now - before.get(pair, 0)) + links
+    changed = {pair: links for pair, links in wanted.items() if links != stored.get(pair, 0)}
+    linked_queries.put_votes(session, changed)
+    _move_totals(session, stored, changed)
+    return accepted
+
+
+def _move_totals(session: Session, stored: _Pairs, changed: _Pairs) -> None:
+    known = linked_queries.totals(session, sorted({key for key, _ in changed}))
+    moved: dict[str, HostTotal] = {}
+    for (key, site), links in changed.items():
+        total, was = moved.get(key) or known.get(key) or HostTotal(0, 0), stored.get((key, site), 0)
+        moved[key] = HostTotal(total.links + links - was, total.sites + (links > 0) - (was > 0))
+    linked_queries.put_totals(session, moved)
+
+
+def _packed(pairs: _Pairs) -> bytes:
+    by_site: dict[str, dict[str, int]] = defaultdict(dict)
+    for (key, site), links in pairs.items():
+        by_site[site][key] = links
+    return zlib.compress(json.dumps(by_site, separators=(",", ":")).encode())
+
+
+def _unpacked(packed: bytes | None) -> dict[Vote, int]:
+    by_site = json.loads(zlib.decompress(packed)) if packed else {}
+    return {(key, site): int(links) for site, hosts in by_site.items() for key, links in hosts.items()}
+
+
+def linked_hosts_object(rows: Iterable[LinkedHostRow]) -> list[dict[str, Any]]:
+    """Return hosts as JSON."""
+    return [{"host": host_name(row.key), "links": row.links, "linkingSites": row.sites} for row in rows]

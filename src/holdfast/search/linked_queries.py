@@ -1,0 +1,210 @@
+"""What the counting of linked hosts asks of the database, and writes: all by key, a WARC file at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple, TypeVar
+
+from sqlalchemy import delete, exists, func, select
+from sqlalchemy.orm import Session
+
+from holdfast.db.engine import insert_into
+from holdfast.db.models import IndexRun, LinkedHost, LinkedHostFile, LinkedHostVote, PageLink, Snapshot
+from holdfast.warc.record import ORDINALS
+
+Vote = tuple[str, str]
+"""The key of a host and the site that links to it."""
+# Keys of one list in a statement.
+_AT_ONCE: Final = 400
+_ROWS: Final = 20_000
+
+_Value = TypeVar("_Value")
+
+
+class FileToCount(NamedTuple):
+    """A file whose links are to be counted, and when the reading had ended that is counted."""
+
+    warc_file_id: int
+    read_at: datetime
+
+
+def uncounted_files(session: Session, *, limit: int) -> list[FileToCount]:
+    """Return files that were read since their links were counted, by id; a row a WARC file is looked at."""
+    finished = IndexRun.finished_at
+    statement = (
+        select(IndexRun.warc_file_id, finished)
+        .outerjoin(LinkedHostFile, LinkedHostFile.warc_file_id == IndexRun.warc_file_id)
+        .where(finished.is_not(None), LinkedHostFile.read_at.is_(None) | (LinkedHostFile.read_at < finished))
+        .order_by(IndexRun.warc_file_id)
+        .limit(limit)
+    )
+    return [FileToCount._make(row) for row in session.execute(statement)]
+
+
+def hidden_marks(session: Session, files: Sequence[int]) -> dict[int, tuple[int, datetime]]:
+    """Return the marks of withdrawn captures, with the reading that was counted, of files that have one or are named.
+
+    Few files have one: those with withdrawn captures.
+    """
+    found: dict[int, tuple[int, datetime]] = {}
+    columns = (LinkedHostFile.warc_file_id, LinkedHostFile.hidden, LinkedHostFile.read_at)
+    for part in _parts(files):
+        rows = session.execute(select(*columns).where(LinkedHostFile.warc_file_id.in_(part)))
+        found.update((row[0], (row[1], row[2])) for row in rows)
+    rows = session.execute(select(*columns).where(LinkedHostFile.hidden != 0))
+    found.update((row[0], (row[1], row[2])) for row in rows)
+    return found
+
+
+def links_of_file(session: Session, warc_file_id: int) -> Iterator[Sequence[tuple[int, str, str]]]:
+    """Yield the links of a file in pieces: the capture, where it leads, and from where."""
+    first, last = warc_file_id * ORDINALS, (warc_file_id + 1) * ORDINALS - 1
+    after = (first, -(1 << 63))
+    while True:
+        owner, to_hash = after
+        statement = (
+            select(PageLink.snapshot_id, PageLink.to_hash, PageLink.to_url, Snapshot.url)
+            .join(Snapshot, Snapshot.id == PageLink.snapshot_id)
+            .where(PageLink.snapshot_id >= owner, PageLink.snapshot_id <= last)
+            .where((PageLink.snapshot_id > owner) | (PageLink.to_hash > to_hash))
+            .order_by(PageLink.snapshot_id, PageLink.to_hash)
+            .limit(_ROWS)
+        )
+        rows = session.execute(statement).all()
+        if not rows:
+            return
+        yield [(row[0], row[2], row[3]) for row in rows]
+        after = (rows[-1][0], rows[-1][1])
+
+
+def keys_of_file(session: Session, warc_file_id: int) -> Iterator[Sequence[str]]:
+    """Yield the keys of what a file captured, in pieces."""
+    after, last = warc_file_id * ORDINALS - 1, (warc_file_id + 1) * ORDINALS - 1
+    while True:
+        statement = select(Snapshot.id, Snapshot.url_key).where(Snapshot.id > after, Snapshot.id <= last)
+        rows = session.execute(statement.order_by(Snapshot.id).limit(_ROWS)).all()
+        if not rows:
+            return
+        yield [row[1] for row in rows]
+        after = rows[-1][0]
+
+
+def held_keys(session: Session, keys: Sequence[str]) -> set[str]:
+    """Return those of these hosts of which something is captured; a seek for each."""
+    # `)` ends the host in a key, and is followed by `*`.
+    return {
+        key
+        for key in keys
+        if session.scalar(
+            select(Snapshot.id).where(Snapshot.url_key >= f"{key})", Snapshot.url_key < f"{key}*").limit(1)
+        )
+        is not None
+    }
+
+
+def counted_of(session: Session, warc_file_id: int) -> bytes | None:
+    """Return what a file has added so far, packed; None if it was never counted."""
+    return session.scalar(select(LinkedHostFile.counted).where(LinkedHostFile.warc_file_id == warc_file_id))
+
+
+def votes(session: Session, keys: Sequence[str], sites: Sequence[str]) -> dict[Vote, int]:
+    """Return the links from these sites to these hosts."""
+    found: dict[Vote, int] = {}
+    for some_keys in _parts(keys):
+        for some_sites in _parts(sites):
+            statement = select(LinkedHostVote.key, LinkedHostVote.site, LinkedHostVote.links).where(
+                LinkedHostVote.key.in_(some_keys), LinkedHostVote.site.in_(some_sites)
+            )
+            found.update(((row[0], row[1]), row[2]) for row in session.execute(statement))
+    return found
+
+
+def votes_of_site(session: Session, site: str, *, most: int) -> int:
+    """Return to how many hosts a site links, counted no further than this."""
+    counted = select(LinkedHostVote.key).where(LinkedHostVote.site == site).limit(most).subquery()
+    return session.scalar(select(func.count()).select_from(counted)) or 0
+
+
+def put_votes(session: Session, wanted: Mapping[Vote, int]) -> None:
+    """Set the links from sites to hosts; none removes the row."""
+    for (key, site), links in sorted(wanted.items()):
+        if links <= 0:
+            session.execute(delete(LinkedHostVote).where(LinkedHostVote.key == key, LinkedHostVote.site == site))
+    rows = [{"key": key, "site": site, "links": links} for (key, site), links in sorted(wanted.items()) if links > 0]
+    for part in _parts(rows):
+        new = insert_into(session, LinkedHostVote).values(list(part))
+        session.execute(new.on_conflict_do_update(index_elements=["key", "site"], set_={"links": new.excluded.links}))
+
+
+class HostTotal(NamedTuple):
+    """How many links lead to a host, and from how many sites."""
+
+    links: int
+    sites: int
+
+
+def totals(session: Session, keys: Sequence[str]) -> dict[str, HostTotal]:
+    """Return the counts of these hosts."""
+    found: dict[str, HostTotal] = {}
+    for part in _parts(keys):
+        rows = session.execute(
+            select(LinkedHost.key, LinkedHost.links, LinkedHost.sites).where(LinkedHost.key.in_(part))
+        )
+        found.update((row[0], HostTotal(row[1], row[2])) for row in rows)
+    return found
+
+
+def put_totals(session: Session, wanted: Mapping[str, HostTotal]) -> None:
+    """Set the counts of hosts; one without links or sites goes."""
+    gone = sorted(key for key, total in wanted.items() if total.links <= 0 or total.sites <= 0)
+    for part in _parts(gone):
+        session.execute(delete(LinkedHost).where(LinkedHost.key.in_(part)))
+    kept = sorted(set(wanted) - set(gone))
+    for part in _parts(kept):
+        rows = [{"key": key, "links": wanted[key].links, "sites": wanted[key].sites} for key in part]
+        new = insert_into(session, LinkedHost).values(rows)
+        changed = {"links": new.excluded.links, "sites": new.excluded.sites}
+        session.execute(new.on_conflict_do_update(index_elements=["key"], set_=changed))
+
+
+def forget_hosts(session: Session, keys: Sequence[str]) -> None:
+    """Remove hosts with all that was counted of them."""
+    for part in _parts(keys):
+        session.execute(delete(LinkedHostVote).where(LinkedHostVote.key.in_(part)))
+        session.execute(delete(LinkedHost).where(LinkedHost.key.in_(part)))
+
+
+def put_counted(session: Session, file: FileToCount, *, hidden: int, counted: bytes) -> None:
+    """Note what a file has added."""
+    row = {"warc_file_id": file.warc_file_id, "read_at": file.read_at, "hidden": hidden, "counted": counted}
+    new = insert_into(session, LinkedHostFile).values(row)
+    changed = {name: new.excluded[name] for name in ("read_at", "hidden", "counted")}
+    session.execute(new.on_conflict_do_update(index_elements=["warc_file_id"], set_=changed))
+
+
+class LinkedHostRow(NamedTuple):
+    """One host as it is listed."""
+
+    key: str
+    links: int
+    sites: int
+
+
+def linked_hosts(session: Session, *, limit: int, offset: int) -> list[LinkedHostRow]:
+    """Return the hosts that most sites link to; what was captured since they were counted is left out."""
+    # A seek for each row that is read; those that are held were forgotten with the file that brought them.
+    held = exists().where(Snapshot.url_key >= LinkedHost.key.concat(")"), Snapshot.url_key < LinkedHost.key.concat("*"))
+    statement = (
+        select(LinkedHost.key, LinkedHost.links, LinkedHost.sites)
+        .where(~held)
+        .order_by(LinkedHost.sites.desc(), LinkedHost.links.desc(), LinkedHost.key)
+        .limit(limit)
+        .offset(offset)
+    )
+    return [LinkedHostRow._make(row) for row in session.execute(statement)]
+
+
+def _parts(values: Sequence[_Value]) -> Iterator[Sequence[_Value]]:
+    for at in range(0, len(values), _AT_ONCE):
+        yield values[at : at + _AT_ONCE]

@@ -1,0 +1,408 @@
+"""The operators of a query, `site:` to `similar:`: one table of them, from which every help is written, and how their
+values are read.
+
+An operator says which captures count and leaves the search for words as it is. It never raises: a value that cannot be
+meant is a `Problem`, which the search refuses with its message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from textwrap import wrap
+from typing import Any, Final
+
+from holdfast.errors import UrlRefused
+from holdfast.parse.text import fold, letters_of, words_of
+from holdfast.urls import parse
+
+NEAR_WORDS: Final = 10
+"""Words that may stand between two that are near each other, where a query does not say."""
+MAX_NEAR: Final = 100
+MAX_VALUE_WORDS: Final = 8
+KINDS: Final = ("html", "other", "pdf", "text")
+"""The kinds of pages, as facets name them."""
+PAGE_TYPES: Final = ("", "article", "listing", "home", "product", "reference", "form", "media")
+"""What a page is for, where that was read of it; the columns hold the place in this list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnSite:
+    """On this host or below it, on one port if it names one; in this directory, folded, if it names one."""
+
+    host: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedIn:
+    """Captured in a span of time; `until` is not included."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfType:
+    """Of a kind of page, or of a page type."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class InLanguage:
+    """In a language, by its primary subtag; empty for pages whose language is not known."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ByAuthor:
+    """By an author whose name has all these words, folded."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InTitle:
+    """With these words side by side in the title, in any of their forms."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InUrl:
+    """With this text, folded, somewhere in the address."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearWords:
+    """With these words near each other, in any order: at most so many others between two that follow each other."""
+
+    words: tuple[str, ...]
+    distance: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSince:
+    """Whether the content is another than that of the capture before."""
+
+    yes: bool
+    span: CapturedIn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LikeCapture:
+    """Like this capture in its words; never inside parentheses, OR or NOT."""
+
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """All of these hold."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """One of these holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """This does not hold."""
+
+    part: Condition
+
+
+Simple = OnSite | CapturedIn | OfType | InLanguage | ByAuthor | InTitle | InUrl | NearWords | ChangedSince
+Condition = Simple | LikeCapture | AllOf | AnyOf | Without
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a value cannot be meant, with what would be right."""
+
+    message: str
+
+
+_SPAN = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
+
+
+def _span(value: str) -> tuple[datetime, datetime | None] | None:
+    """Return the first moment of a year, month or day, and that of the next one; None for the end of the calendar."""
+    found = _SPAN.fullmatch(value)
+    if found is None:
+        return None
+    year, month, day = (int(part) if part else None for part in found.groups())
+    assert year is not None
+    try:
+        start = datetime(year, month or 1, day or 1, tzinfo=UTC)
+    except ValueError:
+        return None
+    try:
+        if day is not None:
+            return start, datetime.fromtimestamp(start.timestamp() + 86_400, UTC)
+        if month is not None:
+            return start, datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+        return start, datetime(year + 1, 1, 1, tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return start, None
+
+
+_DATES: Final = "a year, a month or a day: 2023, 2023-05 or 2023-05-31"
+
+
+def _before(value: str) -> Condition | Problem:
+    span = _span(value)
+    return Problem(f"takes {_DATES}") if span is None else CapturedIn(until=span[0])
+
+
+def _after(value: str) -> Condition | Problem:
+    span = _span(value)
+    return Problem(f"takes {_DATES}") if span is None else CapturedIn(since=span[0])
+
+
+def _changed(value: str) -> Condition | Problem:
+    if value.lower() in ("yes", "no"):
+        return ChangedSince(yes=value.lower() == "yes")
+    span = _span(value)
+    if span is None:
+        return Problem(f"takes yes, no, or {_DATES}")
+    return ChangedSince(yes=True, span=CapturedIn(since=span[0], until=span[1]))
+
+
+def _site(value: str) -> Condition | Problem:
+    typed = re.sub(r"^(?:https?://)?(?:\*?\.)?", "", value, flags=re.IGNORECASE)
+    try:
+        # Not as a seed is typed: `ca` is no address to begin at, and all below it can be asked for.
+        address = parse(f"https://{typed}")
+    except UrlRefused:
+        return Problem("takes a host or a domain, with a directory if you like: example.org, example.org/en")
+    path = address.group.partition("://")[2].partition("/")[2]
+    return OnSite(host=address.domain, path=fold(f"/{path}") if path else "")
+
+
+def _type(value: str) -> Condition | Problem:
+    names = [*KINDS, *PAGE_TYPES[1:]]
+    return OfType(value.lower()) if value.lower() in names else Problem(f"takes one of {', '.join(names)}")
+
+
+_LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:-[A-Za-z0-9]{1,8}){0,7}")
+
+
+def _lang(value: str) -> Condition | Problem:
+    found = _LANGUAGE.fullmatch(value)
+    if found is None:
+        return Problem("takes a language tag: en, fr, pt-BR; und where the language is not known")
+    code = found[1].lower()
+    return InLanguage("" if code == "und" else code)
+
+
+def _value_words(value: str) -> tuple[str, ...]:
+    parts = [part for word in words_of(value) for part in letters_of(word)]
+    return tuple(parts[:MAX_VALUE_WORDS])
+
+
+def _intitle(value: str) -> Condition | Problem:
+    words = _value_words(value)
+    return InTitle(words) if words else Problem('takes a word, or several in quotes: intitle:flu, intitle:"flu shot"')
+
+
+def _author(value: str) -> Condition | Problem:
+    words = _value_words(value)
+    return ByAuthor(words) if words else Problem('takes a name: author:doe, author:"Jane Doe"')
+
+
+def _inurl(value: str) -> Condition | Problem:
+    text = fold(value)
+    return InUrl(text) if text else Problem("takes a part of an address: inurl:covid19.html")
+
+
+_NEAR = re.compile(r"(\d{0,3})\((.*)\)", re.DOTALL)
+
+
+def _near(value: str) -> Condition | Problem:
+    found = _NEAR.fullmatch(value)
+    words = _value_words(found[2]) if found else ()
+    distance = int(found[1] or NEAR_WORDS) if found else 0
+    if len(dict.fromkeys(words)) < 2 or not 1 <= distance <= MAX_NEAR:
+        return Problem(f"takes two or more words and how far apart, 1 to {MAX_NEAR}: near:5(water school)")
+    return NearWords(words=words, distance=distance)
+
+
+def _similar(value: str) -> Condition | Problem:
+    if not re.fullmatch(r"[0-9]{1,18}", value):
+        return Problem("takes the number of a capture, as results name it: similar:4194305")
+    return LikeCapture(int(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One operator as it is written, explained and read."""
+
+    name: str
+    value: str
+    meaning: str
+    examples: tuple[str, ...]
+    read: Callable[[str], Condition | Problem]
+
+
+OPERATORS: Final = {
+    one.name: one
+    for one in (
+        Operator(
+            name="site",
+            value="HOST[/DIRECTORY]",
+            meaning="On this host and every host below it, whatever the port unless one is named; `www.` is a host"
+            " of its own. A name such as `gov.uk` or `ca` stands for all below it. With a path, only what lies in that"
+            " directory, whole segments, upper and lower case alike.",
+            examples=("site:example.org", "site:example.org/en", "-site:blog.example.org"),
+            read=_site,
+        ),
+        Operator(
+            name="before",
+            value="YYYY[-MM[-DD]]",
+            meaning="Captured before that year, month or day began, UTC; it is not included.",
+            examples=("before:2024", "before:2024-03-15"),
+            read=_before,
+        ),
+        Operator(
+            name="after",
+            value="YYYY[-MM[-DD]]",
+            meaning="Captured since that year, month or day began, UTC; it is included, so that"
+            " `after:2023 before:2024` is the year 2023.",
+            examples=("after:2023", "after:2023-05"),
+            read=_after,
+        ),
+        Operator(
+            name="type",
+            value="KIND",
+            meaning=f"A kind of page: {', '.join(KINDS)}; or what it is for, where that was read of it:"
+            f" {', '.join(PAGE_TYPES[1:])}.",
+            examples=("type:pdf", "type:article", "-type:html"),
+            read=_type,
+        ),
+        Operator(
+            name="lang",
+            value="TAG",
+            meaning="In this language, by the first part of its tag; `und` where it is not known.",
+            examples=("lang:fr", "lang:pt-BR"),
+            read=_lang,
+        ),
+        Operator(
+            name="author",
+            value="NAME",
+            meaning="By an author whose name has all these words; accents and case do not matter.",
+            examples=("author:doe", 'author:"Jane Doe"'),
+            read=_author,
+        ),
+        Operator(
+            name="intitle",
+            value="WORD",
+            meaning="With this word in the title, in any of its forms; in quotes, words side by side. (`title:` looks"
+            " for letters, this for words.)",
+            examples=("intitle:vaccine", 'intitle:"flu shot"'),
+            read=_intitle,
+        ),
+        Operator(
+            name="inurl",
+            value="TEXT",
+            meaning="With this text somewhere in the address, whatever its case.",
+            examples=("inurl:covid19.html", "-inurl:/print/"),
+            read=_inurl,
+        ),
+        Operator(
+            name="near",
+            value="N(WORDS)",
+            meaning=f"With these words in any order and at most N others between two of them that are named one after"
+            f' the other, N from 1 to {MAX_NEAR}, {NEAR_WORDS} if it is left out. `"water school"~5` is the same.',
+            examples=("near:5(water school)", '"water school"~5'),
+            read=_near,
+        ),
+        Operator(
+            name="changed",
+            value="yes|no|YYYY[-MM[-DD]]",
+            meaning="Whether the body is another than that of the capture before it, of the same address and source;"
+            " a first capture has none before it, and is neither. With a year, month or day: changed, and captured"
+            " then.",
+            examples=("changed:yes", "changed:2023", "changed:no"),
+            read=_changed,
+        ),
+        Operator(
+            name="similar",
+            value="ID",
+            meaning="Like this capture by its most telling words, other pages than its own, the most alike first."
+            " Instead of words; other operators go with it.",
+            examples=("similar:4194305", "similar:4194305 site:example.org"),
+            read=_similar,
+        ),
+    )
+}
+"""Every operator there is. The help of the command line, `GET /api/search/syntax` and docs/search.md are this table."""
+
+WORD_SYNTAX: Final = (
+    ("flu vaccine", "All words, anywhere in the text, in any of their forms."),
+    ('"flu vaccine"', "The words side by side."),
+    ("example.org/a", "An address, in every spelling of it."),
+    (
+        "title:flu (url:/en/ OR snippet:clinic) -archived",
+        "Parts of title, snippet or address; AND, OR, NOT, parentheses and `-word` turn every word into such a part.",
+    ),
+)
+"""What can be asked beside operators, by example."""
+
+RULES: Final = (
+    "Operators stand beside the words and say which captures count; the words decide the order.",
+    "All of them must hold. OR, NOT, `-` and parentheses join operators with operators:"
+    " `(site:a.org OR site:b.org) -type:pdf flu`.",
+    "What is no operator is a word: `10:30`, `std::vector`, `foo:bar`. In quotes an operator is text, too.",
+    "An operator whose value cannot be meant, as in `before:yesterday`, is refused with what would be right.",
+)
+"""What holds for all operators."""
+
+
+def as_text() -> str:
+    """Return the help of the query language as plain text, for a terminal."""
+    lines = ["What can be asked:", ""]
+    for example, meaning in WORD_SYNTAX:
+        lines += [f"  {example}", *_wrapped(meaning, "      ")]
+    lines += ["", "Operators:", ""]
+    for one in OPERATORS.values():
+        lines += [f"  {one.name}:{one.value}", *_wrapped(one.meaning, "      "), f"      {'   '.join(one.examples)}"]
+    return "\n".join([*lines, "", *(line for rule in RULES for line in _wrapped(rule, "  ", first="- "))])
+
+
+def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+    start = indent if first is None else first
+    return wrap(text, 80, initial_indent=start, subsequent_indent=indent, break_long_words=False)
+
+
+def as_markdown() -> str:
+    """Return the operators as a table for docs/search.md, and the rules below it."""
+    rows = ["| operator | means | as in |", "|---|---|---|"]
+    for one in OPERATORS.values():
+        value = one.value.replace("|", "\\|")
+        examples = ", ".join(f"`{example}`" for example in one.examples)
+        rows.append(f"| `{one.name}:{value}` | {one.meaning} | {examples} |")
+    return "\n".join([*rows, "", *(f"- {rule}" for rule in RULES)])
+
+
+def as_object() -> dict[str, Any]:
+    """Return the help as JSON."""
+    return {
+        "operators": [
+            {"name": one.name, "value": one.value, "meaning": one.meaning, "examples": list(one.examples)}
+            for one in OPERATORS.values()
+        ],
+        "words": [{"example": example, "meaning": meaning} for example, meaning in WORD_SYNTAX],
+        "rules": list(RULES),
+    }

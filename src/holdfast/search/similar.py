@@ -1,0 +1,109 @@
+"""Captures like a given one: its most telling words are looked for, some of many, and its own page is left out.
+
+A word tells the more the oftener it stands in the capture and the fewer documents have it. How near-copies are found,
+which share nearly all of their words, is another matter: fingerprints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Final
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from holdfast.errors import NotFound
+from holdfast.index.queries import unpack_text
+from holdfast.parse.text import is_unspaced, words_of
+from holdfast.search import queries
+from holdfast.search.columns import Columns, Rows
+from holdfast.search.matching import Match, MatchMode, SearchReach
+from holdfast.search.query import MIN_WORD_CHARS, Words
+from holdfast.search.readers import View
+from holdfast.withdrawals.visibility import visible_snapshot
+
+# Of a text: what a page is about stands at its beginning, and a text may have millions of letters.
+_CHARS: Final = 20_000
+# Different words, the most frequent of the text, of which it is asked how many documents have them.
+_ASKED: Final = 300
+# Words that are looked for: the query costs as much as they have documents.
+_WORDS: Final = 12
+# Share of these that must stand in a document that is like the capture.
+_SHARE: Final = 3
+# A word of more than this share of all documents tells nothing.
+_COMMON: Final = 4
+_DOCUMENTS: Final = 2_000
+
+
+class NothingToGoBy(NotFound):
+    """This capture has no words to find others by."""
+
+    code = "nothing_to_go_by"
+
+    def __init__(self, snapshot_id: int) -> None:
+        super().__init__(f"snapshot {snapshot_id} has no text of its own to find others by; choose another capture")
+
+
+def telling_words(session: Session, view: View, snapshot_id: int) -> Words:
+    """Return the words that tell a capture from others, the most telling first.
+
+    SnapshotNotFound if it may not be seen; NothingToGoBy if it has no such words.
+    """
+    found = visible_snapshot(session, snapshot_id)
+    document = found.document_id
+    rows = queries.documents_with_text(session, [document]) if document is not None else []
+    packed = rows[0].packed if rows else None
+    if packed is None or view.reader is None:
+        raise NothingToGoBy(snapshot_id)
+    counts = Counter(
+        word
+        for word in words_of(unpack_text(packed)[:_CHARS])
+        if len(word) >= MIN_WORD_CHARS and not word.isdecimal() and not is_unspaced(word)
+    )
+    total = max(1, len(view.columns.documents.keys))
+    telling: list[tuple[float, str]] = []
+    # In one order for both databases: of words that occur equally often the first by the alphabet.
+    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_ASKED]:
+        documents = view.reader.frequency(word)
+        # A word that no other document has finds nothing.
+        if documents > 1 and (documents * _COMMON <= total or total < 4 * _COMMON):
+            telling.append((-(1 + math.log(count)) * math.log(1 + total / documents), word))
+    if not telling:
+        raise NothingToGoBy(snapshot_id)
+    return Words(words=tuple(word for _, word in sorted(telling)[:_WORDS]))
+
+
+def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Match:
+    """Return captures of other pages that have some of the words, the most alike first."""
+    reach.budget.check()
+    columns, reader = view.columns, view.reader
+    # The words were taken from an index that there is.
+    assert reader is not None
+    least = max(1, len(words.words) // _SHARE)
+    found = reader.some(words.words, least=least, limit=min(reach.scan, _DOCUMENTS))
+    places = columns.documents.places(found.keys)
+    here = places < len(columns.documents.keys)
+    places, scores = places[here], found.scores[here]
+    rows, counts = columns.of_document.rows(places)
+    text = np.repeat(scores, counts)
+    keep = reach.shows(rows) & ~_is_own(columns, rows, snapshot_id)
+    if reach.allowed is not None:
+        keep &= np.repeat(reach.allowed[places], counts)
+    rows, text = rows[keep], text[keep]
+    best = text.max(initial=np.float32(0)) or np.float32(1)
+    return Match(
+        rows=rows,
+        text=(text / best).astype(np.float32),
+        titles=np.zeros(len(rows), np.uint8),
+        mode=MatchMode.SIMILAR,
+        shown=words,
+        documents=len(places),
+        complete=found.count <= len(found.keys),
+    )
+
+
+def _is_own(columns: Columns, rows: Rows, snapshot_id: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which rows are captures of the page itself, or of its very text elsewhere."""
+    own = rows[columns.ids[rows] == snapshot_id]
+    return np.isin(columns.group[rows], columns.group[own]) | np.isin(columns.doc[rows], columns.doc[own])

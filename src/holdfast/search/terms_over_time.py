@@ -1,0 +1,209 @@
+"""How often terms were captured in each year or month: counted from the columns, absolute and as a share of all
+captures of that time.
+
+Captures count as results do: not withdrawn, no redirects and errors, equal ones of one day once. A term of more
+documents than are read gives counts that are too low, and says so.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from io import StringIO
+from typing import Any, Final
+
+import numpy as np
+
+from holdfast.errors import Invalid
+from holdfast.parse.text import letters_of, words_of
+from holdfast.search.columns import Rows
+from holdfast.search.confined import ConfinedRows
+from holdfast.search.counting import newest
+from holdfast.search.engine import IndexReader
+from holdfast.search.readers import Counts, Kept
+from holdfast.withdrawals.visibility import Mark
+
+MAX_TERMS: Final = 8
+MAX_TERM_WORDS: Final = 8
+DOCUMENTS: Final = 50_000
+"""Documents that are read of one term at most: 25 ms of them."""
+TERM_CANDIDATES: Final = MAX_TERMS * DOCUMENTS
+"""Documents that are read of all terms of a request."""
+
+
+class TimeUnit(StrEnum):
+    """What is counted by."""
+
+    YEAR = "year"
+    MONTH = "month"
+
+
+class BadTerms(Invalid):
+    """Terms that cannot be counted: none, too many, or without a word in them."""
+
+    code = "bad_terms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermsRequest:
+    """What is to be counted. `operators` confine it, as in a query: `site:example.org lang:fr`."""
+
+    terms: tuple[str, ...]
+    unit: TimeUnit = TimeUnit.YEAR
+    source: str | None = None
+    operators: str | None = None
+    start: date | None = None
+    end: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermCounts:
+    """One term: captures that have it, and documents that were first captured, in each unit of time."""
+
+    term: str
+    captures: list[int]
+    documents: list[int]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermsAnswer:
+    """Terms over time; all lists are aligned with `starts`."""
+
+    unit: TimeUnit
+    starts: list[str]
+    """2023, or 2023-05: every unit from the first capture to the last."""
+    volume: list[int]
+    """All captures of each unit that the filters leave."""
+    terms: list[TermCounts]
+
+
+def split_terms(text: str) -> tuple[str, ...]:
+    """Return terms that commas part, each once; a term of several words is a phrase."""
+    return tuple(dict.fromkeys(term for part in text.split(",") if (term := part.strip().strip('"').strip())))
+
+
+def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark) -> TermsAnswer:
+    """Return the counts of each term; BadTerms for what cannot be counted. `mark` tells what is withdrawn by now."""
+    terms = [_words(term) for term in request.terms]
+    if not 1 <= len(terms) <= MAX_TERMS or not all(terms):
+        raise BadTerms(f"name 1 to {MAX_TERMS} terms, parted by commas, each with a word in it: flu,measles")
+    key = (mark, asked.filters, asked.question.conditions)
+    volume = asked.cache.volume(key, lambda: _by_month(asked, _everything(asked)))
+    filled = np.flatnonzero(volume)
+    first, end = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
+    reader = asked.cache.view.reader
+    units = _Units(request.unit, first, end)
+    return TermsAnswer(
+        unit=request.unit,
+        starts=units.starts,
+        volume=units.summed(volume),
+        terms=[_counted(asked, reader, words, units) for words in terms] if reader is not None else [],
+    )
+
+
+def _words(term: str) -> tuple[str, ...]:
+    parts = [part for word in words_of(term) for part in letters_of(word)]
+    return tuple(parts[:MAX_TERM_WORDS])
+
+
+class _Units:
+    """The years or months from one month to another."""
+
+    def __init__(self, unit: TimeUnit, first: int, end: int) -> None:
+        months = np.arange(first, end)
+        self._first, self._end = first, end
+        self._of = months // 12 if unit is TimeUnit.YEAR else months
+        self._base = int(self._of[0]) if len(months) else 0
+        units = range(self._base, int(self._of[-1]) + 1) if len(months) else range(0)
+        self._count = len(units)
+        by_year = unit is TimeUnit.YEAR
+        self.starts = [f"{1970 + n:04d}" if by_year else f"{1970 + n // 12:04d}-{n % 12 + 1:02d}" for n in units]
+
+    def summed(self, by_month: Counts) -> list[int]:
+        """Return what months come to, unit by unit."""
+        if not self._count:
+            return []
+        within = np.zeros(self._end - self._first, np.int64)
+        known = by_month[self._first : self._end]
+        within[: len(known)] = known
+        sums = np.bincount(self._of - self._base, weights=within, minlength=self._count)
+        return [int(count) for count in sums.tolist()]
+
+
+def _counted(asked: ConfinedRows[Kept], reader: IndexReader, words: tuple[str, ...], units: _Units) -> TermCounts:
+    columns, budget = asked.cache.view.columns, asked.budget
+    limit = budget.grant(DOCUMENTS)
+    found = reader.with_phrase(words, limit=limit)
+    budget.spend(len(found.keys))
+    rows, _ = columns.of_document.rows(columns.documents.known(found.keys))
+    # In the order of time, so that the first row of a document is its first capture.
+    rows = np.sort(rows[asked.passing(rows)])
+    is_complete = asked.complete and limit > 0 and found.count <= len(found.keys)
+    firsts = rows[np.unique(columns.doc[rows], return_index=True)[1]] if len(rows) else rows
+    return TermCounts(
+        term=" ".join(words),
+        captures=units.summed(_by_month(asked, rows)),
+        documents=units.summed(_by_month(asked, firsts)),
+        exact=is_complete,
+    )
+
+
+def _everything(asked: ConfinedRows[Kept]) -> Rows:
+    columns = asked.cache.view.columns
+    # All that filters leave; of a source or a host only its own rows are looked at.
+    rows, _ = newest(columns, asked.filters, asked.cache.owned(), most=max(1, len(columns)))
+    return rows[asked.passing(rows)]
+
+
+def _by_month(asked: ConfinedRows[Kept], rows: Rows) -> Counts:
+    return np.bincount(asked.cache.view.columns.month[rows], minlength=1).astype(np.int64)
+
+
+def _share(count: int, volume: int) -> float:
+    return round(count / volume, 8) if volume else 0.0
+
+
+def terms_object(answer: TermsAnswer) -> dict[str, Any]:
+    """Return the counts as JSON."""
+    return {
+        "unit": answer.unit.value,
+        "volume": [
+            {"start": start, "captures": count} for start, count in zip(answer.starts, answer.volume, strict=True)
+        ],
+        "terms": [
+            {
+                "term": one.term,
+                "captures": sum(one.captures),
+                "newDocuments": sum(one.documents),
+                "isExact": one.exact,
+                "counts": [
+                    {"start": start, "captures": captures, "newDocuments": documents, "share": _share(captures, volume)}
+                    for start, volume, captures, documents in _lines(answer, one)
+                ],
+            }
+            for one in answer.terms
+        ],
+    }
+
+
+CSV_COLUMNS: Final = ("term", "start", "captures", "new_documents", "volume", "share", "is_exact")
+
+
+def terms_csv(answer: TermsAnswer) -> str:
+    """Return the counts as CSV, a line for each term and unit. Terms are plain words: no cell is a formula."""
+    text = StringIO()
+    table = csv.writer(text)
+    table.writerow(CSV_COLUMNS)
+    for one in answer.terms:
+        for start, volume, captures, documents in _lines(answer, one):
+            share = f"{_share(captures, volume):.8f}"
+            table.writerow([one.term, start, captures, documents, volume, share, str(one.exact).lower()])
+    return text.getvalue()
+
+
+def _lines(answer: TermsAnswer, one: TermCounts) -> Sequence[tuple[str, int, int, int]]:
+    return list(zip(answer.starts, answer.volume, one.captures, one.documents, strict=True))

@@ -1,0 +1,229 @@
+"""The grammar of queries by table, on SQLite and PostgreSQL: what each operator finds, alone, joined and left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from holdfast.search.confined import BadOperator
+from holdfast.search.search import ResultKind
+from holdfast.withdrawals.visibility import SnapshotNotFound
+from tests.search_bed import Bed, Capture, open_bed
+
+
+def _at(year: int, month: int = 6, day: int = 1) -> datetime:
+    return datetime(year, month, day, 12, tzinfo=UTC)
+
+
+_CAPTURES = {
+    "home": Capture(url="https://example.org/", title="Example", text="Flu vaccine for every school.", at=_at(2021)),
+    "www": Capture(url="https://www.example.org/en/flu", title="Flu vaccines",
+                   text="The flu vaccine is given at the school by the water.", at=_at(2022)),
+    "fr": Capture(url="https://fr.example.org/grippe", title="La grippe", language="fr",
+                  text="Le vaccin contre la grippe, flu en anglais.", at=_at(2023)),
+    "port": Capture(url="http://example.org:8080/flu", title="Test server", text="Flu on another port.", at=_at(2023)),
+    "pdf": Capture(url="https://www.example.org/en/flu.pdf", title="Leaflet", text="Flu leaflet, water and school.",
+                   media_type="application/pdf", at=_at(2024)),
+    "enough": Capture(url="https://www.example.org/enough", title="Enough", text="Flu enough.", at=_at(2024, 2, 29)),
+    "other": Capture(url="https://notexample.org/en/flu", title="About us", language=None,
+                     text="Flu at a school that one two three four five six has water.", at=_at(2024, 12, 31)),
+    "uk": Capture(url="https://nhs.example.gov.uk/Vaccines/Flu", title="Flu jab", text="The jab against flu.",
+                  at=_at(2025)),
+    "old": Capture(url="https://paper.test/news", title="News", text="Water prices rise.", at=_at(2022, 1, 1)),
+    "same": Capture(url="https://paper.test/news", title="News", text="Water prices rise.", at=_at(2022, 3, 1)),
+    "new": Capture(url="https://paper.test/news", title="News", text="Water prices fall.", at=_at(2023, 3, 1)),
+}  # fmt: skip
+_FLU = {"home", "www", "fr", "port", "pdf", "enough", "other", "uk"}
+
+
+@pytest.fixture
+def bed(migrated_url: str, tmp_path: Path) -> Iterator[Bed]:
+    """The pages on each kind of database."""
+    with open_bed(migrated_url, tmp_path / "home") as opened:
+        yield opened
+
+
+_ASKED: list[tuple[str, set[str]]] = [
+    ("flu", _FLU),
+    # site:
+    ("flu site:example.org", {"home", "www", "fr", "port", "pdf", "enough"}),
+    ("site:example.org", {"home", "www", "fr", "port", "pdf", "enough"}),
+    ("flu SITE:Example.ORG.", {"home", "www", "fr", "port", "pdf", "enough"}),
+    ("flu site:*.example.org", {"home", "www", "fr", "port", "pdf", "enough"}),
+    ("flu site:www.example.org", {"www", "pdf", "enough"}),
+    ("flu site:example.org:8080", {"port"}),
+    ("flu site:gov.uk", {"uk"}),
+    ("flu site:uk", {"uk"}),
+    ("flu site:example", set()),
+    ("flu site:www.example.org/en", {"www", "pdf"}),
+    ("flu site:example.org/en/", {"www", "pdf"}),
+    ("flu site:example.org/en/flu", {"www"}),
+    ("site:nhs.example.gov.uk/vaccines", {"uk"}),
+    ("flu -site:example.org", {"other", "uk"}),
+    ("flu NOT site:example.org", {"other", "uk"}),
+    ("flu (site:notexample.org OR site:gov.uk)", {"other", "uk"}),
+    ("site:notexample.org OR site:gov.uk", {"other", "uk"}),
+    ("flu -(site:example.org OR lang:und)", {"uk"}),
+    ("(site:example.org type:pdf) OR (site:gov.uk after:2025)", {"pdf", "uk"}),
+    # before: and after:
+    ("flu before:2022", {"home"}),
+    ("flu after:2024-12", {"other", "uk"}),
+    ("flu after:2024-12-31", {"other", "uk"}),
+    ("flu after:2025-01-01", {"uk"}),
+    ("flu before:2024-12-31 after:2024", {"pdf", "enough"}),
+    ("flu after:2024-02-29 before:2024-03", {"enough"}),
+    ("flu -after:2022", {"home"}),
+    ("after:2025", {"uk"}),
+    ("before:9999-12-31 site:gov.uk", {"uk"}),
+    # type:, lang:
+    ("flu type:pdf", {"pdf"}),
+    ("type:PDF", {"pdf"}),
+    ("type:article", set()),
+    ("flu lang:fr", {"fr"}),
+    ("flu lang:fr-CA", {"fr"}),
+    ("flu lang:und", {"other"}),
+    ("lang:fr", {"fr"}),
+    # intitle:, inurl:
+    ("intitle:vaccine", {"www"}),
+    ("intitle:flu", {"www", "uk"}),
+    ("flu -intitle:flu", _FLU - {"www", "uk"}),
+    ('intitle:"flu jab"', {"uk"}),
+    ("school intitle:flu", {"www"}),
+    ("inurl:en/flu", {"www", "pdf", "other"}),
+    ("flu inurl:GRIPPE", {"fr"}),
+    ("flu -inurl:example.org", {"uk"}),
+    # near:
+    ("near:2(school water)", {"www", "pdf"}),
+    ("near:1(water school)", {"pdf"}),
+    ("near:9(water school)", {"www", "pdf", "other"}),
+    ('"water school"~1', {"pdf"}),
+    ("flu near:(school water) -type:pdf", {"www", "other"}),
+    # changed:
+    ("changed:yes", {"new"}),
+    ("water changed:no", {"same"}),
+    ("changed:2023", {"new"}),
+    ("changed:2022", set()),
+    ("prices -changed:yes", {"old", "same"}),
+    # Words, phrases and what was there before stay as they are beside operators.
+    ('"flu vaccine" site:example.org', {"home", "www"}),
+    ("(title:flu OR title:leaflet) site:example.org", {"www", "pdf"}),
+    ("flu -leaflet site:www.example.org type:pdf", set()),
+    ("title:leaflet", {"pdf"}),
+    ("url:grippe", {"fr"}),
+    ("https://www.example.org/en/flu before:2023", {"www"}),
+    ("https://www.example.org/en/flu before:2020", set()),
+    # What cannot be parted cleanly is parted loosely.
+    ("(flu site:example.org type:pdf", {"pdf"}),
+    ("flu AND site:gov.uk", {"uk"}),
+    ("site:gov.uk AND flu AND after:2000", {"uk"}),
+]
+
+
+def test_each_query_finds_what_its_operators_leave(bed: Bed) -> None:
+    ids = bed.fill(_CAPTURES.values())
+    names = dict(zip(ids, _CAPTURES, strict=True))
+
+    for query, wanted in _ASKED:
+        answer = bed.ask(query, page_size=100)
+        assert {names[hit.row.id] for hit in answer.hits} == wanted, query
+        assert (answer.total, answer.exact) == (len(wanted), True), query
+        pages = bed.ask(query, page_size=100, view=ResultKind.PAGES)
+        assert {hit.row.url for hit in pages.hits} == {_CAPTURES[name].url for name in wanted}, query
+
+
+def test_operators_leave_the_order_that_the_words_give(bed: Bed) -> None:
+    bed.fill(_CAPTURES.values())
+    everything = [hit.row.url for hit in bed.ask("flu vaccine", page_size=100).hits]
+
+    confined = [hit.row.url for hit in bed.ask("flu site:example.org vaccine", page_size=100).hits]
+
+    assert confined == [url for url in everything if "//example.org" in url or ".example.org" in url]
+    assert len(confined) > 1
+
+
+_REFUSED = [
+    ("flu before:yesterday", "2023-05-31"),
+    ("after:2023-13", "2023-05"),
+    ("after:2023-02-30", "a day"),
+    ("type:word", "html, other, pdf, text, article"),
+    ("lang:english", "pt-BR"),
+    ("changed:maybe", "yes, no"),
+    ("near:5(water)", "near:5(water school)"),
+    ("near:0(water school)", "1 to 100"),
+    ("near:water", "near:5(water school)"),
+    ("site:http://", "example.org"),
+    ("similar:abc", "number of a capture"),
+    ("flu OR site:example.org", "cannot be joined"),
+    ("-similar:1", "similar: stands by itself"),
+    ("similar:1 similar:2", "one capture"),
+    ("flu similar:1", "leave yours out"),
+    (" ".join(["site:a"] * 33), "at most 32"),
+]
+
+
+def test_an_operator_that_cannot_be_meant_is_refused_with_what_is_right(bed: Bed) -> None:
+    for query, told in _REFUSED:
+        with pytest.raises(BadOperator, match=re.escape(told)):
+            bed.ask(query)
+
+
+@pytest.mark.parametrize(
+    "query", ["10:30", "std::vector", "foo:bar", '"site:example.org"', "type::word", "before: noon"]
+)
+def test_what_is_no_operator_is_a_word(bed: Bed, query: str) -> None:
+    bed.fill(
+        [
+            Capture(url="https://a.test/", text="It began at 10:30 with std::vector and foo:bar, before: noon."),
+            Capture(url="https://b.test/", text="Write site:example.org or type::word."),
+        ]
+    )
+
+    assert bed.ask(query).total == 1
+
+
+def test_a_withdrawn_capture_decides_nothing(bed: Bed) -> None:
+    _, middle, last = bed.fill(
+        Capture(url="https://a.test/", text=text, at=_at(2020 + year))
+        for year, text in enumerate(["price one", "price two", "price one"])
+    )
+    assert {hit.row.id for hit in bed.ask("changed:yes").hits} == {middle, last}
+
+    bed.withdraw(snapshot_id=middle)
+
+    assert bed.ask("changed:yes").total == 0
+    assert [hit.row.id for hit in bed.ask("price changed:no").hits] == [last]
+
+
+def test_captures_like_another_are_found_by_its_words(bed: Bed) -> None:
+    words = "parrot cockatoo feather aviary perch"
+    ids = bed.fill(
+        [
+            Capture(url="https://a.test/1", text=f"{words} one"),
+            Capture(url="https://a.test/1", text=f"{words} two", at=_at(2026)),
+            Capture(url="https://b.test/2", text=f"{words} elsewhere, with fewer of its own"),
+            Capture(
+                url="https://c.test/3", text="A cockatoo on a perch in its aviary, feather by feather.", language="fr"
+            ),
+            Capture(url="https://d.test/4", text="Nothing of it but budgets and taxes."),
+        ]
+    )
+
+    assert bed.urls(f"similar:{ids[0]}") == ["https://b.test/2", "https://c.test/3"]
+    assert bed.urls(like=ids[0]) == ["https://b.test/2", "https://c.test/3"]
+    assert bed.urls(f"similar:{ids[0]} lang:fr") == ["https://c.test/3"]
+
+    bed.withdraw(snapshot_id=ids[2])
+    assert bed.urls(like=ids[0]) == ["https://c.test/3"]
+    bed.withdraw(snapshot_id=ids[0])
+    with pytest.raises(SnapshotNotFound):
+        bed.ask(like=ids[0])
+
+
+def test_a_corrected_query_keeps_its_operators(bed: Bed) -> None:
+    bed.fill(_CAPTURES.values())
+
+    assert bed.ask("leaflett type:pdf").did_you_mean == "leaflet type:pdf"
