@@ -46,7 +46,7 @@ _SHOTS = [
 _FIELDS = {
     "id", "title", "sourceCode", "sourceName", "language", "captureDate", "captureTimestamp", "jobId", "originalUrl",
     "snippet", "highlights", "mimeType", "statusCode", "rawSnapshotUrl", "browseUrl", "captureBackend",
-    "captureFidelity", "pageSnapshotsCount",
+    "captureFidelity", "pageSnapshotsCount", "similarCount", "similarUrl",
 }  # fmt: skip
 
 

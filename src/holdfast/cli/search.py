@@ -30,6 +30,7 @@ from holdfast.search.search import (
     SearchAnswer,
     SearchRequest,
     SearchService,
+    SimilarResults,
     Sort,
     answer_object,
 )
@@ -37,6 +38,7 @@ from holdfast.wiring.archive import Archive, open_archive
 
 _DRAIN_S = 5.0
 _DAY = ["%Y-%m-%d"]
+_SIMILAR = {True: SimilarResults.SHOW, False: SimilarResults.COLLAPSE}
 
 
 def search(
@@ -53,6 +55,15 @@ def search(
     host: Annotated[str | None, typer.Option(help="Only this host.")] = None,
     non_2xx: Annotated[bool, typer.Option("--include-non-2xx", help="Redirects and errors too.")] = False,
     duplicates: Annotated[bool, typer.Option("--include-duplicates", help="Equal captures of one day too.")] = False,
+    similar_to: Annotated[
+        int | None, typer.Option("--similar-to", metavar="SNAPSHOT", help="Only near-duplicates of this capture.")
+    ] = None,
+    show_similar: Annotated[
+        bool | None,
+        typer.Option(
+            "--show-similar/--collapse-similar", help="Near-duplicates of a better result too, or left out by date too."
+        ),
+    ] = None,
     page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
     ranking: Annotated[Ranking, typer.Option(help="Which ranking; v3 is the newest.")] = Ranking.V3,
@@ -80,6 +91,8 @@ def search(
         page=page,
         page_size=page_size,
         ranking=ranking,
+        similar=None if show_similar is None else _SIMILAR[show_similar],
+        similar_to=similar_to,
     )
     with open_archive(settings) as archive:
         _take_in(archive)
@@ -118,14 +131,15 @@ def _print(answer: SearchAnswer, request: SearchRequest) -> None:
     if answer.did_you_mean:
         typer.echo(f"nothing has {request.q!r}; showing {answer.did_you_mean!r}\n")
     for hit in answer.hits:
-        typer.echo(_lines(hit))
+        typer.echo(_lines(hit, request.view))
     about = "" if answer.exact else "at least "
     first = (request.page - 1) * request.page_size + 1
     shown = f"{first} to {first + len(answer.hits) - 1} of " if answer.hits else ""
-    typer.echo(f"{shown}{about}{answer.total:,} {request.view.value}, {answer.took_ms:.0f} ms")
+    without = f", {answer.collapsed:,} of them near-duplicates that are not shown" if answer.collapsed else ""
+    typer.echo(f"{shown}{about}{answer.total:,} {request.view.value}{without}, {answer.took_ms:.0f} ms")
 
 
-def _lines(hit: Hit) -> str:
+def _lines(hit: Hit, view: ResultKind) -> str:
     row = hit.row
     more = f", {counted(hit.captures, 'capture')}" if hit.captures else ""
     head = f"{row.captured_at:%Y-%m-%d %H:%M}  {row.status or '-'}  {hit.source_code}  snapshot {row.id}{more}"
@@ -134,7 +148,11 @@ def _lines(hit: Hit) -> str:
     text = [f"    {_marked(passage, bold=bold)}" for passage in hit.passages[:1]] or [
         f"    {one_line(row.snippet or '')[:160]}"
     ]
-    return "\n".join([title, f"    {one_line(row.url)}", f"    {head}", *text, ""])
+    similar = []
+    if hit.similar:
+        noun = f"similar {'page' if view is ResultKind.PAGES else 'capture'}"
+        similar = [f"    and {counted(hit.similar, noun)}: holdfast search --similar-to {row.id}"]
+    return "\n".join([title, f"    {one_line(row.url)}", f"    {head}", *text, *similar, ""])
 
 
 def _marked(passage: list[Piece], *, bold: bool) -> str:

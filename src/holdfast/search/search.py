@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,10 +25,21 @@ from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
 from holdfast.search import counting, queries, ranking
+from holdfast.search.columns import Columns
 from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.highlight import Finder, Piece
 from holdfast.search.matching import Match, MatchMode, SearchReach, browsed, find
+from holdfast.search.near_duplicates import (
+    COMPARED,
+    Collapsed,
+    Places,
+    SimilarResults,
+    collapse,
+    near_duplicates_of,
+    page_of,
+    similar_url,
+)
 from holdfast.search.outbox import demand_outbox
 from holdfast.search.queries import HitRow
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
@@ -44,6 +56,7 @@ ENOUGH: Final = 1_000
 BROWSED_ROWS: Final = 200_000
 """Captures that are read where there are filters and no words: the newest ones, 9 ms of them."""
 MAX_PAGE_SIZE: Final = 100
+MAX_SNAPSHOT_ID: Final = 2**63 - 1
 
 
 class Sort(StrEnum):
@@ -94,6 +107,10 @@ class SearchRequest:
     ranking: Ranking = Ranking.V3
     explain: bool = False
     """Whether each hit tells the parts of its score."""
+    similar: SimilarResults | None = None
+    """Unless it is said: collapsed by relevance; shown by date, for an address, and where equal captures are wanted."""
+    similar_to: int | None = None
+    """Only near-duplicates of this capture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +126,8 @@ class Hit:
     """Of its page, for results that are pages."""
     parts: dict[str, float] = field(default_factory=dict)
     best_id: int | None = None
+    similar: int | None = None
+    """Its near-duplicates among the results; None where they are not collapsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +144,8 @@ class SearchAnswer:
     histogram_unit: str
     histogram: list[tuple[str, int]]
     took_ms: float
+    collapsed: int = 0
+    """Results left out because they are near-duplicates of a better one; they count in the total and the facets."""
     spent: int = 0
     """Entries and words of the index that were read beside the documents that are counted: bounded by the budget."""
 
@@ -138,6 +159,7 @@ class _Counted:
     exact: bool
     spread: Spread
     spent: int
+    collapsed: Collapsed | None = None
 
     @property
     def size(self) -> int:
@@ -190,6 +212,7 @@ class SearchService:
             histogram_unit=counted.spread.unit,
             histogram=counted.spread.bars,
             took_ms=(self._clock.monotonic() - started) * 1_000,
+            collapsed=counted.collapsed.left_out if counted.collapsed is not None else 0,
             spent=counted.spent,
         )
 
@@ -207,7 +230,8 @@ class SearchService:
         alike = replace(request, page=1, page_size=1, explain=False)
         if question.intent is Intent.BROWSE:
             # Without words there is nothing to rank: all spellings of an empty query are one.
-            alike = replace(alike, q=None, sort=None, ranking=Ranking.V3)
+            similar = request.similar if request.similar is SimilarResults.COLLAPSE else None
+            alike = replace(alike, q=None, sort=None, ranking=Ranking.V3, similar=similar)
         # The date is in the key because recency moves results at midnight.
         asked = (mark, alike, self._clock.now().date())
         return cache.result(asked, lambda: self._count(cache, question, request, gate, sources))
@@ -244,12 +268,19 @@ class SearchService:
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
         columns, filters, budget = cache.view.columns, _filters(request, sources), self._budget()
-        if question.intent is Intent.BROWSE and filters.any:
+        wanted = None if request.similar_to is None else near_duplicates_of(columns, request.similar_to, gate)
+        if question.intent is Intent.BROWSE and wanted is not None:
+            rows, complete = wanted.rows(columns, most=self.browsed_rows)
+            match = browsed(rows, complete=complete)
+            keep = counting.passing(columns, match.rows, gate, filters)
+        elif question.intent is Intent.BROWSE and filters.any:
             rows, complete = counting.newest(columns, filters, cache.owned(), most=self.browsed_rows)
             match = browsed(rows, complete=complete)
             keep = counting.passing(columns, match.rows, gate, filters)
         else:
             match, keep = self._found(cache, question, filters, gate, budget)
+        if wanted is not None:
+            keep &= wanted.among(columns, match.rows, as_pages=request.view is ResultKind.PAGES)
         match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
         if _sort(request, question) is Sort.NEWEST:
             # Rows are in the order of time, so a row number is an age; 64 bits, for 32 hold only 16 million exactly.
@@ -272,7 +303,11 @@ class SearchService:
             match = replace(match, mode=MatchMode.PAGES)
         exact = match.complete and match.documents <= self.exact_documents
         spread = counting.spread(columns, shown.rows, sources)
-        return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
+        counted = _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
+        if _collapses(request, question, match.mode):
+            ranked = _ranked(columns, shown, request, question, 0, COMPARED)
+            counted = replace(counted, collapsed=collapse(columns, shown.rows, ranked))
+        return counted
 
     def _found(
         self, cache: ResultCache[_Counted], question: ParsedQuery, filters: Filters, gate: Gate, budget: Budget
@@ -302,21 +337,14 @@ class SearchService:
         sources: dict[int, tuple[str, str]],
     ) -> list[Hit]:
         columns, shown = cache.view.columns, counted.shown
-        skip = (request.page - 1) * request.page_size
-        if skip >= len(shown.rows):
+        places, similar = page_of(
+            partial(_ranked, columns, shown, request, question),
+            counted.collapsed,
+            first=(request.page - 1) * request.page_size,
+            count=request.page_size,
+        )
+        if not len(places):
             return []
-        relevance = _sort(request, question) is Sort.RELEVANCE
-        if question.intent is Intent.BROWSE and not _mixes_statuses(request):
-            # Rows stand in the order of time already: a page is a piece of their end.
-            last = len(shown.rows) - skip
-            places = np.arange(max(0, last - request.page_size), last)[::-1]
-        else:
-            places = counting.top(
-                columns,
-                shown,
-                count=skip + request.page_size,
-                shorter_first=relevance and request.view is ResultKind.PAGES,
-            )[skip:]
         ids = columns.ids[shown.rows[places]].tolist()
         # SQL has the last word: a hit that was withdrawn since the gate was set is left out here.
         found = queries.hits(session, ids)
@@ -325,13 +353,13 @@ class SearchService:
         texts = queries.packed_texts(session, documents) if question.text else {}
         hits = []
         finders: dict[str | None, Finder] = {}
-        for place, snapshot_id in zip(places.tolist(), ids, strict=True):
+        for place, snapshot_id, count in zip(places.tolist(), ids, similar, strict=True):
             row = found.get(snapshot_id)
             if row is None:
                 continue
             if row.language not in finders:
                 finders[row.language] = Finder(counted.match.shown, counted.match.substrings, row.language)
-            hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), sources)
+            hit = replace(_hit(row, finders[row.language], texts.get(row.document_id or 0), sources), similar=count)
             if request.view is ResultKind.PAGES:
                 hidden = cache.hidden_in(int(columns.group[shown.rows[place]]))
                 # The count of a group includes what is withdrawn; how much there is of it must not show.
@@ -344,6 +372,27 @@ class SearchService:
                 hit = replace(hit, best_id=int(columns.ids[best]), parts=parts)
             hits.append(hit)
         return hits
+
+
+def _ranked(
+    columns: Columns, shown: ShownRows, request: SearchRequest, question: ParsedQuery, first: int, end: int
+) -> Places:
+    """Return the places of results in their order, from one rank to below another."""
+    if question.intent is Intent.BROWSE and not _mixes_statuses(request):
+        # Rows stand in the order of time already: a page is a piece of their end.
+        return np.arange(max(0, len(shown.rows) - end), len(shown.rows) - first)[::-1]
+    as_pages = request.view is ResultKind.PAGES
+    shorter_first = as_pages and _sort(request, question) is Sort.RELEVANCE
+    return counting.top(columns, shown, count=end, shorter_first=shorter_first)[first:]
+
+
+def _collapses(request: SearchRequest, question: ParsedQuery, mode: MatchMode) -> bool:
+    """Whether near-duplicates are left out: as asked, or else where results are ranked by relevance."""
+    if request.similar_to is not None or request.similar is not None:
+        return request.similar is SimilarResults.COLLAPSE
+    ranked = _sort(request, question) is Sort.RELEVANCE and mode is not MatchMode.URL
+    # Equal captures that were asked for are not to be left out again.
+    return ranked and not request.duplicates
 
 
 def _hit(row: HitRow, finder: Finder, packed: bytes | None, sources: dict[int, tuple[str, str]]) -> Hit:
@@ -400,6 +449,11 @@ def _check(request: SearchRequest) -> None:
         raise BadSearch(f"`from` ({request.start}) lies after `to` ({request.end}); swap them")
     if request.page < 1 or not 1 <= request.page_size <= MAX_PAGE_SIZE:
         raise BadSearch(f"`page` starts at 1 and `pageSize` goes from 1 to {MAX_PAGE_SIZE}")
+    if request.similar_to is not None:
+        if not 1 <= request.similar_to <= MAX_SNAPSHOT_ID:
+            raise BadSearch(f"`similarTo` is the id of a capture, from 1 to {MAX_SNAPSHOT_ID}")
+        if request.similar is SimilarResults.COLLAPSE:
+            raise BadSearch("`similarTo` lists near-duplicates and `similar=collapse` leaves them out; leave out one")
 
 
 Browse = Callable[[HitRow], str | None]
@@ -412,6 +466,7 @@ def answer_object(answer: SearchAnswer, request: SearchRequest, browse: Browse) 
         "results": [hit_object(hit, request, browse) for hit in answer.hits],
         "total": answer.total,
         "totalIsExact": answer.exact,
+        "collapsed": answer.collapsed,
         "page": request.page,
         "pageSize": request.page_size,
         "mode": answer.mode.value,
@@ -453,6 +508,8 @@ def hit_object(hit: Hit, request: SearchRequest, browse: Browse) -> dict[str, An
         "captureBackend": row.backend,
         "captureFidelity": row.fidelity,
         "pageSnapshotsCount": hit.captures,
+        "similarCount": hit.similar,
+        "similarUrl": similar_url(request, SearchRequest(), row.id) if hit.similar else None,
     }
     return found
 

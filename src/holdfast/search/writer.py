@@ -24,6 +24,7 @@ from holdfast.search import queries
 from holdfast.search import segments as disk
 from holdfast.search.columns import SIGNAL, host_of
 from holdfast.search.engine import IndexBroken, IndexEntry, Writer
+from holdfast.search.fingerprints import fingerprint
 from holdfast.search.queries import DocumentRow, SearchPageRow
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.urls import DEFAULT, hash64
@@ -158,6 +159,7 @@ class SearchWriter:
                 len(folded_snippet),
                 _language(row.language),
                 disk.SAYS_ARCHIVED if row.says_archived else 0,
+                fingerprint(text, title),
             )
         )
 
