@@ -150,8 +150,8 @@ def _lines(hit: Hit, view: ResultKind) -> str:
     ]
     similar = []
     if hit.similar:
-        noun = f"similar {'page' if view is ResultKind.PAGES else 'capture'}"
-        similar = [f"    and {counted(hit.similar, noun)}: holdfast search --similar-to {row.id}"]
+        noun, more = ("similar page", " --view pages") if view is ResultKind.PAGES else ("similar capture", "")
+        similar = [f"    and {counted(hit.similar, noun)}: holdfast search --similar-to {row.id}{more}"]
     return "\n".join([title, f"    {one_line(row.url)}", f"    {head}", *text, *similar, ""])
 
 
