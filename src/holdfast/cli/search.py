@@ -20,6 +20,7 @@ from holdfast.replay.origins import browse_url
 from holdfast.search import queries
 from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
+from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.outbox import drain
 from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.ranking import Ranking
@@ -30,7 +31,6 @@ from holdfast.search.search import (
     SearchAnswer,
     SearchRequest,
     SearchService,
-    SimilarResults,
     Sort,
     answer_object,
 )
@@ -61,7 +61,7 @@ def search(
     show_similar: Annotated[
         bool | None,
         typer.Option(
-            "--show-similar/--collapse-similar", help="Near-duplicates of a better result too, or left out by date too."
+            "--show-similar/--collapse-similar", help="Near-duplicates too, or left out of results by date, too."
         ),
     ] = None,
     page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,

@@ -28,12 +28,12 @@ from holdfast.search import counting, queries, ranking
 from holdfast.search.columns import Columns
 from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
+from holdfast.search.fingerprints import Places
 from holdfast.search.highlight import Finder, Piece
 from holdfast.search.matching import Match, MatchMode, SearchReach, browsed, find
 from holdfast.search.near_duplicates import (
     COMPARED,
     Collapsed,
-    Places,
     SimilarResults,
     collapse,
     near_duplicates_of,

@@ -13,6 +13,7 @@ from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.search import SearchDebug, SearchResults
 from holdfast.replay.origins import browse_url
+from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
 from holdfast.search.search import (
@@ -20,7 +21,6 @@ from holdfast.search.search import (
     MAX_SNAPSHOT_ID,
     ResultKind,
     SearchRequest,
-    SimilarResults,
     Sort,
     answer_object,
     debug_object,
@@ -46,7 +46,9 @@ Non2xx = Annotated[bool, Query(alias="includeNon2xx", description="Redirects and
 Duplicates = Annotated[bool, Query(alias="includeDuplicates", description="Equal captures of one day too.")]
 Similar = Annotated[
     SimilarResults | None,
-    Query(description="Near-duplicates of a better result: collapsed by relevance unless show, shown else."),
+    Query(
+        description="Near-duplicates of a better result: collapse leaves them out, show does not. By relevance they are left out."
+    ),
 ]
 SimilarTo = Annotated[
     int | None,

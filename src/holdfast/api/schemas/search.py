@@ -45,7 +45,7 @@ class SearchResult(Answer):
     capture_fidelity: str
     page_snapshots_count: int | None = Field(description="Captures of the page; only with view=pages.")
     similar_count: int | None = Field(
-        description="Its near-duplicates among the first 1,000 results, left out of the list; null if they are shown."
+        description="Its near-duplicates among the first 500 results, left out of the list; null if they are shown."
     )
     similar_url: str | None = Field(description="Where these are listed.")
 
@@ -87,7 +87,9 @@ class SearchResults(Answer):
     """A page of results, and what was counted of all of them."""
 
     results: list[SearchResult]
-    total: int = Field(description="Results, those that are left out as near-duplicates included; so do the facets.")
+    total: int = Field(
+        description="All results, with those that are left out as near-duplicates; the facets count these too."
+    )
     total_is_exact: bool = Field(description="False if more than 10,000 documents match: the total may then be less.")
     collapsed: int = Field(description="Near-duplicates of a better result that are left out of the list.")
     page: int
