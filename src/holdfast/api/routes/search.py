@@ -46,9 +46,7 @@ Non2xx = Annotated[bool, Query(alias="includeNon2xx", description="Redirects and
 Duplicates = Annotated[bool, Query(alias="includeDuplicates", description="Equal captures of one day too.")]
 Similar = Annotated[
     SimilarResults | None,
-    Query(
-        description="Near-duplicates of a better result: collapse leaves them out, show does not. By relevance they are left out."
-    ),
+    Query(description="Whether near-duplicates of a better result are left out; by relevance they are."),
 ]
 SimilarTo = Annotated[
     int | None,

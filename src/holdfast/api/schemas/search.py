@@ -87,9 +87,7 @@ class SearchResults(Answer):
     """A page of results, and what was counted of all of them."""
 
     results: list[SearchResult]
-    total: int = Field(
-        description="All results, with those that are left out as near-duplicates; the facets count these too."
-    )
+    total: int = Field(description="All results, near-duplicates that are left out included, as in the facets.")
     total_is_exact: bool = Field(description="False if more than 10,000 documents match: the total may then be less.")
     collapsed: int = Field(description="Near-duplicates of a better result that are left out of the list.")
     page: int
