@@ -538,7 +538,10 @@ def debug_object(answer: SearchAnswer, request: SearchRequest, browse: Browse, *
         "mode": answer.mode.value,
         "rankingVersion": request.ranking.value,
         "queryMode": answer.breadth,
-        **{name: whole[name] for name in ("total", "totalIsExact", "page", "pageSize", "didYouMean", "tookMs")},
+        **{
+            name: whole[name]
+            for name in ("total", "totalIsExact", "collapsed", "page", "pageSize", "didYouMean", "tookMs")
+        },
         "results": results,
     }
 

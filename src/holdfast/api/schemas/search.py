@@ -135,6 +135,7 @@ class SearchDebug(Answer):
     query_mode: str = Field(description="broad, mixed or specific.")
     total: int
     total_is_exact: bool
+    collapsed: int = Field(description="Near-duplicates that are left out, as in a search.")
     page: int
     page_size: int
     did_you_mean: str | None
