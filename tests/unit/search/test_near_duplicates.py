@@ -21,6 +21,8 @@ def _prints(rng: np.random.Generator, families: int, count: int) -> Prints:
         for _ in range(8):
             prints[:, at] ^= np.uint64(1) << rng.integers(0, 64, count).astype(np.uint64)
     prints[:, 2] = rng.integers(0, 4, count)
+    # Some are captured more than once.
+    prints[count // 2 :: 3] = prints[: len(prints[count // 2 :: 3])]
     prints[::9] = 0
     return prints
 
@@ -41,13 +43,11 @@ def _walked(prints: Prints) -> tuple[list[int], list[int]]:
     return stay, [sum(_close(rows[kept], row) for at, row in enumerate(rows) if at != kept) for kept in stay]
 
 
-def _archive(prints: Prints) -> Columns:
-    """Return columns in which every capture has a text of its own."""
-    return cast(Columns, SimpleNamespace(doc_print=prints, doc=np.arange(len(prints), dtype=np.int32)))
-
-
 def _collapsed(prints: Prints, ranked: Places) -> Collapsed:
-    return collapse(_archive(prints), np.arange(len(prints), dtype=np.int32), ranked)
+    """Collapse captures, of which those with one fingerprint show one document."""
+    texts, document = np.unique(prints, axis=0, return_inverse=True)
+    columns = SimpleNamespace(doc_print=texts, doc=document.reshape(-1).astype(np.int32))
+    return collapse(cast(Columns, columns), np.arange(len(prints), dtype=np.int32), ranked)
 
 
 @pytest.mark.parametrize("families", [1, 5, 60, 400])

@@ -45,7 +45,7 @@ class SearchResult(Answer):
     capture_fidelity: str
     page_snapshots_count: int | None = Field(description="Captures of the page; only with view=pages.")
     similar_count: int | None = Field(
-        description="Its near-duplicates among the first 500 results, left out of the list; null if they are shown."
+        description="Its near-duplicates among the first 400 results, left out of the list; null if they are shown."
     )
     similar_url: str | None = Field(description="Where these are listed.")
 
