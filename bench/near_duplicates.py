@@ -2,8 +2,8 @@
 
 Pages are generated (Zipf vocabularies, 30 to 2,000 words): articles, pages of one site with the same text around them,
 and pages made from one template with other data, which are no near-duplicates of each other. Each page gets a mutated
-copy, and all pairs of pages are compared: a pair counts as right if one is the copy of the other. With `--manuals` the
-pages of installed manuals are compared, too. No text is kept in the repository.
+copy, and all pairs of pages are compared: a pair counts as right if one is the copy of the other. `--manuals FOLDER …`
+does the same with real pages, such as the HTML of installed manuals. No text is kept in the repository.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from holdfast.search.fingerprints import fingerprint, near
 LENGTHS: Final = (30, 100, 400, 2_000)
 PRECISION: Final = 0.98
 RECALL: Final = 0.90
-MANUALS: Final = (Path("/usr/share/doc/python3.11/html"), Path("/usr/share/doc/postgresql-doc-15/html"))
 
 _AT_ONCE: Final = 200
 
@@ -274,15 +273,15 @@ def main() -> None:
     """Measure and print; a miss is printed as a miss."""
     parser = argparse.ArgumentParser(prog="python -m bench.near_duplicates", description=__doc__)
     parser.add_argument("--pages", type=int, default=1_000, help="pages of each length")
-    parser.add_argument("--manuals", action="store_true", help="the pages of installed manuals, too")
+    parser.add_argument("--manuals", nargs="*", type=Path, default=[], help="folders of HTML pages, such as manuals")
     parser.add_argument("--seed", type=int, default=5)
     options = parser.parse_args()
     kept = True
     for length in LENGTHS:
         pages = generated(length, options.pages, seed=options.seed)
         kept &= _show(f"{length} words", scores(pages, Mutation, seed=options.seed + 1))
-    for folder in MANUALS if options.manuals else ():
-        kept &= _show(folder.parent.name, scores(manual(folder), Mutation, seed=options.seed + 2))
+    for folder in options.manuals:
+        kept &= _show(folder.resolve().parent.name, scores(manual(folder), Mutation, seed=options.seed + 2))
     sys.exit(0 if kept else 1)
 
 
