@@ -46,7 +46,7 @@ _SHOTS = [
 _FIELDS = {
     "id", "title", "sourceCode", "sourceName", "language", "captureDate", "captureTimestamp", "jobId", "originalUrl",
     "snippet", "highlights", "mimeType", "statusCode", "rawSnapshotUrl", "browseUrl", "captureBackend",
-    "captureFidelity", "pageSnapshotsCount",
+    "captureFidelity", "pageSnapshotsCount", "similarCount", "similarUrl",
 }  # fmt: skip
 
 
@@ -116,6 +116,8 @@ def test_past_the_end_is_empty_with_the_same_total(client: Client) -> None:
         {"source": "a" * 17}, {"from": "0000-00-00"}, {"to": "10000-01-01"}, {"q": ""}, {"q": "x" * 257},
         {"from": "2025-02-01", "to": "2025-01-01"}, {"language": "'; --"}, {"type": "exe"}, {"status": "9xx"},
         {"passages": 0}, {"passages": 6}, {"passages": "all"},
+        {"similar": "hide"}, {"similarTo": 0}, {"similarTo": 2**63}, {"similarTo": "x"},
+        {"similarTo": 1, "similar": "collapse"},
     ],
 )  # fmt: skip
 def test_what_is_out_of_bounds_is_refused(client: Client, parameters: dict[str, Any]) -> None:
@@ -282,6 +284,67 @@ def test_passages_are_asked_for_over_http_and_on_the_command_line(
     assert "Spring tide" not in shown
     for passage in shown:
         assert f"    {passage}\n" in told
+
+
+_STORY = " ".join(f"word{n * 7919 % 400}" for n in range(200))
+
+
+@pytest.fixture(scope="module")
+def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+    """One story on three pages of two sources, a little different each time, and a page beside it."""
+    pages = [
+        ("https://a.test/s", "a", _STORY),
+        ("https://b.test/s", "b", f"{_STORY} at last"),
+        ("https://b.test/t", "b", _STORY),
+    ]
+    shots = [
+        Shot(url=url, body=f"<title>A heron's tale</title><main><p>The heron {text} {url}</p></main>", source=source)
+        for url, source, text in pages
+    ]
+    other = "<title>Herons</title><main><p>The heron is a bird.</p></main>"
+    built = build_archive(
+        tmp_path_factory.mktemp("mirrored") / "home", [*shots, Shot(url="https://a.test/o", body=other)]
+    )
+    drain(built.database, built.home, built.clock)
+    yield built
+    built.database.close()
+
+
+def test_near_duplicates_are_counted_and_opened_by_their_address(mirrored: Archive) -> None:
+    with asking(mirrored) as client:
+        found = _ask(client, q="heron", view="pages", includeNon2xx=True, pageSize=5)
+        shown = _ask(client, q="heron", view="pages", similar="show")
+        [best] = [one for one in found["results"] if one["similarCount"]]
+        listed = client.get(best["similarUrl"]).json()
+        missing = client.get("/api/search", params={"similarTo": 7})
+
+    assert (found["total"], found["collapsed"], len(found["results"]), best["similarCount"]) == (4, 2, 2, 2)
+    assert (shown["total"], shown["collapsed"], len(shown["results"])) == (4, 0, 4)
+    assert {one["similarUrl"] for one in shown["results"]} == {None}
+    assert {one["id"] for one in listed["results"]} == {one["id"] for one in shown["results"]} - {
+        one["id"] for one in found["results"]
+    }
+    assert (missing.status_code, missing.json()["code"]) == (404, "snapshot_not_found")
+
+
+def test_the_command_line_says_how_to_list_near_duplicates(
+    mirrored: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(mirrored.home, capsys)
+
+    told = terminal.type("search", "heron", "--view", "pages").out
+    [line] = [line.strip() for line in told.splitlines() if "similar" in line and "holdfast" in line]
+    said, _, command = line.partition(": holdfast ")
+    listed = terminal.type(*command.split())
+    every = terminal.type("search", "heron", "--view", "pages", "--show-similar").out
+    fewer = terminal.type("search", "--collapse-similar", "--json").object
+
+    assert said == "and 2 similar pages"
+    assert "1 to 2 of 4 pages, 2 of them near-duplicates that are not shown" in told
+    assert "1 to 2 of 2 pages" in listed.out
+    assert "1 to 4 of 4 pages" in every
+    assert "similar" not in every
+    assert (fewer["total"], fewer["collapsed"]) == (4, 2)
 
 
 def test_a_hidden_page_disappears_at_once(tmp_path: Path) -> None:

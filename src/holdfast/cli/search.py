@@ -19,26 +19,20 @@ from holdfast.coordination.runfile import step_back
 from holdfast.db.raw import DatabaseReadOnly
 from holdfast.replay.origins import browse_url
 from holdfast.search import queries
+from holdfast.search.answers import answer_object
 from holdfast.search.confined import BadOperator
 from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
 from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object, refresh_linked_hosts
 from holdfast.search.linked_queries import linked_hosts
+from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.operators import as_object, as_text
 from holdfast.search.outbox import drain
 from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.ranking import Ranking
 from holdfast.search.readers import ReaderCache
-from holdfast.search.search import (
-    Hit,
-    ResultKind,
-    SearchAnswer,
-    SearchRequest,
-    SearchService,
-    Sort,
-    answer_object,
-)
+from holdfast.search.search import Hit, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
 from holdfast.search.terms_over_time import (
     BadTerms,
     TermsAnswer,
@@ -52,6 +46,7 @@ from holdfast.wiring.archive import Archive, open_archive
 
 _DRAIN_S = 5.0
 _DAY = ["%Y-%m-%d"]
+_SIMILAR = {True: SimilarResults.SHOW, False: SimilarResults.COLLAPSE}
 
 
 def search(
@@ -73,6 +68,15 @@ def search(
     host: Annotated[str | None, typer.Option(help="Only this host.")] = None,
     non_2xx: Annotated[bool, typer.Option("--include-non-2xx", help="Redirects and errors too.")] = False,
     duplicates: Annotated[bool, typer.Option("--include-duplicates", help="Equal captures of one day too.")] = False,
+    similar_to: Annotated[
+        int | None, typer.Option("--similar-to", metavar="SNAPSHOT", help="Only near-duplicates of this capture.")
+    ] = None,
+    show_similar: Annotated[
+        bool | None,
+        typer.Option(
+            "--show-similar/--collapse-similar", help="Near-duplicates too, or left out of results by date, too."
+        ),
+    ] = None,
     page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
     passages: Annotated[int, typer.Option(min=1, max=MAX_PASSAGES, help="Passages of each result.")] = 1,
@@ -106,6 +110,8 @@ def search(
         passages=passages,
         ranking=ranking,
         like=like,
+        similar=None if show_similar is None else _SIMILAR[show_similar],
+        similar_to=similar_to,
     )
     with open_archive(settings) as archive, _mistyped("query"):
         _take_in(archive)
@@ -225,21 +231,26 @@ def _print(answer: SearchAnswer, request: SearchRequest) -> None:
     if answer.did_you_mean:
         typer.echo(f"nothing has {request.q!r}; showing {answer.did_you_mean!r}\n")
     for hit in answer.hits:
-        typer.echo(_lines(hit))
+        typer.echo(_lines(hit, request.view))
     about = "" if answer.exact else "at least "
     first = (request.page - 1) * request.page_size + 1
     shown = f"{first} to {first + len(answer.hits) - 1} of " if answer.hits else ""
-    typer.echo(f"{shown}{about}{answer.total:,} {request.view.value}, {answer.took_ms:.0f} ms")
+    without = f", {answer.collapsed:,} of them near-duplicates that are not shown" if answer.collapsed else ""
+    typer.echo(f"{shown}{about}{answer.total:,} {request.view.value}{without}, {answer.took_ms:.0f} ms")
 
 
-def _lines(hit: Hit) -> str:
+def _lines(hit: Hit, view: ResultKind) -> str:
     row = hit.row
     more = f", {counted(hit.captures, 'capture')}" if hit.captures else ""
     head = f"{row.captured_at:%Y-%m-%d %H:%M}  {row.status or '-'}  {hit.source_code}  snapshot {row.id}{more}"
     bold = sys.stdout.isatty()
     title = _marked(hit.title, bold=bold) or "(no title)"
     text = [f"    {_marked(passage, bold=bold)}" for passage in hit.passages]
-    return "\n".join([title, f"    {one_line(row.url)}", f"    {head}", *text, ""])
+    similar = []
+    if hit.similar:
+        noun, more = ("similar page", " --view pages") if view is ResultKind.PAGES else ("similar capture", "")
+        similar = [f"    and {counted(hit.similar, noun)}: holdfast search --similar-to {row.id}{more}"]
+    return "\n".join([title, f"    {one_line(row.url)}", f"    {head}", *text, *similar, ""])
 
 
 def _marked(passage: list[Piece], *, bold: bool) -> str:

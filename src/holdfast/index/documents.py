@@ -156,8 +156,8 @@ def simhash(text: str) -> int | None:
 
     Over the pairs of neighbouring words; None of a text with fewer than two.
     """
-    # Stored with every document and read by no query yet: near duplicates (texts whose bits differ in a few places)
-    # will be found by it, and to make it later every body of an archive would have to be read again.
+    # Stored with every document and read by nothing: search tells near-duplicates by a fingerprint of its own, because
+    # 64 bits are too few (decision 0032). It goes with the next migration of the table.
     hashes = _word_hashes(text[:_MAX_CHARS])
     if len(hashes) < 2:
         return None

@@ -1,7 +1,7 @@
 """All pages in memory, column by column: what filters, totals, facets, histograms and grouping are counted from.
 
 Rows stand in the order of time, then id, so a row's number is its age rank; documents, addresses and groups know their
-rows. Built whole from segments (47 bytes a capture, 60 an address, 35 a document; a second a million captures), then
+rows. Built whole from segments (47 bytes a capture, 60 an address, 59 a document; a second a million captures), then
 never changed.
 """
 
@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.search.fingerprints import PRINT_WIDTH
 from holdfast.search.query import Field
 from holdfast.search.segments import Segment, Table, living_rows, newest_by, sorted_rows
 from holdfast.urls import hash64, typed_host
@@ -135,6 +136,8 @@ class Columns:
     host: npt.NDArray[np.int32]
     documents: Numbering
     doc_flags: npt.NDArray[np.uint8]
+    doc_print: npt.NDArray[np.uint64]
+    """Fingerprints, a row a document; zeros where there is none."""
     languages: tuple[str, ...]
     profiles: Table
     addresses: Numbering
@@ -237,6 +240,7 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
         documents=documents,
         host=np.append(host, 0).astype(np.int32)[url],
         doc_flags=np.append(docs["flags"], 0).astype(np.uint8),
+        doc_print=np.concatenate((docs["print"], np.zeros((1, PRINT_WIDTH), np.uint64))),
         languages=tuple(name.decode() for name in language_names.tolist()),
         addresses=addresses,
         url_length=np.append(urls["length"], 0),

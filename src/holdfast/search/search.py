@@ -9,14 +9,15 @@ text: `highlights` are pieces of plain text with `hit` true where a word was fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from math import log1p
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -26,11 +27,21 @@ from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
 from holdfast.search import counting, queries, ranking, similar
+from holdfast.search.columns import Columns
 from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
 from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
+from holdfast.search.fingerprints import Places
 from holdfast.search.highlight import Finder, Piece
-from holdfast.search.matching import Match, MatchMode, SearchReach, find
+from holdfast.search.matching import Match, MatchMode, SearchReach, browsed, find
+from holdfast.search.near_duplicates import (
+    COMPARED,
+    Collapsed,
+    SimilarResults,
+    collapse,
+    near_duplicates_of,
+    page_of,
+)
 from holdfast.search.outbox import demand_outbox
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.queries import HitRow, ShownText
@@ -49,6 +60,7 @@ ENOUGH: Final = 1_000
 BROWSED_ROWS: Final = 200_000
 """Captures that are read where there are filters and no words: the newest ones, 9 ms of them."""
 MAX_PAGE_SIZE: Final = 100
+MAX_SNAPSHOT_ID: Final = 2**63 - 1
 
 
 class Sort(StrEnum):
@@ -103,6 +115,10 @@ class SearchRequest:
     """Whether each hit tells the parts of its score."""
     like: int | None = None
     """A capture that results are to be like, instead of words."""
+    similar: SimilarResults | None = None
+    """Unless it is said: collapsed by relevance; shown by date, for an address, and where equal captures are wanted."""
+    similar_to: int | None = None
+    """Only near-duplicates of this capture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +134,8 @@ class Hit:
     """Of its page, for results that are pages."""
     parts: dict[str, float] = field(default_factory=dict)
     best_id: int | None = None
+    similar: int | None = None
+    """Its near-duplicates among the results; None where they are not collapsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +152,8 @@ class SearchAnswer:
     histogram_unit: str
     histogram: list[tuple[str, int]]
     took_ms: float
+    collapsed: int = 0
+    """Results left out because they are near-duplicates of a better one; they count in the total and the facets."""
     spent: int = 0
     """Entries and words of the index that were read beside the documents that are counted: bounded by the budget."""
 
@@ -147,6 +167,7 @@ class _Counted:
     exact: bool
     spread: Spread
     spent: int
+    collapsed: Collapsed | None = None
 
     @property
     def size(self) -> int:
@@ -196,6 +217,7 @@ class SearchService:
             histogram_unit=counted.spread.unit,
             histogram=counted.spread.bars,
             took_ms=(self._clock.monotonic() - started) * 1_000,
+            collapsed=counted.collapsed.left_out if counted.collapsed is not None else 0,
             spent=counted.spent,
         )
 
@@ -239,7 +261,8 @@ class SearchService:
         alike = replace(request, page=1, page_size=1, passages=1, explain=False)
         if question.intent is Intent.BROWSE and not question.conditions:
             # Without words there is nothing to rank: all spellings of an empty query are one.
-            alike = replace(alike, q=None, sort=None, ranking=Ranking.V4)
+            shown_similar = request.similar if request.similar is SimilarResults.COLLAPSE else None
+            alike = replace(alike, q=None, sort=None, ranking=Ranking.V4, similar=shown_similar)
         # The date is in the key because recency moves results at midnight.
         asked = (mark, alike, self._clock.now().date())
         return cache.result(asked, lambda: self._count(cache, question, request, gate, sources))
@@ -281,7 +304,12 @@ class SearchService:
         columns, budget = cache.view.columns, self._budget()
         asked = ConfinedRows(cache, question, gate, budget, _filters(request, sources))
         filters = asked.filters
-        if question.intent is Intent.BROWSE and filters.any:
+        wanted = None if request.similar_to is None else near_duplicates_of(columns, request.similar_to, gate)
+        if question.intent is Intent.BROWSE and wanted is not None:
+            rows, complete = wanted.rows(columns, most=self.browsed_rows)
+            match = browsed(rows, complete=complete)
+            keep = asked.passing(match.rows)
+        elif question.intent is Intent.BROWSE and filters.any:
             match = asked.browsed(most=self.browsed_rows)
             keep = asked.passing(match.rows)
         else:
@@ -290,6 +318,8 @@ class SearchService:
             allowed = None if filters.source is None else cache.documents_of(filters.source)
             reach = SearchReach(scan=0, gate=gate, budget=budget, allowed=allowed, title_bits=asks_titles)
             match, keep = self._found(asked, reach)
+        if wanted is not None:
+            keep &= wanted.among(columns, match.rows, as_pages=request.view is ResultKind.PAGES)
         match = replace(
             match,
             rows=match.rows[keep],
@@ -319,7 +349,11 @@ class SearchService:
             match = replace(match, mode=MatchMode.PAGES)
         exact = match.complete and match.documents <= self.exact_documents
         spread = counting.spread(columns, shown.rows, sources)
-        return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
+        counted = _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
+        if _collapses(request, question, match.mode):
+            ranked = _ranked(columns, shown, request, question, 0, COMPARED)
+            counted = replace(counted, collapsed=collapse(columns, shown.rows, ranked))
+        return counted
 
     def _found(self, asked: ConfinedRows[_Counted], reach: SearchReach) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
@@ -349,21 +383,14 @@ class SearchService:
         sources: dict[int, tuple[str, str]],
     ) -> list[Hit]:
         columns, shown = cache.view.columns, counted.shown
-        skip = (request.page - 1) * request.page_size
-        if skip >= len(shown.rows):
+        places, similar_counts = page_of(
+            partial(_ranked, columns, shown, request, question),
+            counted.collapsed,
+            first=(request.page - 1) * request.page_size,
+            count=request.page_size,
+        )
+        if not len(places):
             return []
-        relevance = _sort(request, question) is Sort.RELEVANCE
-        if question.intent is Intent.BROWSE and not _mixes_statuses(request):
-            # Rows stand in the order of time already: a page is a piece of their end.
-            last = len(shown.rows) - skip
-            places = np.arange(max(0, last - request.page_size), last)[::-1]
-        else:
-            places = counting.top(
-                columns,
-                shown,
-                count=skip + request.page_size,
-                shorter_first=relevance and request.view is ResultKind.PAGES,
-            )[skip:]
         ids = columns.ids[shown.rows[places]].tolist()
         # SQL has the last word: a hit that was withdrawn since the gate was set is left out here.
         found = queries.hits(session, ids)
@@ -374,7 +401,7 @@ class SearchService:
         finders: dict[str | None, Finder] = {}
         asked = counted.match.did_you_mean or question.text
         rarity = _rarity(cache.view, counted.match)
-        for place, snapshot_id in zip(places.tolist(), ids, strict=True):
+        for place, snapshot_id, count in zip(places.tolist(), ids, similar_counts, strict=True):
             row = found.get(snapshot_id)
             if row is None:
                 continue
@@ -383,6 +410,7 @@ class SearchService:
                 finders[row.language] = Finder(shown_words, parts, row.language, asked=asked, rarity=rarity)
             source = sources.get(row.source_id, ("", ""))
             hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), source, most=request.passages)
+            hit = replace(hit, similar=count)
             if request.view is ResultKind.PAGES:
                 hidden = cache.hidden_in(int(columns.group[shown.rows[place]]))
                 # The count of a group includes what is withdrawn; how much there is of it must not show.
@@ -395,6 +423,27 @@ class SearchService:
                 hit = replace(hit, best_id=int(columns.ids[best]), parts=score)
             hits.append(hit)
         return hits
+
+
+def _ranked(
+    columns: Columns, shown: ShownRows, request: SearchRequest, question: ParsedQuery, first: int, end: int
+) -> Places:
+    """Return the places of results in their order, from one rank to below another."""
+    if question.intent is Intent.BROWSE and not _mixes_statuses(request):
+        # Rows stand in the order of time already: a page is a piece of their end.
+        return np.arange(max(0, len(shown.rows) - end), len(shown.rows) - first)[::-1]
+    as_pages = request.view is ResultKind.PAGES
+    shorter_first = as_pages and _sort(request, question) is Sort.RELEVANCE
+    return counting.top(columns, shown, count=end, shorter_first=shorter_first)[first:]
+
+
+def _collapses(request: SearchRequest, question: ParsedQuery, mode: MatchMode) -> bool:
+    """Whether near-duplicates are left out: as asked, or else where results are ranked by relevance."""
+    if request.similar_to is not None or request.similar is not None:
+        return request.similar is SimilarResults.COLLAPSE
+    ranked = _sort(request, question) is Sort.RELEVANCE and mode is not MatchMode.URL
+    # Equal captures that were asked for are not to be left out again.
+    return ranked and not request.duplicates
 
 
 # Words whose frequency is asked for: a query has eight, but its phrases may have more.
@@ -470,106 +519,8 @@ def _check(request: SearchRequest) -> None:
         raise BadSearch(f"`page` starts at 1 and `pageSize` goes from 1 to {MAX_PAGE_SIZE}")
     if not 1 <= request.passages <= MAX_PASSAGES:
         raise BadSearch(f"`passages` goes from 1 to {MAX_PASSAGES}")
-
-
-Browse = Callable[[HitRow], str | None]
-"""Gives the address at which a capture is replayed; the edges know it."""
-
-
-def answer_object(answer: SearchAnswer, request: SearchRequest, browse: Browse) -> dict[str, Any]:
-    """Return a page of results as JSON, with facets, histogram and what was probably meant."""
-    return {
-        "results": [hit_object(hit, request, browse) for hit in answer.hits],
-        "total": answer.total,
-        "totalIsExact": answer.exact,
-        "page": request.page,
-        "pageSize": request.page_size,
-        "mode": answer.mode.value,
-        "didYouMean": answer.did_you_mean,
-        "facets": {
-            name: [
-                {"value": count.value, "label": count.label or count.value, "count": count.count} for count in counts
-            ]
-            for name, counts in answer.facets.items()
-        },
-        "histogram": {
-            "unit": answer.histogram_unit,
-            "buckets": [{"start": start, "count": count} for start, count in answer.histogram],
-        },
-        "tookMs": round(answer.took_ms, 1),
-    }
-
-
-def hit_object(hit: Hit, request: SearchRequest, browse: Browse) -> dict[str, Any]:
-    """Return one result; of a page the address is its group's, without the query."""
-    row = hit.row
-    as_page = request.view is ResultKind.PAGES
-    found = {
-        "id": row.id,
-        "title": row.title,
-        "sourceCode": hit.source_code,
-        "sourceName": hit.source_name,
-        "language": row.language,
-        "captureDate": row.captured_at.date().isoformat(),
-        "captureTimestamp": row.captured_at.isoformat().replace("+00:00", "Z"),
-        "jobId": row.execution_id,
-        "originalUrl": (row.group_url or row.url) if as_page else row.url,
-        "snippet": row.snippet,
-        "highlights": {"title": _pieces(hit.title), "text": [_pieces(passage) for passage in hit.passages]},
-        "mimeType": row.media_type,
-        "statusCode": row.status,
-        "rawSnapshotUrl": f"/api/snapshots/raw/{row.id}",
-        "browseUrl": browse(row),
-        "captureBackend": row.backend,
-        "captureFidelity": row.fidelity,
-        "pageSnapshotsCount": hit.captures,
-    }
-    return found
-
-
-def debug_object(answer: SearchAnswer, request: SearchRequest, browse: Browse, *, dialect: str) -> dict[str, Any]:
-    """Return a page of results as JSON, with the parts of every score."""
-    results = []
-    for hit in answer.hits:
-        score = sum(hit.parts.values())
-        results.append(
-            {
-                "id": hit.row.id,
-                "originalUrl": hit.row.url,
-                "title": hit.row.title,
-                "statusCode": hit.row.status,
-                **dict.fromkeys(PARTS, 0.0),
-                **{name: round(part, 5) for name, part in hit.parts.items()},
-                "totalScore": round(score, 5),
-                "groupScore": round(score, 5),
-                "bestSnapshotId": hit.best_id,
-            }
-        )
-    whole = answer_object(answer, request, browse)
-    return {
-        "dialect": dialect,
-        "mode": answer.mode.value,
-        "rankingVersion": request.ranking.value,
-        "queryMode": answer.breadth,
-        **{name: whole[name] for name in ("total", "totalIsExact", "page", "pageSize", "didYouMean", "tookMs")},
-        "results": results,
-    }
-
-
-PARTS = (
-    "rankText",
-    "titleBoost",
-    "archivedPenalty",
-    "queryPenalty",
-    "trackingPenalty",
-    "depthPenalty",
-    "authorityBoost",
-    "hubnessBoost",
-    "pagerankBoost",
-    "recencyBoost",
-)
-"""Every part that a score may have; one that a ranking does not use is 0."""
-
-
-def _pieces(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    return [{"text": piece.text, "hit": piece.hit} for piece in pieces]
+    if request.similar_to is not None:
+        if not 1 <= request.similar_to <= MAX_SNAPSHOT_ID:
+            raise BadSearch(f"`similarTo` is the id of a capture, from 1 to {MAX_SNAPSHOT_ID}")
+        if request.similar is SimilarResults.COLLAPSE:
+            raise BadSearch("`similarTo` lists near-duplicates and `similar=collapse` leaves them out; leave out one")

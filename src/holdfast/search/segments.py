@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.search.engine import SCHEMA_VERSION, IndexBroken
+from holdfast.search.fingerprints import PRINT_WIDTH
 
-VERSION: Final = SCHEMA_VERSION * 100 + 1
+VERSION: Final = SCHEMA_VERSION * 100 + 2
 
 UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, BadZipFile, struct.error)
 """What numpy raises of a file that is torn."""
@@ -63,9 +64,17 @@ ADDRESS: Final = np.dtype(
 )
 """One distinct URL; the group's hash is the one that page_groups and page_signals have."""
 DOCUMENT: Final = np.dtype(
-    [("doc", "<i8"), ("offset", "<i8"), ("title", "<i4"), ("snippet", "<i4"), ("language", "S3"), ("flags", "u1")]
+    [
+        ("doc", "<i8"),
+        ("offset", "<i8"),
+        ("title", "<i4"),
+        ("snippet", "<i4"),
+        ("language", "S3"),
+        ("flags", "u1"),
+        ("print", "<u8", (PRINT_WIDTH,)),
+    ]
 )
-"""One document; title and snippet stand folded, one after the other, in the strings."""
+"""One document; title and snippet stand folded, one after the other, in the strings; `print` is its fingerprint."""
 
 DUPLICATE: Final = 1
 NOINDEX: Final = 2

@@ -24,6 +24,7 @@ from holdfast.search import queries
 from holdfast.search import segments as disk
 from holdfast.search.columns import SIGNAL, host_of
 from holdfast.search.engine import IndexBroken, IndexEntry, Writer
+from holdfast.search.fingerprints import fingerprint
 from holdfast.search.operators import PAGE_TYPES
 from holdfast.search.queries import DocumentRow, SearchPageRow
 from holdfast.search.segments import Segment, SegmentManifest
@@ -165,6 +166,7 @@ class SearchWriter:
                 len(folded_snippet),
                 _language(row.language),
                 _document_flags(row),
+                fingerprint(text, title),
             )
         )
 

@@ -21,13 +21,15 @@ from holdfast.api.schemas.search import (
     TermsOverTime,
 )
 from holdfast.replay.origins import browse_url
+from holdfast.search.answers import answer_object, debug_object
 from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object
 from holdfast.search.linked_queries import linked_hosts
+from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.operators import as_object
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
-from holdfast.search.search import MAX_PAGE_SIZE, ResultKind, SearchRequest, Sort, answer_object, debug_object
+from holdfast.search.search import MAX_PAGE_SIZE, MAX_SNAPSHOT_ID, ResultKind, SearchRequest, Sort
 from holdfast.search.terms_over_time import TermsRequest, TimeUnit, split_terms, terms_csv, terms_object
 
 router = APIRouter(tags=["search"])
@@ -50,6 +52,14 @@ SortBy = Annotated[Sort | None, Query(description="relevance where there are wor
 View = Annotated[ResultKind, Query(description="Captures, or pages with the latest of their captures.")]
 Non2xx = Annotated[bool, Query(alias="includeNon2xx", description="Redirects and errors too, after the rest.")]
 Duplicates = Annotated[bool, Query(alias="includeDuplicates", description="Equal captures of one day too.")]
+Similar = Annotated[
+    SimilarResults | None,
+    Query(description="Whether near-duplicates of a better result are left out; by relevance they are."),
+]
+SimilarTo = Annotated[
+    int | None,
+    Query(alias="similarTo", ge=1, le=MAX_SNAPSHOT_ID, description="Only near-duplicates of the capture with this id."),
+]
 Version = Annotated[Ranking, Query(description="v3 goes by the query's breadth; v1 and v2 are kept for comparison.")]
 Language = Annotated[str | None, Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters.")]
 Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
@@ -73,6 +83,8 @@ async def search_request(
     page: Page = 1,
     page_size: PageSize = 20,
     ranking: Version = Ranking.V4,
+    similar: Similar = None,
+    similar_to: SimilarTo = None,
 ) -> SearchRequest:
     """Return what the parameters ask for that a search and its explanation share."""
     return SearchRequest(
@@ -88,6 +100,8 @@ async def search_request(
         page=page,
         page_size=page_size,
         ranking=ranking,
+        similar=similar,
+        similar_to=similar_to,
     )
 
 

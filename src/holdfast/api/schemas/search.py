@@ -48,6 +48,10 @@ class SearchResult(Answer):
     capture_backend: str
     capture_fidelity: str
     page_snapshots_count: int | None = Field(description="Captures of the page; only with view=pages.")
+    similar_count: int | None = Field(
+        description="Its near-duplicates among the first 400 results, left out of the list; null if they are shown."
+    )
+    similar_url: str | None = Field(description="Where these are listed.")
 
 
 class FacetCount(Answer):
@@ -87,8 +91,9 @@ class SearchResults(Answer):
     """A page of results, and what was counted of all of them."""
 
     results: list[SearchResult]
-    total: int = Field(description="Results that can be paged through.")
+    total: int = Field(description="All results, near-duplicates that are left out included, as in the facets.")
     total_is_exact: bool = Field(description="False if more than 10,000 documents match: the total may then be less.")
+    collapsed: int = Field(description="Near-duplicates of a better result that are left out of the list.")
     page: int
     page_size: int
     mode: str = Field(
@@ -207,6 +212,7 @@ class SearchDebug(Answer):
     query_mode: str = Field(description="broad, mixed or specific.")
     total: int
     total_is_exact: bool
+    collapsed: int = Field(description="Near-duplicates that are left out, as in a search.")
     page: int
     page_size: int
     did_you_mean: str | None

@@ -1,0 +1,119 @@
+"""Answers as JSON: a page of results, one result, and the parts of its score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.search.highlight import Piece
+from holdfast.search.near_duplicates import similar_url
+from holdfast.search.queries import HitRow
+from holdfast.search.search import Hit, ResultKind, SearchAnswer, SearchRequest
+
+Browse = Callable[[HitRow], str | None]
+"""Gives the address at which a capture is replayed; the edges know it."""
+
+
+def answer_object(answer: SearchAnswer, request: SearchRequest, browse: Browse) -> dict[str, Any]:
+    """Return a page of results as JSON, with facets, histogram and what was probably meant."""
+    return {
+        "results": [hit_object(hit, request, browse) for hit in answer.hits],
+        "total": answer.total,
+        "totalIsExact": answer.exact,
+        "collapsed": answer.collapsed,
+        "page": request.page,
+        "pageSize": request.page_size,
+        "mode": answer.mode.value,
+        "didYouMean": answer.did_you_mean,
+        "facets": {
+            name: [
+                {"value": count.value, "label": count.label or count.value, "count": count.count} for count in counts
+            ]
+            for name, counts in answer.facets.items()
+        },
+        "histogram": {
+            "unit": answer.histogram_unit,
+            "buckets": [{"start": start, "count": count} for start, count in answer.histogram],
+        },
+        "tookMs": round(answer.took_ms, 1),
+    }
+
+
+def hit_object(hit: Hit, request: SearchRequest, browse: Browse) -> dict[str, Any]:
+    """Return one result; of a page the address is its group's, without the query."""
+    row = hit.row
+    as_page = request.view is ResultKind.PAGES
+    found = {
+        "id": row.id,
+        "title": row.title,
+        "sourceCode": hit.source_code,
+        "sourceName": hit.source_name,
+        "language": row.language,
+        "captureDate": row.captured_at.date().isoformat(),
+        "captureTimestamp": row.captured_at.isoformat().replace("+00:00", "Z"),
+        "jobId": row.execution_id,
+        "originalUrl": (row.group_url or row.url) if as_page else row.url,
+        "snippet": row.snippet,
+        "highlights": {"title": _pieces(hit.title), "text": [_pieces(passage) for passage in hit.passages]},
+        "mimeType": row.media_type,
+        "statusCode": row.status,
+        "rawSnapshotUrl": f"/api/snapshots/raw/{row.id}",
+        "browseUrl": browse(row),
+        "captureBackend": row.backend,
+        "captureFidelity": row.fidelity,
+        "pageSnapshotsCount": hit.captures,
+        "similarCount": hit.similar,
+        "similarUrl": similar_url(request, SearchRequest(), row.id) if hit.similar else None,
+    }
+    return found
+
+
+def debug_object(answer: SearchAnswer, request: SearchRequest, browse: Browse, *, dialect: str) -> dict[str, Any]:
+    """Return a page of results as JSON, with the parts of every score."""
+    results = []
+    for hit in answer.hits:
+        score = sum(hit.parts.values())
+        results.append(
+            {
+                "id": hit.row.id,
+                "originalUrl": hit.row.url,
+                "title": hit.row.title,
+                "statusCode": hit.row.status,
+                **dict.fromkeys(PARTS, 0.0),
+                **{name: round(part, 5) for name, part in hit.parts.items()},
+                "totalScore": round(score, 5),
+                "groupScore": round(score, 5),
+                "bestSnapshotId": hit.best_id,
+            }
+        )
+    whole = answer_object(answer, request, browse)
+    return {
+        "dialect": dialect,
+        "mode": answer.mode.value,
+        "rankingVersion": request.ranking.value,
+        "queryMode": answer.breadth,
+        **{
+            name: whole[name]
+            for name in ("total", "totalIsExact", "collapsed", "page", "pageSize", "didYouMean", "tookMs")
+        },
+        "results": results,
+    }
+
+
+PARTS = (
+    "rankText",
+    "titleBoost",
+    "archivedPenalty",
+    "queryPenalty",
+    "trackingPenalty",
+    "depthPenalty",
+    "authorityBoost",
+    "hubnessBoost",
+    "pagerankBoost",
+    "recencyBoost",
+)
+"""Every part that a score may have; one that a ranking does not use is 0."""
+
+
+def _pieces(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    return [{"text": piece.text, "hit": piece.hit} for piece in pieces]
