@@ -19,6 +19,7 @@ from holdfast.errors import UrlRefused
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.parse.html import read_directives
 from holdfast.parse.page import AGENT
+from holdfast.parse.walking import Anchor
 from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
 from holdfast.urls.links import edges_of, leading_out
 from holdfast.warc.member import Pulse
@@ -204,8 +205,8 @@ class IndexedCapture:
     original_id: int | None = None
     is_page: bool = False
     group_id: int | None = None
-    links: list[tuple[int, str]] | None = None
-    """(hash, address) of the groups that it links to; None if what is stored stays as it is."""
+    links: list[OutLink] | None = None
+    """The groups that it links to; None if what is stored stays as it is."""
     concurrent_to: frozenset[str] = frozenset()
     is_content: bool = True
     """False if the crawler asked for it on its own account, as its record says: never a page, whatever it repeats."""
@@ -472,14 +473,67 @@ def _plain(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def outlinks(url: str, base: str | None, hrefs: Sequence[str], *, own_hash: int) -> list[tuple[int, str]]:
-    """Return (hash, address) of the groups that these references lead to, in order and once each."""
+class OutLink(NamedTuple):
+    """A link to another group: its hash, its address, and the words that it stands on, if they tell something."""
+
+    to_hash: int
+    to_url: str
+    text: str
+
+
+_LETTER = re.compile(r"[^\W\d_]")
+# What links are called that could lead anywhere, in the languages that most pages are in.
+_TELLS_NOTHING = frozenset(
+    (
+        *("here", "click here", "this", "this page", "link", "more", "read more", "learn more", "see more", "details"),
+        *(
+            "continue",
+            "continue reading",
+            "next",
+            "next page",
+            "prev",
+            "previous",
+            "previous page",
+            "back",
+            "up",
+            "top",
+        ),
+        *("home", "index", "contents", "table of contents", "website", "source", "download"),
+        *("ici", "cliquez ici", "lire la suite", "en savoir plus", "suivant", "précédent", "accueil", "retour", "lien"),
+        *("hier", "mehr", "weiter", "zurück", "weiterlesen", "mehr erfahren", "startseite"),
+        *("aquí", "leer más", "más", "siguiente", "anterior", "inicio", "qui", "continua", "avanti", "indietro"),
+        *("clique aqui", "saiba mais", "próximo", "подробнее", "далее", "назад", "здесь"),
+        *("こちら", "続きを読む", "次へ", "前へ", "更多", "下一页", "上一页", "首页", "المزيد", "هنا"),
+    )
+)
+
+
+def _telling(text: str) -> str:
+    """Return the words of a link if they tell where it leads: no bare address, number or `read more`."""
+    if "://" in text or _LETTER.search(text) is None or text.strip(" .…»›→>").lower() in _TELLS_NOTHING:
+        return ""
+    return text
+
+
+def outlinks(url: str, base: str | None, anchors: Sequence[Anchor], *, own_hash: int) -> list[OutLink]:
+    """Return the groups that these links lead to, in order and once each, each with the longest words for it."""
     try:
-        resolved = Base(url, base).resolve(hrefs).links
+        resolved, _ = Base(url, base).each([anchor.href for anchor in anchors])
     except UrlRefused:
         return []
-    edges = edges_of(leading_out(resolved, own_hash=own_hash))
-    return [(to_hash, link.normalised.partition("?")[0]) for to_hash, link in edges.items()]
+    texts: dict[int, str] = {}
+    for anchor, link in zip(anchors, resolved, strict=True):
+        if link is not None and len(anchor.text) > len(texts.get(link.hash64, "")) and (text := _telling(anchor.text)):
+            texts[link.hash64] = text
+    leading = leading_out({link.hash64: link for link in resolved if link is not None}.values(), own_hash=own_hash)
+    edges = edges_of(leading)
+    words = dict.fromkeys(edges, "")
+    for to_hash, link in leading:
+        # Several pages of one group, told apart by their queries.
+        text = texts.get(link.hash64, "")
+        if to_hash in words and len(text) > len(words[to_hash]):
+            words[to_hash] = text
+    return [OutLink(to_hash, link.normalised.partition("?")[0], words[to_hash]) for to_hash, link in edges.items()]
 
 
 def resolved(url: str, base: str | None, href: str | None) -> str | None:

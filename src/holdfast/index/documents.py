@@ -18,6 +18,7 @@ import numpy.typing as npt
 import zstandard
 from xxhash import xxh3_64_intdigest
 
+from holdfast.clock import to_micros
 from holdfast.db.raw import RawDatabase, Row
 from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, outlinks, resolved
@@ -27,6 +28,7 @@ from holdfast.parse.child import ParseChild
 from holdfast.parse.document import DOCUMENT_VERSION, DocumentKind, ParsedDocument, parse_document
 from holdfast.parse.page import looks_pathological
 from holdfast.parse.text import canonical_tag
+from holdfast.parse.walking import Anchor
 
 SNIPPET_CHARS = 280
 _GOOD_CHARS = 40
@@ -187,7 +189,7 @@ class _RememberedBody(NamedTuple):
     """What is remembered of a body for the next capture of it, under another address perhaps."""
 
     base: str | None
-    hrefs: tuple[str, ...]
+    hrefs: tuple[Anchor, ...]
     noindex: bool
 
 
@@ -277,6 +279,13 @@ class Extractor:
             says_archived(parsed.title, text),
             simhash(text),
             len(text),
+            "\n".join(parsed.terms) or None,
+            parsed.author,
+            None if parsed.published_at is None else to_micros(parsed.published_at),
+            None if parsed.modified_at is None else to_micros(parsed.modified_at),
+            "\n".join(parsed.keywords) or None,
+            parsed.word_count,
+            parsed.page_type,
             DOCUMENT_VERSION,
         )
         return NewDocument(key, row, self._pack(text.encode("utf-8", "replace")))

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.index import writing_queries
-from holdfast.index.capture import IndexedCapture, identify
+from holdfast.index.capture import IndexedCapture, OutLink, identify
 from holdfast.index.documents import NewDocument
 from holdfast.index.leases import FileLease, FileToIndex, lock_index_writes
 from holdfast.index.writing_queries import OriginalCandidate, Revisit, Unresolved
@@ -25,6 +25,8 @@ from holdfast.urls.address import url_key
 from holdfast.warc.record import ORDINALS
 
 _SECOND = 1_000_000
+OutboxRow = tuple[str, int | None, int | None, dict[str, Any]]
+"""What the search index is told: kind, first id, last id, more."""
 
 
 def revisit_of(capture: IndexedCapture) -> Revisit:
@@ -107,7 +109,7 @@ class Batch:
 
 def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -> int:
     """Write a batch; return how many snapshots were new or changed. May be repeated without harm."""
-    outbox = _put_documents(tx, batch, now=now)
+    made = _put_documents(tx, batch, now=now)
     _find_originals(tx, batch.captures)
     _put_groups(tx, file.source_id, batch.captures, now=now)
     # Held against what is stored: a second reading of a file then writes nothing, and search has nothing to take in.
@@ -119,12 +121,12 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
     if gone:
         writing_queries.drop_snapshots(tx, gone)
     # Behind the snapshots: links refer to their rows.
-    _put_links(tx, batch.captures)
+    named = _put_links(tx, batch.captures)
     touched = [*changed, *(before[row[0]] for row in changed if row[0] in before), *(before[one] for one in gone)]
     ids = {row[0] for row in touched}
     ids.update(settle(tx, touched))
     writing_queries.refresh_groups(tx, _shifts(before, after, gone))
-    outbox += [("snapshots", first, last, {}) for first, last in ranges(ids)]
+    outbox = [*_documents_rows([*made, *named]), *(("snapshots", first, last, {}) for first, last in ranges(ids))]
     writing_queries.put_outbox(tx, outbox, now=now)
     return len(changed) + len(gone)
 
@@ -146,9 +148,8 @@ def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _put_documents(
-    tx: Transaction, batch: Batch, *, now: int
-) -> list[tuple[str, int | None, int | None, dict[str, Any]]]:
+def _put_documents(tx: Transaction, batch: Batch, *, now: int) -> list[int]:
+    """Store the documents of a batch and tell its captures; return their ids."""
     if not batch.documents:
         return []
     # In one order for all readers: two that know the same bodies wait for each other instead of locking up.
@@ -160,8 +161,18 @@ def _put_documents(
     for capture in batch.captures:
         if capture.document_key in made:
             capture.document_id = made[capture.document_key]
-    ids = sorted(made.values())
-    return [("documents", ids[0], ids[-1], {"ids": ids})]
+    return list(made.values())
+
+
+# Documents that one outbox row names.
+_NAMED_AT_ONCE = 2_000
+
+
+def _documents_rows(ids: Iterable[int]) -> list[OutboxRow]:
+    """Return the outbox rows for documents that are new, read again, or linked to with new words."""
+    listed = sorted(set(ids))
+    parts = [listed[at : at + _NAMED_AT_ONCE] for at in range(0, len(listed), _NAMED_AT_ONCE)]
+    return [("documents", part[0], part[-1], {"ids": part}) for part in parts]
 
 
 def _find_originals(tx: Transaction, captures: Sequence[IndexedCapture]) -> None:
@@ -194,16 +205,62 @@ def _put_groups(tx: Transaction, source_id: int, captures: Sequence[IndexedCaptu
         capture.group_id = ids[capture.identity.group_hash]
 
 
-def _put_links(tx: Transaction, captures: Sequence[IndexedCapture]) -> None:
+class LinkRow(NamedTuple):
+    """A link of a page on its way into the archive."""
+
+    snapshot_id: int
+    from_hash: int
+    from_url: str
+    link: OutLink
+
+
+def _put_links(tx: Transaction, captures: Sequence[IndexedCapture]) -> set[int]:
     # None leaves stored links alone: they stand with the first capture of an address and document.
     linking = [capture for capture in captures if capture.links is not None]
-    if linking:
-        rows = [
-            (capture.id, to_hash, capture.identity.group_hash, to_url)
-            for capture in linking
-            for to_hash, to_url in capture.links or ()
-        ]
-        writing_queries.put_links(tx, [capture.id for capture in linking], rows)
+    if not linking:
+        return set()
+    rows = [
+        LinkRow(capture.id, capture.identity.group_hash, capture.identity.group, link)
+        for capture in linking
+        for link in capture.links or ()
+    ]
+    return put_links(tx, [capture.id for capture in linking], rows)
+
+
+def put_links(tx: Transaction, snapshot_ids: Sequence[int], rows: Sequence[LinkRow]) -> set[int]:
+    """Replace the links of these snapshots; return the documents that are linked to with words that are new."""
+    edges = [(row.snapshot_id, row.link.to_hash, row.from_hash, row.link.to_url) for row in rows]
+    writing_queries.put_links(tx, snapshot_ids, edges)
+    targets = writing_queries.put_link_texts(tx, _link_texts(rows))
+    return writing_queries.newest_documents(tx, targets) if targets else set()
+
+
+def tell_documents(tx: Transaction, ids: Iterable[int], *, now: int) -> None:
+    """Have the search index take in these documents again."""
+    writing_queries.put_outbox(tx, _documents_rows(ids), now=now)
+
+
+def _link_texts(rows: Sequence[LinkRow]) -> list[tuple[int, int, str, int]]:
+    """Return the words that links stand on, once for each target and linking host, in one order for all writers."""
+    found: dict[tuple[int, int, str], int] = {}
+    counts: Counter[tuple[int, int]] = Counter()
+    hosts: dict[str, tuple[str, int]] = {}
+    for snapshot_id, _, from_url, link in rows:
+        if not link.text:
+            continue
+        if from_url not in hosts:
+            host = _host(from_url)
+            hosts[from_url] = host, hash64(host)
+        host, host_hash = hosts[from_url]
+        key = link.to_hash, 0 if host == _host(link.to_url) else host_hash, link.text
+        if key not in found and counts[key[:2]] < writing_queries.OWN_HOST_TEXTS:
+            counts[key[:2]] += 1
+            found[key] = snapshot_id
+    return sorted((*key, snapshot_id) for key, snapshot_id in found.items())
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].removeprefix("www.")
 
 
 def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) -> dict[int, int]:
