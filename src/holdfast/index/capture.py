@@ -21,7 +21,7 @@ from holdfast.parse.html import read_directives
 from holdfast.parse.page import AGENT
 from holdfast.parse.walking import Anchor
 from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
-from holdfast.urls.links import edges_of, leading_out
+from holdfast.urls.links import ResolvedLink, edges_of, leading_out
 from holdfast.warc.member import Pulse
 from holdfast.warc.payload import Dechunked, DecodeCaps, HttpHead, dechunk, decode, parse_head
 from holdfast.warc.reader import Record
@@ -473,14 +473,11 @@ def _plain(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-class OutLink(NamedTuple):
-    """A link to another group: its hash, its address, and the words that it stands on, if they tell something."""
-
-    to_hash: int
-    to_url: str
-    text: str
+OutLink = tuple[int, str, str]
+"""A link to another group: its hash, its address, and the words that it stands on, if they tell something."""
 
 
+_POINTING = " .…»›→>"
 _LETTER = re.compile(r"[^\W\d_]")
 # What links are called that could lead anywhere, in the languages that most pages are in.
 _TELLS_NOTHING = frozenset(
@@ -510,30 +507,37 @@ _TELLS_NOTHING = frozenset(
 
 def _telling(text: str) -> str:
     """Return the words of a link if they tell where it leads: no bare address, number or `read more`."""
-    if "://" in text or _LETTER.search(text) is None or text.strip(" .…»›→>").lower() in _TELLS_NOTHING:
+    low = text.lower()
+    if low in _TELLS_NOTHING or "://" in low:
         return ""
-    return text
+    if text[:1].isalpha() and text[-1] not in _POINTING:
+        return text
+    return "" if _LETTER.search(text) is None or low.strip(_POINTING) in _TELLS_NOTHING else text
 
 
 def outlinks(url: str, base: str | None, anchors: Sequence[Anchor], *, own_hash: int) -> list[OutLink]:
     """Return the groups that these links lead to, in order and once each, each with the longest words for it."""
     try:
-        resolved, _ = Base(url, base).each([anchor.href for anchor in anchors])
+        resolved, _ = Base(url, base).each([href for href, _ in anchors])
     except UrlRefused:
         return []
+    links: dict[int, ResolvedLink] = {}
     texts: dict[int, str] = {}
-    for anchor, link in zip(anchors, resolved, strict=True):
-        if link is not None and len(anchor.text) > len(texts.get(link.hash64, "")) and (text := _telling(anchor.text)):
-            texts[link.hash64] = text
-    leading = leading_out({link.hash64: link for link in resolved if link is not None}.values(), own_hash=own_hash)
+    for link, (_, text) in zip(resolved, anchors, strict=True):
+        if link is not None:
+            number = link[2]
+            links.setdefault(number, link)
+            if len(text) > len(texts.get(number, "")) and (text := _telling(text)):
+                texts[number] = text
+    leading = leading_out(links.values(), own_hash=own_hash)
     edges = edges_of(leading)
     words = dict.fromkeys(edges, "")
     for to_hash, link in leading:
         # Several pages of one group, told apart by their queries.
-        text = texts.get(link.hash64, "")
-        if to_hash in words and len(text) > len(words[to_hash]):
+        text = texts.get(link[2], "")
+        if len(text) > len(words.get(to_hash, text)):
             words[to_hash] = text
-    return [OutLink(to_hash, link.normalised.partition("?")[0], words[to_hash]) for to_hash, link in edges.items()]
+    return [(to_hash, link[1].partition("?")[0], words[to_hash]) for to_hash, link in edges.items()]
 
 
 def resolved(url: str, base: str | None, href: str | None) -> str | None:

@@ -16,7 +16,16 @@ from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import HoldfastError
 from holdfast.index.capture import OutLink, identify, outlinks
 from holdfast.index.queries import open_stored
-from holdfast.index.writing import DAY, LinkRow, OnRows, index_transaction, put_links, ranges, tell_documents
+from holdfast.index.writing import (
+    DAY,
+    LinkingPage,
+    LinkTexts,
+    OnRows,
+    index_transaction,
+    put_links,
+    ranges,
+    tell_documents,
+)
 from holdfast.index.writing_queries import (
     GROUP_COUNT,
     GROUP_FIGURES,
@@ -306,8 +315,7 @@ class LinkReader:
             seen(done.pages)
 
     def _store(self, pages: Sequence[Unlinked], done: Linked) -> None:
-        rows: list[LinkRow] = []
-        read: list[int] = []
+        read: list[LinkingPage] = []
         for page in pages:
             own = identify(page.url).group_hash
             try:
@@ -316,12 +324,11 @@ class LinkReader:
             except HoldfastError as exc:
                 done.failed[page.id] = str(exc)
                 continue
-            read.append(page.id)
-            rows += [LinkRow(page.id, own, page.url, link) for link in found]
+            read.append(LinkingPage(page.id, own, page.url, found))
         with index_transaction(self._raw_db) as tx:
-            tell_documents(tx, put_links(tx, read, rows), now=to_micros(self._clock.now()))
+            tell_documents(tx, put_links(tx, read, LinkTexts().new(read)), now=to_micros(self._clock.now()))
         done.pages += len(read)
-        done.links += len(rows)
+        done.links += sum(len(page.links) for page in read)
 
     def _links(self, session: Session, page: Unlinked, own: int) -> list[OutLink]:
         snapshot = any_snapshot(session, page.id)

@@ -97,14 +97,36 @@ _GROUP, _URL_HASH, _CAPTURED_AT, _STATUS, _BODY_HASH = (
 )
 
 
+class LinkingPage(NamedTuple):
+    """A page whose links are to be stored."""
+
+    snapshot_id: int
+    group_hash: int
+    url: str
+    links: Sequence[OutLink]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Captures of one file, in order, and the range of ids that they speak for: what else is stored there goes."""
 
     captures: Sequence[IndexedCapture]
     documents: Sequence[NewDocument]
+    linking: Sequence[LinkingPage]
+    """Those whose links are stored: of one that shows what was stored before, nothing changes there."""
+    link_texts: Sequence[tuple[int, int, str, int]]
     first_id: int
     last_id: int
+
+
+def linking_pages(captures: Iterable[IndexedCapture]) -> list[LinkingPage]:
+    """Return the captures whose links are to be stored."""
+    # None leaves stored links alone: they stand with the first capture of an address and document.
+    return [
+        LinkingPage(capture.id, capture.identity.group_hash, capture.identity.group, capture.links)
+        for capture in captures
+        if capture.links is not None
+    ]
 
 
 def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -> int:
@@ -121,7 +143,7 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
     if gone:
         writing_queries.drop_snapshots(tx, gone)
     # Behind the snapshots: links refer to their rows.
-    named = _put_links(tx, batch.captures)
+    named = put_links(tx, batch.linking, batch.link_texts)
     touched = [*changed, *(before[row[0]] for row in changed if row[0] in before), *(before[one] for one in gone)]
     ids = {row[0] for row in touched}
     ids.update(settle(tx, touched))
@@ -205,62 +227,75 @@ def _put_groups(tx: Transaction, source_id: int, captures: Sequence[IndexedCaptu
         capture.group_id = ids[capture.identity.group_hash]
 
 
-class LinkRow(NamedTuple):
-    """A link of a page on its way into the archive."""
+class LinkTexts:
+    """The words of links that were stored, or found no room, since a reading began: they need not be tried again."""
 
-    snapshot_id: int
-    from_hash: int
-    from_url: str
-    link: OutLink
+    def __init__(self) -> None:
+        self._known: dict[int | tuple[int, int], set[str]] = {}
+        self._count = 0
+
+    def new(self, pages: Sequence[LinkingPage]) -> list[tuple[int, int, str, int]]:
+        """Return the words that may be new: (target's hash, host's, words, snapshot), each once."""
+        most, found = writing_queries.OWN_HOST_TEXTS, dict[int | tuple[int, int], dict[str, int]]()
+        for snapshot_id, _, url, links in pages:
+            site = url[: url.find("/", 8) + 1]
+            host = _host(url)
+            host_hash = hash64(host)
+            for to_hash, to_url, text in links:
+                if not text:
+                    continue
+                place = to_hash if to_url.startswith(site) or _host(to_url) == host else (to_hash, host_hash)
+                known = self._known.get(place)
+                if known is not None and (text in known or len(known) >= most):
+                    continue
+                texts = found.get(place)
+                if texts is None:
+                    found[place] = {text: snapshot_id}
+                elif text not in texts and len(texts) < most:
+                    texts[text] = snapshot_id
+        # In the order of the table's key: the pages of its tree are then met once.
+        return sorted(
+            [
+                (*(place if isinstance(place, tuple) else (place, 0)), text, snapshot_id)
+                for place, texts in found.items()
+                for text, snapshot_id in texts.items()
+            ]
+        )
+
+    def keep(self, rows: Sequence[tuple[int, int, str, int]]) -> None:
+        """Note what was tried, once that is committed."""
+        self._count += len(rows)
+        if self._count > _REMEMBERED_TEXTS:
+            self._known, self._count = {}, len(rows)
+        for to_hash, host_hash, text, _ in rows:
+            self._known.setdefault((to_hash, host_hash) if host_hash else to_hash, set()).add(text)
 
 
-def _put_links(tx: Transaction, captures: Sequence[IndexedCapture]) -> set[int]:
-    # None leaves stored links alone: they stand with the first capture of an address and document.
-    linking = [capture for capture in captures if capture.links is not None]
-    if not linking:
+# About 30 MB.
+_REMEMBERED_TEXTS = 200_000
+
+
+def _host(url: str) -> str:
+    return url.split("/", 3)[2].removeprefix("www.")
+
+
+def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[tuple[int, int, str, int]]) -> set[int]:
+    """Replace the links of these pages; return the documents that are linked to with words that are new."""
+    if not pages:
         return set()
-    rows = [
-        LinkRow(capture.id, capture.identity.group_hash, capture.identity.group, link)
-        for capture in linking
-        for link in capture.links or ()
+    edges = [
+        (snapshot_id, to_hash, group_hash, to_url)
+        for snapshot_id, group_hash, _, links in pages
+        for to_hash, to_url, _ in links
     ]
-    return put_links(tx, [capture.id for capture in linking], rows)
-
-
-def put_links(tx: Transaction, snapshot_ids: Sequence[int], rows: Sequence[LinkRow]) -> set[int]:
-    """Replace the links of these snapshots; return the documents that are linked to with words that are new."""
-    edges = [(row.snapshot_id, row.link.to_hash, row.from_hash, row.link.to_url) for row in rows]
-    writing_queries.put_links(tx, snapshot_ids, edges)
-    targets = writing_queries.put_link_texts(tx, _link_texts(rows))
+    writing_queries.put_links(tx, [page.snapshot_id for page in pages], edges)
+    targets = writing_queries.put_link_texts(tx, texts)
     return writing_queries.newest_documents(tx, targets) if targets else set()
 
 
 def tell_documents(tx: Transaction, ids: Iterable[int], *, now: int) -> None:
     """Have the search index take in these documents again."""
     writing_queries.put_outbox(tx, _documents_rows(ids), now=now)
-
-
-def _link_texts(rows: Sequence[LinkRow]) -> list[tuple[int, int, str, int]]:
-    """Return the words that links stand on, once for each target and linking host, in one order for all writers."""
-    found: dict[tuple[int, int, str], int] = {}
-    counts: Counter[tuple[int, int]] = Counter()
-    hosts: dict[str, tuple[str, int]] = {}
-    for snapshot_id, _, from_url, link in rows:
-        if not link.text:
-            continue
-        if from_url not in hosts:
-            host = _host(from_url)
-            hosts[from_url] = host, hash64(host)
-        host, host_hash = hosts[from_url]
-        key = link.to_hash, 0 if host == _host(link.to_url) else host_hash, link.text
-        if key not in found and counts[key[:2]] < writing_queries.OWN_HOST_TEXTS:
-            counts[key[:2]] += 1
-            found[key] = snapshot_id
-    return sorted((*key, snapshot_id) for key, snapshot_id in found.items())
-
-
-def _host(url: str) -> str:
-    return url.partition("://")[2].partition("/")[0].removeprefix("www.")
 
 
 def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) -> dict[int, int]:

@@ -21,7 +21,6 @@ from holdfast.parse.charset import ParseProblem
 from holdfast.parse.document import DocumentReading, ParsedDocument
 from holdfast.parse.metadata import PageType, read_moment
 from holdfast.parse.page import ReadingOptions, salvaged
-from holdfast.parse.walking import Anchor
 from holdfast.types import Link, ParsedPage
 
 REQUEST_HEAD = struct.Struct("!II")
@@ -83,7 +82,7 @@ def unpack_document(reply: bytes) -> ParsedDocument:
         text=str(fields["text"]),
         headings=lists["headings"],
         terms=lists["terms"],
-        hrefs=tuple(Anchor(str(href), str(text)) for href, text in fields["hrefs"]),
+        hrefs=tuple((str(href), str(text)) for href, text in fields["hrefs"]),
         noindex=noindex,
         author=texts["author"],
         published_at=_moment(fields["published_at"]),

@@ -295,7 +295,15 @@ def _followed(anchors: list[Anchor]) -> tuple[Anchor, ...]:
             known = found.get(url)
             if known is None or len(text) > len(known):
                 found[url] = text
-    return tuple([Anchor(url, clean_line(text.replace(BLOCK_MARK, " "), ANCHOR_CHARS)) for url, text in found.items()])
+    return tuple([(url, _words(text)) for url, text in found.items()])
+
+
+def _words(text: str) -> str:
+    """Return the words of a link as one line; most are one already."""
+    text = text.strip()
+    if len(text) <= ANCHOR_CHARS and text.isascii() and text.isprintable() and "  " not in text:
+        return text
+    return clean_line(text.replace(BLOCK_MARK, " "), ANCHOR_CHARS)
 
 
 MAX_PAGES = 500

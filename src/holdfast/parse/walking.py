@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import field
-from typing import Final, NamedTuple
+from typing import Final
 
 from selectolax.lexbor import LexborNode
 
@@ -36,8 +36,7 @@ _LEADING_CHARS, _LEADING_WORDS = 80, 8
 _EXAMPLE: Final = frozenset("'\"“„«;{")
 # Marks and blanks that may stand before the first word of a cell or paragraph.
 _BEFORE_LEADING = 6
-_ANCHOR_PARTS = 40
-_MAX_ANCHORS = 4_000
+_ANCHOR_PARTS, _HARDLY_CHARS = 40, 4
 LINK_MARK = "\x02"
 """Stands around the words of a link where these are to be told from others."""
 _SIGNS: Final = frozenset({"¶", "#", "§", "🔗", "⚓", "∞", "⚓︎"})
@@ -84,11 +83,9 @@ SHOWN: Final = _table(UNSHOWN_IDS)
 """All that a page shows."""
 
 
-class Anchor(NamedTuple):
-    """A link of a page: where it leads, as written, and the words that it stands on."""
-
-    href: str
-    text: str
+# A plain tuple: a page has hundreds, and one with names takes four times as long to make.
+Anchor = tuple[str, str]
+"""A link of a page: where it leads, as written, and the words that it stands on."""
 
 
 @dataclass(slots=True)
@@ -109,12 +106,13 @@ class Content:
 class Walk:
     """The walk under way, over what `roles` (CONTENT or SHOWN) has it enter."""
 
-    __slots__ = ("_away", "_links", "_parts", "_rank", "_roles", "_terms", "_terms_bytes", "content")
+    __slots__ = ("_alt", "_away", "_links", "_parts", "_rank", "_roles", "_terms", "_terms_bytes", "content")
 
     def __init__(self, roles: dict[int, int]) -> None:
         self._roles = roles
         self._parts: list[str] = []
-        self._links: list[tuple[dict[str, str | None], list[str]]] = []
+        self._links: list[dict[str, str | None]] = []
+        self._alt = ""
         self._away = (0, 0)
         self._terms: dict[str, None] = {}
         self._terms_bytes = 0
@@ -134,7 +132,7 @@ class Walk:
     def _below(self, root: LexborNode, *, marks: bool) -> None:
         # By hand, because the library's own traversal cannot step over a subtree. Every statement here is paid some
         # thousand times a page.
-        parts, role_of = self._parts, self._roles.get
+        parts, links, role_of = self._parts, self._links, self._roles.get
         above: list[tuple[LexborNode, int, int]] = []
         own = int(bool(role_of(root.tag_id, 0) & _OWNER))
         opened = -1_000
@@ -158,15 +156,16 @@ class Walk:
                         elif role & _OWNER:
                             own += child is not None
                     elif role & _ANCHOR:
-                        role, child = self._open_link(node, child)
+                        attributes = node.attributes
+                        role, child = self._open_link(attributes, child) if attributes.get("href") else (0, child)
                         if role and marks:
                             parts.append(LINK_MARK)
                     elif role & _LEADING:
                         # Most stand in the middle of a sentence.
                         is_late = len(parts) - opened > _BEFORE_LEADING or parts[-1] > _MOST_BLANK
                         role = role & _TERM if is_late else self._leading(role, opened)
-                    elif role & _IMAGE and self._links and (alt := node.attributes.get("alt")):
-                        self._links[-1][1].append(alt)
+                    elif role & _IMAGE and links:
+                        self._alt = self._alt or node.attributes.get("alt") or ""
                 if child is not None:
                     above.append((node, role, len(parts)))
                     node = child
@@ -186,18 +185,15 @@ class Walk:
                 following = node.next
             node = following
 
-    def _open_link(self, node: LexborNode, child: LexborNode | None) -> tuple[int, LexborNode | None]:
+    def _open_link(self, attributes: dict[str, str | None], child: LexborNode | None) -> tuple[int, LexborNode | None]:
         """Return what a link is to the walk, and the child to go on with: none of a permalink, which is no text."""
-        attributes = node.attributes
-        href = attributes.get("href")
-        if not href:
-            return 0, child
-        if "#" in href and _is_sign(child):
-            return 0, None
         if child is None:
-            self._note_link(attributes, "")
+            self.content.anchors.append((attributes["href"] or "", self._called(attributes, "")))
             return 0, None
-        self._links.append((attributes, []))
+        if "#" in (attributes["href"] or "") and _is_sign(child):
+            return 0, None
+        self._links.append(attributes)
+        self._alt = ""
         return _ANCHOR, child
 
     def _leading(self, role: int, opened: int) -> int:
@@ -206,13 +202,15 @@ class Walk:
 
     def _close(self, node: LexborNode, role: int, start: int) -> None:
         if role & _ANCHOR:
-            attributes, alts = self._links.pop()
-            words = "".join(self._parts[start : start + _ANCHOR_PARTS])
-            if not _says(words):
-                words = " ".join(alts[:4])
-            self._note_link(attributes, words)
-            if (attributes.get("href") or "#")[0] != "#":
-                self._away = (start, len(self._parts))
+            parts = self._parts
+            attributes = self._links.pop()
+            href = attributes["href"] or "#"
+            words = parts[start] if len(parts) == start + 1 else "".join(parts[start : start + _ANCHOR_PARTS])
+            if len(attributes) > 1 or len(words) <= _HARDLY_CHARS or self._alt:
+                words = self._called(attributes, words)
+            self.content.anchors.append((href, words))
+            if href[0] != "#":
+                self._away = start, len(parts)
         elif role & _HEADING:
             self._note_heading(role, start, node)
         elif role & _TERM:
@@ -221,15 +219,18 @@ class Walk:
             self._note_term(start, _LEADING_CHARS)
 
     def _is_in_link_away(self) -> bool:
-        return bool(self._links) and (self._links[-1][0].get("href") or "#")[0] != "#"
+        return bool(self._links) and (self._links[-1]["href"] or "#")[0] != "#"
 
-    def _note_link(self, attributes: dict[str, str | None], words: str) -> None:
-        anchors = self.content.anchors
-        if len(anchors) < _MAX_ANCHORS:
-            if len(attributes) > 1 and (len(words) <= 4 or not _says(words) or _NUMBER.fullmatch(words)):
-                # `Prev`, `Section 9.4`, or a picture without words: what it is called for those who do not see it.
-                words = attributes.get("title") or attributes.get("aria-label") or words
-            anchors.append(Anchor(attributes["href"] or "", words))
+    def _called(self, attributes: dict[str, str | None], words: str) -> str:
+        """Return the words for a link: its own, or where these say little what it is called for those who cannot see.
+
+        `Prev`, `Section 9.4`, and pictures without words.
+        """
+        if not _says(words):
+            words = self._alt
+        if len(words) <= _HARDLY_CHARS or _NUMBER.fullmatch(words):
+            return attributes.get("title") or attributes.get("aria-label") or words
+        return words
 
     def _note_heading(self, role: int, start: int, node: LexborNode) -> None:
         """Note the text from a part on; of a heading that holds half the page, as nested ones do, only its start."""
