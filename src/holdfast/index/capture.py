@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
@@ -505,6 +506,7 @@ _TELLS_NOTHING = frozenset(
 )
 
 
+@lru_cache(maxsize=4096)
 def _telling(text: str) -> str:
     """Return the words of a link if they tell where it leads: no bare address, number or `read more`."""
     low = text.lower()

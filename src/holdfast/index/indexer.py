@@ -186,7 +186,7 @@ class _Run:
 
         context = ReadingContext(warc_file_id=self._file.id, pulse=pulse)
         reading = FileReading(path, context, self._clock)
-        extractor = Extractor(self._raw_db, child)
+        extractor = Extractor(self._raw_db, child, self._file.template)
         with closing(reading.batches()) as batches:
             for captures, is_last in batches:
                 # Parsed before the transaction begins: it holds up all other writers, and parsing takes most of the

@@ -246,10 +246,9 @@ OWN_HOST_TEXTS, OTHER_HOST_TEXTS, TARGET_TEXTS = 16, 4, 256
 """How many different words of links are kept for a target: of its own host, of each other host, of all together."""
 _TEXT_AT = "SELECT 1 FROM link_texts t WHERE t.to_hash = w.to_hash"
 _ROOM_FOR_TEXT = (
-    f"NOT EXISTS ({_TEXT_AT} LIMIT 1 OFFSET {TARGET_TEXTS - 1})"
-    f" AND NOT EXISTS ({_TEXT_AT} AND t.host_hash = w.host_hash LIMIT 1 OFFSET {OWN_HOST_TEXTS - 1})"
-    f" AND (w.host_hash = 0 OR NOT EXISTS ({_TEXT_AT} AND t.host_hash = w.host_hash"
-    f" LIMIT 1 OFFSET {OTHER_HOST_TEXTS - 1}))"
+    f"((w.host_hash = 0 AND NOT EXISTS ({_TEXT_AT} AND t.host_hash = 0 LIMIT 1 OFFSET {OWN_HOST_TEXTS - 1}))"
+    f" OR (w.host_hash <> 0 AND NOT EXISTS ({_TEXT_AT} LIMIT 1 OFFSET {TARGET_TEXTS - 1})"
+    f" AND NOT EXISTS ({_TEXT_AT} AND t.host_hash = w.host_hash LIMIT 1 OFFSET {OTHER_HOST_TEXTS - 1})))"
 )
 _TEXT_VALUES = "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS VARCHAR), CAST(? AS BIGINT))"
 
