@@ -27,8 +27,9 @@ _NOISE_CHARS = 2000
 # Boxes that are called by what they are; more of them than half of a page are no boxes (a forum's `comment`).
 _BOX_WORDS = (
     *("sidebar", "breadcrumb", "related", "share", "social", "promo", "advert", "sponsor"),
-    *("navbar", "navheader", "navfooter", "menu", "comment", "disqus", "paginat", "widget", "recommend", "trending"),
+    *("navbar", "navheader", "navfooter", "menu", "comment", "disqus", "paginat", "recommend", "trending"),
 )
+_ID_WORDS = ("sidebar", "breadcrumb", "comment", "disqus", "navbar")
 _MAX_BOXES = 50
 _MAX_CHOSEN, _MAX_REMOVED = 50, 500
 _MAIN = "main,[role=main]"
@@ -131,7 +132,9 @@ def _remove_boxes(root: LexborNode, words: frozenset[str]) -> None:
     for word in _BOX_WORDS:
         if word not in words:
             continue
-        found = [node for node in root.css(_named([word]))[:_MAX_BOXES] if _is_box(node)]
+        # By class, and by few ids: manuals give their sections ids with the words of their headings.
+        by_id = f",[id^={word} i]" if word in _ID_WORDS else ""
+        found = [node for node in root.css(f"[class*={word} i]{by_id}")[:_MAX_BOXES] if _is_box(node)]
         if found and not total:
             total = left = len(root.text())
         held = sum(len(node.text()) for node in found)
@@ -147,7 +150,7 @@ def _named(words: list[str]) -> str:
 
 def _is_box(node: LexborNode) -> bool:
     """Whether a node may be something beside the content: it holds no content of its own name."""
-    return node.tag not in _FRAME and node.tag not in _CONTENT_TAGS and node.css_first("main,article,h1") is None
+    return node.tag not in _FRAME and node.tag not in _CONTENT_TAGS and node.css_first("main,article,h1,pre,dt") is None
 
 
 def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str]) -> Content:
@@ -188,7 +191,10 @@ def _without_menus(marked: str, title: str | None) -> str:
     blocks = [block for block in marked.split(BLOCK_MARK) if block and block.strip(_BLANKS)]
     first, last = _menu_blocks(blocks, title), len(blocks) - _menu_blocks(blocks[::-1], title)
     if (first or last < len(blocks)) and _has_prose(blocks[first:last]):
-        blocks = blocks[first:last]
+        kept = blocks[first:last]
+        # A list that is longer than the text before it is what the page is for.
+        if sum(map(len, kept)) * 2 >= sum(map(len, blocks)):
+            blocks = kept
     return tidied(BLOCK_MARK.join(blocks).replace(LINK_MARK, ""))
 
 
@@ -218,7 +224,8 @@ def _menu_blocks(blocks: list[str], title: str | None) -> int:
             end = number + 1
         elif len(block.strip()) >= _SHORT_CHARS or number - end >= _MENU_LINES or clean_line(block, 300) == title:
             break
-    return end if links >= _MENU_LINES and links * 2 >= end else 0
+    # A list of terms, each with a link for its meaning, is half links.
+    return end if links >= _MENU_LINES and links * 4 >= end * 3 else 0
 
 
 def read_whole(tree: LexborHTMLParser) -> Content:
