@@ -152,8 +152,8 @@ def file_to_index(tx: Transaction, warc_file_id: int) -> FileToIndex | None:
 
 def _file(row: tuple[Any, ...]) -> FileToIndex:
     config, source = (json.loads(one) if isinstance(one, str) else one or {} for one in row[6:8])
-    template = extraction_rules(source)
-    return FileToIndex(*row[:6], config.get("backend") or "", template=template)
+    backend, template = config.get("backend") or "", extraction_rules(source)
+    return FileToIndex(row[0], row[1], row[2], row[3], row[4], row[5], backend, template=template)
 
 
 def pending_files(tx: Transaction, *, after: int, now: int, source: str | None = None) -> list[int]:

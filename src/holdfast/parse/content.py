@@ -105,10 +105,10 @@ def _by_template(tree: LexborHTMLParser, template: SiteTemplate) -> list[LexborN
         for node in reversed(tree.css(selector)[:_MAX_REMOVED]):
             if node.tag not in _FRAME:
                 node.decompose()
-    selector = template.get("main")
-    found = tree.css(selector)[:_MAX_CHOSEN] if selector else []
+    main = template.get("main", "")
+    found = tree.css(main)[:_MAX_CHOSEN] if main else []
     # What stands in another that was chosen is not taken twice.
-    inner = {one.mem_id for node in found for one in node.css(selector or "") if one.mem_id != node.mem_id}
+    inner = {one.mem_id for node in found for one in node.css(main) if one.mem_id != node.mem_id}
     chosen = [node for node in found if node.mem_id not in inner]
     return chosen if any(node.text().strip() for node in chosen) else []
 

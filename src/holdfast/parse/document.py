@@ -156,14 +156,19 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
         return ParsedDocument(problems=(ParseProblem.PARSE_FAILED,))
 
 
-def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentReading) -> ParsedDocument:
-    tree = tree_of(source.content)
+def _read_head(tree: LexborHTMLParser, first: LexborNode | None) -> Head:
     head = Head()
-    first = tree.head or tree.root
     metas = first.css("meta") if first is not None else []
     # Old pages have their metas in the body.
     for node in metas[:_MAX_METAS] or tree.css("meta")[:_MAX_METAS]:
         head.read(node)
+    return head
+
+
+def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentReading) -> ParsedDocument:
+    tree = tree_of(source.content)
+    first = tree.head or tree.root
+    head = _read_head(tree, first)
     wishes = read_directives((), head.robots, AGENT)
     if wishes.noarchive:
         problems = (*problems, ParseProblem.NOARCHIVE)
@@ -186,15 +191,15 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
     )
     word_count = count_words(content.text)
     traits = PageTraits(
-        how.get("url", ""),
-        head.details.get("og:type", ""),
-        about.types,
-        word_count,
-        len(content.anchors),
-        len(content.terms),
-        "article" in words,
-        "form" in words and word_count < _FORM_WORDS and _has_form(tree),
-        bool(about.author or about.published),
+        url=how.get("url", ""),
+        og_type=head.details.get("og:type", ""),
+        types=about.types,
+        words=word_count,
+        links=len(content.anchors),
+        terms=len(content.terms),
+        has_article="article" in words,
+        has_form="form" in words and word_count < _FORM_WORDS and _has_form(tree),
+        is_signed=bool(about.author or about.published),
     )
     return ParsedDocument(
         title=title

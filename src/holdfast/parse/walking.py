@@ -103,7 +103,7 @@ class Content:
     """As written, in order, not tidied."""
 
 
-class Walk:
+class ContentWalk:
     """The walk under way, over what `roles` (CONTENT or SHOWN) has it enter."""
 
     __slots__ = ("_alt", "_away", "_links", "_parts", "_rank", "_roles", "_terms", "_terms_bytes", "content")
@@ -222,7 +222,7 @@ class Walk:
         return bool(self._links) and (self._links[-1]["href"] or "#")[0] != "#"
 
     def _called(self, attributes: dict[str, str | None], words: str) -> str:
-        """Return the words for a link: its own, or where these say little what it is called for those who cannot see.
+        """Return the words for a link: its own, or where these say little what a reader without a screen hears.
 
         `Prev`, `Section 9.4`, and pictures without words.
         """
@@ -291,4 +291,4 @@ def _is_sign(child: LexborNode | None) -> bool:
 
 def walk(*roots: LexborNode, roles: dict[int, int] = CONTENT, marks: bool = False) -> Content:
     """Return what stands below these nodes."""
-    return Walk(roles).run(roots, marks=marks)
+    return ContentWalk(roles).run(roots, marks=marks)

@@ -20,8 +20,7 @@ _NAME = r"-?[A-Za-z_][\w-]{0,80}"
 _VALUE = r"(?:[\w.:/-]{1,100}|\"[\w .:/-]{1,100}\"|'[\w .:/-]{1,100}')"
 _ATTRIBUTE = rf"\[{_NAME}(?:[~^$*|]?={_VALUE}(?: i)?)?\]"
 _STEP = re.compile(rf"(?:{_NAME}|\*)?(?:[.#]{_NAME}|{_ATTRIBUTE}){{0,6}}", re.ASCII)
-# Blanks and `>` between two steps; those inside brackets belong to a value.
-_BETWEEN = re.compile(r"\s*>\s*|\s+(?![^\[]*\])")
+_BETWEEN = re.compile(r"\s*+>?\s*+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +42,28 @@ def why_no_selector(selector: str) -> str | None:
     if len(parts) > MAX_SELECTORS:
         return f"it names more than {MAX_SELECTORS} kinds of elements"
     for part in parts:
-        steps = _BETWEEN.split(part.strip())
-        if len(steps) > MAX_STEPS:
-            return f"{part.strip()[:60]!r} has more than {MAX_STEPS} steps"
-        if not all(step and _STEP.fullmatch(step) for step in steps):
+        steps = _steps(part.strip())
+        if steps == 0:
             return f"{part.strip()[:60]!r} is not made of names, .classes, #ids and [attributes]"
+        if steps > MAX_STEPS:
+            return f"{part.strip()[:60]!r} has more than {MAX_STEPS} steps"
     return None
+
+
+def _steps(part: str) -> int:
+    """Return how many steps a selector has; 0 if it has anything else."""
+    at = steps = 0
+    while True:
+        step = _STEP.match(part, at)
+        if step is None or step.end() == at:
+            return 0
+        steps, at = steps + 1, step.end()
+        if at == len(part):
+            return steps
+        between = _BETWEEN.match(part, at)
+        if between is None or between.end() == at:
+            return 0
+        at = between.end()
 
 
 def extraction_rules(config: Mapping[str, Any]) -> SiteTemplate | None:
