@@ -529,10 +529,12 @@ def outlinks(url: str, base: str | None, anchors: Sequence[Anchor], *, own_hash:
         if link is not None:
             number = link[2]
             links.setdefault(number, link)
-            if len(text) > len(texts.get(number, "")) and (text := _telling(text)):
+            if text and (number not in texts or len(text) > len(texts[number])) and (text := _telling(text)):
                 texts[number] = text
     leading = leading_out(links.values(), own_hash=own_hash)
     edges = edges_of(leading)
+    if len(edges) == len(leading):
+        return [(to_hash, link[1].partition("?")[0], texts.get(link[2], "")) for to_hash, link in edges.items()]
     words = dict.fromkeys(edges, "")
     for to_hash, link in leading:
         # Several pages of one group, told apart by their queries.

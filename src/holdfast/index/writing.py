@@ -253,14 +253,13 @@ class LinkTexts:
                     found[place] = {text: snapshot_id}
                 elif text not in texts and len(texts) < most:
                     texts[text] = snapshot_id
-        # In the order of the table's key: the pages of its tree are then met once.
-        return sorted(
-            [
-                (*(place if isinstance(place, tuple) else (place, 0)), text, snapshot_id)
-                for place, texts in found.items()
-                for text, snapshot_id in texts.items()
-            ]
-        )
+        # Those of one target and host stand together, and that is how the table has them; writers take turns, so that
+        # no other order is needed.
+        rows: list[tuple[int, int, str, int]] = []
+        for place, texts in found.items():
+            to_hash, host_hash = place if isinstance(place, tuple) else (place, 0)
+            rows += [(to_hash, host_hash, text, snapshot_id) for text, snapshot_id in texts.items()]
+        return rows
 
     def keep(self, rows: Sequence[tuple[int, int, str, int]]) -> None:
         """Note what was tried, once that is committed."""
