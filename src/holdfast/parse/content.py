@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from html import unescape
 from typing import Final, NotRequired, TypedDict
 
 import re2
@@ -35,6 +37,8 @@ _MAX_CHOSEN, _MAX_REMOVED = 50, 500
 _MAIN = "main,[role=main]"
 _CONTENT_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "article", "a", "span", "code")
 _LEAST_LEFT = 0.5
+# Some put markup into their data; it is not parsed a second time, for nothing has looked whether it is dangerous.
+_TAG: Final = re.compile(r"<[^<>]{0,500}+>")
 _FRAME = ("html", "body", "main")
 _NAMED: Final = r"(?:class|id)\s*=\s*[\"']?[^\"'<>]*"
 _TELLING: Final = {
@@ -75,7 +79,9 @@ _WORDS: Final = tuple(_TELLING)
 
 def telling_words(markup: bytes | str) -> frozenset[str]:
     """Return which words stand in the markup that make a look for certain elements worth its time."""
-    return frozenset(_WORDS[number] for number in _telling().Match(markup) or ())
+    # A lone surrogate, which no charset gives but a broken one, is no text that RE2 takes.
+    data = markup.encode("utf-8", "replace") if isinstance(markup, str) else markup
+    return frozenset(_WORDS[number] for number in _telling().Match(data) or ())
 
 
 def read_content(
@@ -95,7 +101,7 @@ def read_content(
     content = _by_elements(tree, body, words)
     # A page that a script draws shows a notice, and has its text in its data.
     if len(body_text) >= _BODY_CHARS and len(content.text) * 2 < len(body_text):
-        content.text = clean_text(body_text)
+        content.text = clean_text(unescape(_TAG.sub("\n", body_text)))
     return content
 
 

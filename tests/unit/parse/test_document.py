@@ -280,6 +280,8 @@ def test_the_body_that_microdata_or_json_ld_names_is_the_content() -> None:
 
     script = '<script type="application/ld+json">{"@type": "Article", "articleBody": "%s"}</script>' % (PROSE * 2)
     assert _read(f"{script}<div id=app>Loading</div>").text == (PROSE * 2).strip()
+    marked = script.replace(PROSE, f"<p>{PROSE}&amp; more</p>".replace('"', ""), 1)
+    assert _read(f"{marked}<div id=app>Loading</div>").text.startswith(f"{PROSE}& more\nEnough")
     # A page that shows its text is read as it is shown.
     assert _read(f"{script}<main><h1>Shown</h1><p>{PROSE * 3}</p></main>").text.startswith("Shown")
 
