@@ -325,9 +325,24 @@ def test_a_snapshot_tells_all_its_fields(archive: Archive, client: Client) -> No
         "captureDate": "2024-03-01", "captureTimestamp": "2024-03-01T12:00:00Z", "jobId": told["jobId"],
         "originalUrl": "https://example.org/notes?page=2", "snippet": told["snippet"],
         "rawSnapshotUrl": f"/api/snapshots/raw/{number}", "captureBackend": "native", "captureFidelity": "unknown",
-        "mimeType": "text/html", "statusCode": 200,
+        "mimeType": "text/html", "statusCode": 200, "author": None, "publishedAt": None, "modifiedAt": None,
+        "keywords": [], "wordCount": told["wordCount"], "pageType": "other",
         "browseUrl": f"http://replay.localhost:8060/web/20240301120000/https://example.org/notes?page=2#ha_snapshot={number}",
     }  # fmt: skip
+
+
+def test_a_snapshot_tells_what_the_page_says_of_itself(tmp_path: Path, migrated_url: str) -> None:
+    body = (
+        "<title>Tides</title><meta name=author content=Ann><meta name=keywords content='tides, boats'>"
+        "<meta property=article:published_time content=2024-01-02><article><p>" + "Words of it. " * 60
+    )
+    url = "https://example.org/tides"
+    built = build_archive(tmp_path / "home", [Shot(url=url, body=body)], database_url=migrated_url)
+    with closing(built.database), asking(built) as asker:
+        told = asker.get(f"/api/snapshot/{_snapshot(built, url)}").json()
+
+    assert (told["author"], told["keywords"], told["pageType"]) == ("Ann", ["tides", "boats"], "article")
+    assert (told["publishedAt"], told["modifiedAt"], told["wordCount"]) == ("2024-01-02T00:00:00Z", None, 180)
 
 
 def test_latest_is_the_newest_good_capture_of_the_same_page(archive: Archive, client: Client) -> None:

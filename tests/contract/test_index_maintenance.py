@@ -140,7 +140,7 @@ def test_links_come_back_once_for_each_address_and_text(house: House) -> None:
     with house.database.write() as session:
         session.execute(delete(PageLink))
     with closing(ParseChild(deadline_s=10.0)) as child:
-        reader = LinkReader(house.database, house.raw_db, house.home, child)
+        reader = LinkReader(house.database, house.raw_db, house.home, child, clock=SystemClock())
         done = reader.backfill(execution_id=None, seen=_nothing)
         assert (done.links, done.failed, links()) == (2, {}, right)
         next(house.home.glob("warcs/other/*/*.warc.gz")).unlink()

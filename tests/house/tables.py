@@ -17,6 +17,7 @@ RAW_TABLES = frozenset(
         *("pages", "page_crawls", "domains", "robots", "queues", "rereads", "exclusions", "execution_counts"),
         *("signal_pages", "signal_words", "signal_links"),
         *("owners", "warc_files", "index_runs", "documents", "document_texts", "page_groups", "page_links"),
+        "link_texts",
     }
 )
 """Written by raw SQL alone."""
@@ -29,9 +30,12 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
     "coordination": frozenset({"owners"}),
     "db": frozenset({"audit_events"}),
     "feeds": frozenset({"feeds", "feed_items"}),
-    "frontier": _FRONTIER - {"documents", "document_texts", "page_groups", "page_links"},
+    "frontier": _FRONTIER - {"documents", "document_texts", "link_texts", "page_groups", "page_links"},
     "index": frozenset(
-        {"documents", "document_texts", "index_runs", "page_groups", "page_links", "search_outbox", "snapshots"}
+        {
+            *("documents", "document_texts", "index_runs", "link_texts", "page_groups", "page_links"),
+            *("search_outbox", "snapshots"),
+        }
     ),
     "jobs": frozenset({"executions", "jobs"}),
     "sources": frozenset({"sources"}),

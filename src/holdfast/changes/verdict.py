@@ -123,4 +123,9 @@ def comparable(a: ComparedCapture, b: ComparedCapture) -> tuple[int, int] | None
     """Return the two documents if both are HTML, whose text can be compared line by line; None otherwise."""
     if a.document_id is None or b.document_id is None:
         return None
-    return (a.document_id, b.document_id) if a.document_type in HTML and b.document_type in HTML else None
+    return (a.document_id, b.document_id) if _is_html(a) and _is_html(b) else None
+
+
+def _is_html(capture: ComparedCapture) -> bool:
+    # Behind the type may stand which template of its source it was read with.
+    return (capture.document_type or "").partition(";")[0] in HTML

@@ -338,7 +338,7 @@ def backfill_outlinks(
     with _opened(settings) as (runtime, database), closing(ParseChild(deadline_s=_CHILD_S)) as child:
         step_back(settings.index.nice)
         meant = find_executions(database, job_id, execution)
-        reader = LinkReader(database, runtime.raw_db, settings.home, child)
+        reader = LinkReader(database, runtime.raw_db, settings.home, child, clock=runtime.clock)
         done = [reader.backfill(execution_id=one, seen=_counter("pages", quiet=json)) for one in meant.each()]
     pages, links = sum(one.pages for one in done), sum(one.links for one in done)
     failed = {str(key): why for one in done for key, why in one.failed.items()}

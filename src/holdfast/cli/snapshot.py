@@ -49,6 +49,9 @@ def show(snapshot: SnapshotId, json: AsJson = False, home: Home = None) -> None:
     if json:
         print(jsonlib.dumps(facts))
         return
+    if facts["document"] is not None:
+        # A page of a manual has hundreds.
+        del facts["document"]["terms"]
     _print(facts, "")
 
 
@@ -56,7 +59,7 @@ def _print(facts: dict[str, Any], before: str) -> None:
     for name, value in facts.items():
         if isinstance(value, dict):
             _print(value, f"{before}{name}.")
-        elif value is not None:
+        elif value is not None and value != []:
             typer.echo(f"{before + name:<24} {text(value)}")
 
 
@@ -69,7 +72,8 @@ def snapshot_object(found: Snapshot) -> dict[str, Any]:
 def _document_object(document: Document | None) -> dict[str, Any] | None:
     if document is None:
         return None
-    return {column.key: _plain(getattr(document, column.key)) for column in Document.__table__.columns}
+    facts = {column.key: _plain(getattr(document, column.key)) for column in Document.__table__.columns}
+    return facts | {name: (facts[name] or "").splitlines() for name in ("keywords", "terms")}
 
 
 def _plain(value: Any) -> Any:

@@ -207,7 +207,7 @@ CREATE TABLE documents (
 	simhash BIGINT, 
 	text_chars INTEGER DEFAULT '0' NOT NULL, 
 	version INTEGER NOT NULL, 
-	created_at BIGINT NOT NULL, 
+	created_at BIGINT NOT NULL, terms TEXT, author VARCHAR, published_at BIGINT, modified_at BIGINT, keywords TEXT, word_count INTEGER DEFAULT '0' NOT NULL, page_type VARCHAR(16) DEFAULT 'other' NOT NULL, 
 	CONSTRAINT pk_documents PRIMARY KEY (id), 
 	CONSTRAINT uq_documents_body_hash_charset_media_type UNIQUE (body_hash, charset, media_type)
 );
@@ -602,6 +602,16 @@ CREATE TABLE rereads (
 	depth INTEGER NOT NULL, 
 	CONSTRAINT pk_rereads PRIMARY KEY (execution_id, page_id)
 );
+CREATE TABLE link_texts (
+	to_hash BIGINT NOT NULL, 
+	host_hash BIGINT NOT NULL, 
+	text VARCHAR(80) NOT NULL, 
+	snapshot_id BIGINT NOT NULL, 
+	CONSTRAINT pk_link_texts PRIMARY KEY (to_hash, host_hash, text)
+)
+ WITHOUT ROWID
+
+;
 CREATE TABLE linked_hosts (
 	"key" TEXT NOT NULL, 
 	links BIGINT NOT NULL, 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
@@ -19,8 +20,9 @@ from holdfast.errors import UrlRefused
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.parse.html import read_directives
 from holdfast.parse.page import AGENT
+from holdfast.parse.walking import Anchor
 from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
-from holdfast.urls.links import edges_of, leading_out
+from holdfast.urls.links import ResolvedLink, edges_of, leading_out
 from holdfast.warc.member import Pulse
 from holdfast.warc.payload import Dechunked, DecodeCaps, HttpHead, dechunk, decode, parse_head
 from holdfast.warc.reader import Record
@@ -204,8 +206,8 @@ class IndexedCapture:
     original_id: int | None = None
     is_page: bool = False
     group_id: int | None = None
-    links: list[tuple[int, str]] | None = None
-    """(hash, address) of the groups that it links to; None if what is stored stays as it is."""
+    links: list[OutLink] | None = None
+    """The groups that it links to; None if what is stored stays as it is."""
     concurrent_to: frozenset[str] = frozenset()
     is_content: bool = True
     """False if the crawler asked for it on its own account, as its record says: never a page, whatever it repeats."""
@@ -472,14 +474,74 @@ def _plain(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def outlinks(url: str, base: str | None, hrefs: Sequence[str], *, own_hash: int) -> list[tuple[int, str]]:
-    """Return (hash, address) of the groups that these references lead to, in order and once each."""
+OutLink = tuple[int, str, str]
+"""A link to another group: its hash, its address, and the words that it stands on, if they tell something."""
+
+
+_POINTING = " .…»›→>"
+_LETTER = re.compile(r"[^\W\d_]")
+# What links are called that could lead anywhere, in the languages that most pages are in.
+_TELLS_NOTHING = frozenset(
+    (
+        *("here", "click here", "this", "this page", "link", "more", "read more", "learn more", "see more", "details"),
+        *(
+            "continue",
+            "continue reading",
+            "next",
+            "next page",
+            "prev",
+            "previous",
+            "previous page",
+            "back",
+            "up",
+            "top",
+        ),
+        *("home", "index", "contents", "table of contents", "website", "source", "download"),
+        *("ici", "cliquez ici", "lire la suite", "en savoir plus", "suivant", "précédent", "accueil", "retour", "lien"),
+        *("hier", "mehr", "weiter", "zurück", "weiterlesen", "mehr erfahren", "startseite"),
+        *("aquí", "leer más", "más", "siguiente", "anterior", "inicio", "qui", "continua", "avanti", "indietro"),
+        *("clique aqui", "saiba mais", "próximo", "подробнее", "далее", "назад", "здесь"),
+        *("こちら", "続きを読む", "次へ", "前へ", "更多", "下一页", "上一页", "首页", "المزيد", "هنا"),
+    )
+)
+
+
+@lru_cache(maxsize=4096)
+def _telling(text: str) -> str:
+    """Return the words of a link if they tell where it leads: no bare address, number or `read more`."""
+    low = text.lower()
+    if low in _TELLS_NOTHING or "://" in low:
+        return ""
+    if text[:1].isalpha() and text[-1] not in _POINTING:
+        return text
+    return "" if _LETTER.search(text) is None or low.strip(_POINTING) in _TELLS_NOTHING else text
+
+
+def outlinks(url: str, base: str | None, anchors: Sequence[Anchor], *, own_hash: int) -> list[OutLink]:
+    """Return the groups that these links lead to, in order and once each, each with the longest words for it."""
     try:
-        resolved = Base(url, base).resolve(hrefs).links
+        resolved, _ = Base(url, base).each([href for href, _ in anchors])
     except UrlRefused:
         return []
-    edges = edges_of(leading_out(resolved, own_hash=own_hash))
-    return [(to_hash, link.normalised.partition("?")[0]) for to_hash, link in edges.items()]
+    links: dict[int, ResolvedLink] = {}
+    texts: dict[int, str] = {}
+    for link, (_, text) in zip(resolved, anchors, strict=True):
+        if link is not None:
+            number = link[2]
+            links.setdefault(number, link)
+            if text and (number not in texts or len(text) > len(texts[number])) and (text := _telling(text)):
+                texts[number] = text
+    leading = leading_out(links.values(), own_hash=own_hash)
+    edges = edges_of(leading)
+    if len(edges) == len(leading):
+        return [(to_hash, link[1].partition("?")[0], texts.get(link[2], "")) for to_hash, link in edges.items()]
+    words = dict.fromkeys(edges, "")
+    for to_hash, link in leading:
+        # Several pages of one group, told apart by their queries.
+        text = texts.get(link[2], "")
+        if len(text) > len(words.get(to_hash, text)):
+            words[to_hash] = text
+    return [(to_hash, link[1].partition("?")[0], words[to_hash]) for to_hash, link in edges.items()]
 
 
 def resolved(url: str, base: str | None, href: str | None) -> str | None:

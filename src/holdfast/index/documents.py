@@ -5,6 +5,7 @@ This is where the time goes, and it is spent before any transaction begins.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import re
@@ -18,15 +19,18 @@ import numpy.typing as npt
 import zstandard
 from xxhash import xxh3_64_intdigest
 
+from holdfast.clock import to_micros
 from holdfast.db.raw import RawDatabase, Row
 from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, outlinks, resolved
 from holdfast.index.writing_queries import DocumentKey, KnownDocument
 from holdfast.parse.charset import decode
 from holdfast.parse.child import ParseChild
-from holdfast.parse.document import DOCUMENT_VERSION, DocumentKind, ParsedDocument, parse_document
+from holdfast.parse.content import SiteTemplate
+from holdfast.parse.document import DOCUMENT_VERSION, DocumentKind, DocumentReading, ParsedDocument, parse_document
 from holdfast.parse.page import looks_pathological
 from holdfast.parse.text import canonical_tag
+from holdfast.parse.walking import Anchor
 
 SNIPPET_CHARS = 280
 _GOOD_CHARS = 40
@@ -187,15 +191,16 @@ class _RememberedBody(NamedTuple):
     """What is remembered of a body for the next capture of it, under another address perhaps."""
 
     base: str | None
-    hrefs: tuple[str, ...]
+    hrefs: tuple[Anchor, ...]
     noindex: bool
 
 
 class Extractor:
     """Reads documents. One for each file that is read; it holds base, links and wishes of the last bodies."""
 
-    def __init__(self, raw_db: RawDatabase, child: ParseChild) -> None:
-        self._raw_db, self._child = raw_db, child
+    def __init__(self, raw_db: RawDatabase, child: ParseChild, template: SiteTemplate | None = None) -> None:
+        self._raw_db, self._child, self._template = raw_db, child, template
+        self._mark = "" if template is None else template_mark(template)
         self._bodies: OrderedDict[DocumentKey, _RememberedBody] = OrderedDict()
         self._pack = zstandard.ZstdCompressor(level=3).compress
 
@@ -203,7 +208,7 @@ class Extractor:
         """Give each page of a batch its document's key, links and wishes; return the documents that are new."""
         pages = [capture for capture in captures if capture.body]
         for capture in pages:
-            capture.document_key = document_key(capture)
+            capture.document_key = document_key(capture, self._mark)
         with self._raw_db.read() as tx:
             known = writing_queries.known_documents(tx, [key[0] for key in _keys(pages)])
             # What an older extraction made is read again when its body is met.
@@ -253,7 +258,10 @@ class Extractor:
             capture.kind is DocumentKind.HTML and looks_pathological(capture.body)
         )
         parse = self._child.read if needs_child else parse_document
-        return parse(capture.body, kind=how[0], media_type=how[1], charset=how[2], url=capture.url)
+        reading = DocumentReading(kind=how[0], media_type=how[1], charset=how[2], url=capture.url)
+        if self._template is not None:
+            reading["template"] = self._template
+        return parse(capture.body, **reading)
 
     def _read(self, capture: IndexedCapture, key: DocumentKey) -> NewDocument:
         parsed = self._parse(capture)
@@ -277,13 +285,29 @@ class Extractor:
             says_archived(parsed.title, text),
             simhash(text),
             len(text),
+            "\n".join(parsed.terms) or None,
+            parsed.author,
+            None if parsed.published_at is None else to_micros(parsed.published_at),
+            None if parsed.modified_at is None else to_micros(parsed.modified_at),
+            "\n".join(parsed.keywords) or None,
+            parsed.word_count,
+            parsed.page_type,
             DOCUMENT_VERSION,
         )
         return NewDocument(key, row, self._pack(text.encode("utf-8", "replace")))
 
 
-def document_key(capture: IndexedCapture) -> DocumentKey:
-    """Return what tells the document of a page from all others: body, charset, and what it is read as."""
+def template_mark(template: SiteTemplate) -> str:
+    """Return what the key of a document has behind its type where a template told what its content is."""
+    digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()
+    return f";template={digest[:16]}"
+
+
+def document_key(capture: IndexedCapture, mark: str = "") -> DocumentKey:
+    """Return what tells the document of a page from all others: body, charset, and what it is read as.
+
+    `mark` is that of the source's template: two sources may read one body in two ways.
+    """
     assert capture.body_hash is not None
     charset = "" if capture.kind is DocumentKind.PDF else decode(capture.body, capture.charset).charset
     # The same bytes mean another text under another charset or type, so both are part of the key; how a server spells a
@@ -293,7 +317,9 @@ def document_key(capture: IndexedCapture) -> DocumentKey:
     if capture.kind is DocumentKind.TEXT and declared in ("text/html", "text/*"):
         is_alike = False
     media_type = declared if is_alike and capture.kind is not DocumentKind.PDF else _PAGE_TYPE[capture.kind]
-    return capture.body_hash, charset, media_type[:_TYPE_CHARS]
+    if capture.kind is not DocumentKind.HTML:
+        mark = ""
+    return capture.body_hash, charset, media_type[: _TYPE_CHARS - len(mark)] + mark
 
 
 def _keys(pages: Sequence[IndexedCapture]) -> list[DocumentKey]:

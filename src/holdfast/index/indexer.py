@@ -26,7 +26,16 @@ from holdfast.index.documents import Extractor, NewDocument
 from holdfast.index.leases import FileLease, FileToIndex, ReadProgress, claim, note_spans
 from holdfast.index.reading import FileReading, RepeatedIds
 from holdfast.index.reading import Interrupted as Interrupted
-from holdfast.index.writing import Batch, SeenKeys, random_start, resolve_late, resolve_some, write_batch
+from holdfast.index.writing import (
+    Batch,
+    LinkTexts,
+    SeenKeys,
+    linking_pages,
+    random_start,
+    resolve_late,
+    resolve_some,
+    write_batch,
+)
 from holdfast.parse.child import ParseChild
 from holdfast.warc.queries import Span
 from holdfast.warc.record import ORDINALS
@@ -163,7 +172,7 @@ class _Run:
     def __init__(self, raw_db: RawDatabase, clock: Clock, file: FileToIndex, lease: FileLease) -> None:
         self._raw_db, self._clock, self._file, self._lease = raw_db, clock, file, lease
         self._first_id = file.id * ORDINALS
-        self._seen, self._repeats = SeenKeys(), RepeatedIds()
+        self._seen, self._repeats, self._texts = SeenKeys(), RepeatedIds(), LinkTexts()
         self.span: Span | None = None
         """From when to when the captures are that were written so far."""
         self.done = Indexed(warc_file_id=file.id, path=file.path)
@@ -177,7 +186,7 @@ class _Run:
 
         context = ReadingContext(warc_file_id=self._file.id, pulse=pulse)
         reading = FileReading(path, context, self._clock)
-        extractor = Extractor(self._raw_db, child)
+        extractor = Extractor(self._raw_db, child, self._file.template)
         with closing(reading.batches()) as batches:
             for captures, is_last in batches:
                 # Parsed before the transaction begins: it holds up all other writers, and parsing takes most of the
@@ -203,7 +212,16 @@ class _Run:
         last_id = captures[-1].id if captures else self._first_id - 1
         if is_last:
             last_id = (self._file.id + 1) * ORDINALS - 1
-        batch = Batch(captures=captures, documents=documents, first_id=self._first_id, last_id=last_id)
+        linking = linking_pages(captures)
+        texts = self._texts.new(linking)
+        batch = Batch(
+            captures=captures,
+            documents=documents,
+            linking=linking,
+            link_texts=texts,
+            first_id=self._first_id,
+            last_id=last_id,
+        )
         done = self.done
         done.records, done.kinds, done.warnings = reading.records, dict(reading.kinds), reading.warnings.kinds
         done.snapshots += len(captures)
@@ -222,6 +240,7 @@ class _Run:
             return changed
 
         done.changed += _with_retries(write)
+        self._texts.keep(texts)
         reach("index_committed")
         for capture in captures:
             self._repeats.add(capture)

@@ -17,6 +17,8 @@ from holdfast.coordination.owners import beat_owner
 from holdfast.db.models import Execution, IndexRun, Job, Source, WarcFile
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import LeaseLost
+from holdfast.parse.content import SiteTemplate
+from holdfast.sources.extraction import extraction_rules
 from holdfast.warc import queries as files
 from holdfast.warc.record import ORDINALS
 
@@ -131,11 +133,14 @@ class FileToIndex(NamedTuple):
     backend: str
     """What captured it; empty if its execution does not say."""
     fidelity: str = "unknown"
+    template: SiteTemplate | None = None
+    """Where the pages of its source have their content, as the source says now."""
 
 
 _FILE = (
-    "SELECT f.id, f.path, COALESCE(f.size, 0), f.execution_id, j.source_id, j.kind, e.config"
+    "SELECT f.id, f.path, COALESCE(f.size, 0), f.execution_id, j.source_id, j.kind, e.config, s.config"
     " FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
+    " JOIN sources s ON s.id = j.source_id"
 )
 
 
@@ -146,8 +151,9 @@ def file_to_index(tx: Transaction, warc_file_id: int) -> FileToIndex | None:
 
 
 def _file(row: tuple[Any, ...]) -> FileToIndex:
-    config = json.loads(row[6]) if isinstance(row[6], str) else row[6] or {}
-    return FileToIndex(row[0], row[1], row[2], row[3], row[4], row[5], config.get("backend") or "")
+    config, source = (json.loads(one) if isinstance(one, str) else one or {} for one in row[6:8])
+    backend, template = config.get("backend") or "", extraction_rules(source)
+    return FileToIndex(row[0], row[1], row[2], row[3], row[4], row[5], backend, template=template)
 
 
 def pending_files(tx: Transaction, *, after: int, now: int, source: str | None = None) -> list[int]:

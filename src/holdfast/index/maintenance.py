@@ -14,14 +14,22 @@ from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import HoldfastError
-from holdfast.index.capture import identify, outlinks
+from holdfast.index.capture import OutLink, identify, outlinks
 from holdfast.index.queries import open_stored
-from holdfast.index.writing import DAY, OnRows, index_transaction, ranges
+from holdfast.index.writing import (
+    DAY,
+    LinkingPage,
+    LinkTexts,
+    OnRows,
+    index_transaction,
+    put_links,
+    ranges,
+    tell_documents,
+)
 from holdfast.index.writing_queries import (
     GROUP_COUNT,
     GROUP_FIGURES,
     put_groups,
-    put_links,
     put_outbox,
     settle_duplicates,
     unsettled,
@@ -287,8 +295,9 @@ class Linked:
 class LinkReader:
     """Reads links anew. Used by one thread; the child, for pathological pages, is the caller's."""
 
-    def __init__(self, database: Database, raw_db: RawDatabase, home: Path, child: ParseChild) -> None:
+    def __init__(self, database: Database, raw_db: RawDatabase, home: Path, child: ParseChild, *, clock: Clock) -> None:
         self._database, self._raw_db, self._home, self._child = database, raw_db, home, child
+        self._clock = clock
 
     def backfill(self, *, execution_id: int | None, seen: OnRows) -> Linked:
         """Store the links of every good HTML capture that has none, once for each address and text."""
@@ -306,8 +315,7 @@ class LinkReader:
             seen(done.pages)
 
     def _store(self, pages: Sequence[Unlinked], done: Linked) -> None:
-        rows: list[tuple[int, int, int, str]] = []
-        read: list[int] = []
+        read: list[LinkingPage] = []
         for page in pages:
             own = identify(page.url).group_hash
             try:
@@ -316,14 +324,13 @@ class LinkReader:
             except HoldfastError as exc:
                 done.failed[page.id] = str(exc)
                 continue
-            read.append(page.id)
-            rows += [(page.id, to_hash, own, to_url) for to_hash, to_url in found]
+            read.append(LinkingPage(page.id, own, page.url, found))
         with index_transaction(self._raw_db) as tx:
-            put_links(tx, read, rows)
+            tell_documents(tx, put_links(tx, read, LinkTexts().new(read)), now=to_micros(self._clock.now()))
         done.pages += len(read)
-        done.links += len(rows)
+        done.links += sum(len(page.links) for page in read)
 
-    def _links(self, session: Session, page: Unlinked, own: int) -> list[tuple[int, str]]:
+    def _links(self, session: Session, page: Unlinked, own: int) -> list[OutLink]:
         snapshot = any_snapshot(session, page.id)
         assert snapshot is not None
         with open_stored(session, self._home, snapshot) as stored:

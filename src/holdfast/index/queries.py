@@ -6,15 +6,18 @@ to the original of a revisit: nothing is held in memory but what the caller asks
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import zstandard
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -22,11 +25,13 @@ from holdfast.db.models import (
     DocumentText,
     Execution,
     Job,
+    LinkText,
     Snapshot,
     Source,
     WarcFile,
 )
 from holdfast.errors import NotFound
+from holdfast.index.writing_queries import OTHER_HOST_TEXTS, OWN_HOST_TEXTS
 from holdfast.warc.payload import DecodeCaps, HttpHead, decode
 from holdfast.warc.reader import Record, open_record_at
 from holdfast.warc.record import ORDINALS, RecordHead
@@ -59,6 +64,59 @@ def text_of(session: Session, document_id: int) -> str | None:
 def unpack_text(packed: bytes) -> str:
     """Return the text of a `document_texts` row."""
     return zstandard.ZstdDecompressor().decompress(packed, max_output_size=MAX_TEXT_BYTES).decode()
+
+
+class LinkWords(NamedTuple):
+    """Words that a link to an address stands on."""
+
+    to_hash: int
+    host_hash: int
+    """Of the linking host; 0 for the host that is linked to."""
+    text: str
+
+
+MOST_LINK_WORDS = 64
+"""How many words of links count for one address."""
+_LINK_WORDS_AT_ONCE = 400
+_TEXTS = (
+    select(LinkText.to_hash, LinkText.host_hash, LinkText.text, LinkText.snapshot_id)
+    .join(Snapshot, Snapshot.id == LinkText.snapshot_id)
+    .where(LinkText.to_hash.in_(bindparam("hashes", expanding=True)), ~Snapshot.noindex, *visible())
+)
+
+
+def link_words(session: Session, to_hashes: Iterable[int]) -> list[LinkWords]:
+    """Return the words that links to these addresses (hashes of groups) stand on: at most 64 an address.
+
+    At most 16 of the address's own host and 4 of any other, the newest first, each once whatever its case. What a
+    withdrawn capture says, or one that asked to stay out of search, is left out. Some hundred rows an address are read
+    at most, in one order on both databases.
+    """
+    wanted = sorted(set(to_hashes))
+    found: list[LinkWords] = []
+    for at in range(0, len(wanted), _LINK_WORDS_AT_ONCE):
+        rows = session.connection().execute(_TEXTS, {"hashes": wanted[at : at + _LINK_WORDS_AT_ONCE]}).all()
+        # Sorted here: the two databases sort texts each in its own way.
+        rows = sorted(rows, key=lambda row: (row[0], -row[3], row[2], row[1]))
+        for _, of_target in groupby(rows, key=itemgetter(0)):
+            found += _chosen_words(of_target)
+    return found
+
+
+def _chosen_words(rows: Iterable[Any]) -> list[LinkWords]:
+    chosen: list[LinkWords] = []
+    seen: set[str] = set()
+    counts: Counter[int] = Counter()
+    for to_hash, host_hash, text, _ in rows:
+        folded = text.casefold()
+        if folded in seen or counts[host_hash] >= (OTHER_HOST_TEXTS if host_hash else OWN_HOST_TEXTS):
+            continue
+        seen.add(folded)
+        counts[host_hash] += 1
+        chosen.append(LinkWords(to_hash, host_hash, text))
+        if len(chosen) == MOST_LINK_WORDS:
+            break
+    return chosen
 
 
 class CaptureRange(NamedTuple):

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.index import writing_queries
-from holdfast.index.capture import IndexedCapture, identify
+from holdfast.index.capture import IndexedCapture, OutLink, identify
 from holdfast.index.documents import NewDocument
 from holdfast.index.leases import FileLease, FileToIndex, lock_index_writes
 from holdfast.index.writing_queries import OriginalCandidate, Revisit, Unresolved
@@ -25,6 +25,8 @@ from holdfast.urls.address import url_key
 from holdfast.warc.record import ORDINALS
 
 _SECOND = 1_000_000
+OutboxRow = tuple[str, int | None, int | None, dict[str, Any]]
+"""What the search index is told: kind, first id, last id, more."""
 
 
 def revisit_of(capture: IndexedCapture) -> Revisit:
@@ -95,19 +97,41 @@ _GROUP, _URL_HASH, _CAPTURED_AT, _STATUS, _BODY_HASH = (
 )
 
 
+class LinkingPage(NamedTuple):
+    """A page whose links are to be stored."""
+
+    snapshot_id: int
+    group_hash: int
+    url: str
+    links: Sequence[OutLink]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Captures of one file, in order, and the range of ids that they speak for: what else is stored there goes."""
 
     captures: Sequence[IndexedCapture]
     documents: Sequence[NewDocument]
+    linking: Sequence[LinkingPage]
+    """Those whose links are stored: of one that shows what was stored before, nothing changes there."""
+    link_texts: Sequence[tuple[int, int, str, int]]
     first_id: int
     last_id: int
 
 
+def linking_pages(captures: Iterable[IndexedCapture]) -> list[LinkingPage]:
+    """Return the captures whose links are to be stored."""
+    # None leaves stored links alone: they stand with the first capture of an address and document.
+    return [
+        LinkingPage(capture.id, capture.identity.group_hash, capture.identity.group, capture.links)
+        for capture in captures
+        if capture.links is not None
+    ]
+
+
 def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -> int:
     """Write a batch; return how many snapshots were new or changed. May be repeated without harm."""
-    outbox = _put_documents(tx, batch, now=now)
+    made = _put_documents(tx, batch, now=now)
     _find_originals(tx, batch.captures)
     _put_groups(tx, file.source_id, batch.captures, now=now)
     # Held against what is stored: a second reading of a file then writes nothing, and search has nothing to take in.
@@ -119,12 +143,12 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
     if gone:
         writing_queries.drop_snapshots(tx, gone)
     # Behind the snapshots: links refer to their rows.
-    _put_links(tx, batch.captures)
+    named = put_links(tx, batch.linking, batch.link_texts)
     touched = [*changed, *(before[row[0]] for row in changed if row[0] in before), *(before[one] for one in gone)]
     ids = {row[0] for row in touched}
     ids.update(settle(tx, touched))
     writing_queries.refresh_groups(tx, _shifts(before, after, gone))
-    outbox += [("snapshots", first, last, {}) for first, last in ranges(ids)]
+    outbox = [*_documents_rows([*made, *named]), *(("snapshots", first, last, {}) for first, last in ranges(ids))]
     writing_queries.put_outbox(tx, outbox, now=now)
     return len(changed) + len(gone)
 
@@ -146,9 +170,8 @@ def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _put_documents(
-    tx: Transaction, batch: Batch, *, now: int
-) -> list[tuple[str, int | None, int | None, dict[str, Any]]]:
+def _put_documents(tx: Transaction, batch: Batch, *, now: int) -> list[int]:
+    """Store the documents of a batch and tell its captures; return their ids."""
     if not batch.documents:
         return []
     # In one order for all readers: two that know the same bodies wait for each other instead of locking up.
@@ -160,8 +183,18 @@ def _put_documents(
     for capture in batch.captures:
         if capture.document_key in made:
             capture.document_id = made[capture.document_key]
-    ids = sorted(made.values())
-    return [("documents", ids[0], ids[-1], {"ids": ids})]
+    return list(made.values())
+
+
+# Documents that one outbox row names.
+_NAMED_AT_ONCE = 2_000
+
+
+def _documents_rows(ids: Iterable[int]) -> list[OutboxRow]:
+    """Return the outbox rows for documents that are new, read again, or linked to with new words."""
+    listed = sorted(set(ids))
+    parts = [listed[at : at + _NAMED_AT_ONCE] for at in range(0, len(listed), _NAMED_AT_ONCE)]
+    return [("documents", part[0], part[-1], {"ids": part}) for part in parts]
 
 
 def _find_originals(tx: Transaction, captures: Sequence[IndexedCapture]) -> None:
@@ -194,16 +227,74 @@ def _put_groups(tx: Transaction, source_id: int, captures: Sequence[IndexedCaptu
         capture.group_id = ids[capture.identity.group_hash]
 
 
-def _put_links(tx: Transaction, captures: Sequence[IndexedCapture]) -> None:
-    # None leaves stored links alone: they stand with the first capture of an address and document.
-    linking = [capture for capture in captures if capture.links is not None]
-    if linking:
-        rows = [
-            (capture.id, to_hash, capture.identity.group_hash, to_url)
-            for capture in linking
-            for to_hash, to_url in capture.links or ()
-        ]
-        writing_queries.put_links(tx, [capture.id for capture in linking], rows)
+class LinkTexts:
+    """The words of links that were stored, or found no room, since a reading began: they need not be tried again."""
+
+    def __init__(self) -> None:
+        self._known: dict[int | tuple[int, int], set[str]] = {}
+        self._count = 0
+
+    def new(self, pages: Sequence[LinkingPage]) -> list[tuple[int, int, str, int]]:
+        """Return the words that may be new: (target's hash, host's, words, snapshot), each once."""
+        most, found = writing_queries.OWN_HOST_TEXTS, dict[int | tuple[int, int], dict[str, int]]()
+        for snapshot_id, _, url, links in pages:
+            site = url[: url.find("/", 8) + 1]
+            host = _host(url)
+            host_hash = hash64(host)
+            for to_hash, to_url, text in links:
+                if not text:
+                    continue
+                place = to_hash if to_url.startswith(site) or _host(to_url) == host else (to_hash, host_hash)
+                known = self._known.get(place)
+                if known is not None and (text in known or len(known) >= most):
+                    continue
+                texts = found.get(place)
+                if texts is None:
+                    found[place] = {text: snapshot_id}
+                elif text not in texts and len(texts) < most:
+                    texts[text] = snapshot_id
+        # Those of one target and host stand together, and that is how the table has them; writers take turns, so that
+        # no other order is needed.
+        rows: list[tuple[int, int, str, int]] = []
+        for place, texts in found.items():
+            to_hash, host_hash = place if isinstance(place, tuple) else (place, 0)
+            rows += [(to_hash, host_hash, text, snapshot_id) for text, snapshot_id in texts.items()]
+        return rows
+
+    def keep(self, rows: Sequence[tuple[int, int, str, int]]) -> None:
+        """Note what was tried, once that is committed."""
+        self._count += len(rows)
+        if self._count > _REMEMBERED_TEXTS:
+            self._known, self._count = {}, len(rows)
+        for to_hash, host_hash, text, _ in rows:
+            self._known.setdefault((to_hash, host_hash) if host_hash else to_hash, set()).add(text)
+
+
+# About 30 MB.
+_REMEMBERED_TEXTS = 200_000
+
+
+def _host(url: str) -> str:
+    return url.split("/", 3)[2].removeprefix("www.")
+
+
+def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[tuple[int, int, str, int]]) -> set[int]:
+    """Replace the links of these pages; return the documents that are linked to with words that are new."""
+    if not pages:
+        return set()
+    edges = [
+        (snapshot_id, to_hash, group_hash, to_url)
+        for snapshot_id, group_hash, _, links in pages
+        for to_hash, to_url, _ in links
+    ]
+    writing_queries.put_links(tx, [page.snapshot_id for page in pages], edges)
+    targets = writing_queries.put_link_texts(tx, texts)
+    return writing_queries.newest_documents(tx, targets) if targets else set()
+
+
+def tell_documents(tx: Transaction, ids: Iterable[int], *, now: int) -> None:
+    """Have the search index take in these documents again."""
+    writing_queries.put_outbox(tx, _documents_rows(ids), now=now)
 
 
 def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) -> dict[int, int]:

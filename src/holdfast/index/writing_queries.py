@@ -56,6 +56,13 @@ DOCUMENT_COLUMNS = (
     "says_archived",
     "simhash",
     "text_chars",
+    "terms",
+    "author",
+    "published_at",
+    "modified_at",
+    "keywords",
+    "word_count",
+    "page_type",
     "version",
     "created_at",
 )
@@ -233,6 +240,49 @@ def put_links(tx: Transaction, snapshot_ids: Sequence[int], rows: Sequence[tuple
     """Replace the links of these snapshots: (snapshot, target's hash, own group's hash, target)."""
     tx.many("DELETE FROM page_links WHERE snapshot_id = ?", [(one,) for one in snapshot_ids])
     tx.load("page_links", ("snapshot_id", "to_hash", "from_hash", "to_url"), rows)
+
+
+OWN_HOST_TEXTS, OTHER_HOST_TEXTS, TARGET_TEXTS = 16, 4, 256
+"""How many different words of links are kept for a target: of its own host, of each other host, of all together."""
+_TEXT_AT = "SELECT 1 FROM link_texts t WHERE t.to_hash = w.to_hash"
+_ROOM_FOR_TEXT = (
+    f"((w.host_hash = 0 AND NOT EXISTS ({_TEXT_AT} AND t.host_hash = 0 LIMIT 1 OFFSET {OWN_HOST_TEXTS - 1}))"
+    f" OR (w.host_hash <> 0 AND NOT EXISTS ({_TEXT_AT} LIMIT 1 OFFSET {TARGET_TEXTS - 1})"
+    f" AND NOT EXISTS ({_TEXT_AT} AND t.host_hash = w.host_hash LIMIT 1 OFFSET {OTHER_HOST_TEXTS - 1})))"
+)
+_TEXT_VALUES = "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS VARCHAR), CAST(? AS BIGINT))"
+
+
+def put_link_texts(tx: Transaction, rows: Sequence[tuple[int, int, str, int]]) -> set[int]:
+    """Keep words of links that are new and have room: (target's hash, host's, words, snapshot); return their targets.
+
+    The first come stay: a page whose links change their words with each capture adds nothing for ever.
+    """
+    found: set[int] = set()
+    for part in _parts(rows):
+        values = ", ".join([_TEXT_VALUES] * len(part))
+        new = tx.execute(
+            f"WITH w(to_hash, host_hash, text, snapshot_id) AS (VALUES {values})"  # noqa: S608 - question marks
+            " INSERT INTO link_texts(to_hash, host_hash, text, snapshot_id)"
+            f" SELECT w.to_hash, w.host_hash, w.text, w.snapshot_id FROM w WHERE {_ROOM_FOR_TEXT}"
+            " ON CONFLICT (to_hash, host_hash, text) DO NOTHING RETURNING to_hash",
+            [value for row in part for value in row],
+        )
+        found.update(row[0] for row in new)
+    return found
+
+
+def newest_documents(tx: Transaction, url_hashes: Iterable[int]) -> set[int]:
+    """Return the document of the newest good capture of each of these groups, of all sources."""
+    found: set[int] = set()
+    for part in _parts(sorted(url_hashes)):
+        rows = tx.execute(
+            "SELECT s.document_id FROM page_groups g JOIN snapshots s ON s.id = g.latest_ok_id"  # noqa: S608
+            f" WHERE g.url_hash IN ({_marks(part)}) AND s.document_id IS NOT NULL",
+            part,
+        )
+        found.update(row[0] for row in rows)
+    return found
 
 
 def _canonical(part: Sequence[tuple[int, int]]) -> str:

@@ -192,6 +192,8 @@ class ParseProblem(StrEnum):
     """The gzip stream is damaged or ends early."""
     GZIP_NESTED = "gzip_nested"
     """Gzip inside gzip; refused."""
+    TEMPLATE_MISSED = "template_missed"
+    """The source's template finds no main text on this page; the page was read without it."""
     PDF_BROKEN = "pdf_broken"
     """The PDF, or some of its pages, cannot be opened: damaged, or encrypted."""
 

@@ -12,12 +12,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import IO, Any, Self, TypeGuard, TypeVar, Unpack
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.parse.charset import ParseProblem
 from holdfast.parse.document import DocumentReading, ParsedDocument
+from holdfast.parse.metadata import PageType, read_moment
 from holdfast.parse.page import ReadingOptions, salvaged
 from holdfast.types import Link, ParsedPage
 
@@ -45,7 +47,7 @@ def is_for_index(how: ReadingOptions | DocumentReading) -> TypeGuard[DocumentRea
 
 def pack_reply(page: ParsedPage | ParsedDocument) -> bytes:
     """Return a parsed page or document as bytes: a length and JSON."""
-    reply = json.dumps(asdict(page)).encode("ascii")
+    reply = json.dumps(asdict(page), default=datetime.isoformat).encode("ascii")
     return REPLY_HEAD.pack(len(reply)) + reply
 
 
@@ -67,8 +69,8 @@ def unpack_reply(reply: bytes) -> ParsedPage:
 def unpack_document(reply: bytes) -> ParsedDocument:
     """Return the document in a reply. Raises ValueError, TypeError or KeyError if it is none."""
     fields: dict[str, Any] = json.loads(reply)
-    texts = {name: _text(fields[name]) for name in ("title", "description", "language", "canonical", "base")}
-    lists = {name: tuple(str(one) for one in fields[name]) for name in ("headings", "hrefs", "problems")}
+    texts = {name: _text(fields[name]) for name in ("title", "description", "language", "canonical", "base", "author")}
+    lists = {name: tuple(str(one) for one in fields[name]) for name in ("headings", "terms", "keywords", "problems")}
     details = {str(name): str(value) for name, value in fields["details"].items()}
     noindex = fields["noindex"] is True
     return ParsedDocument(
@@ -79,14 +81,25 @@ def unpack_document(reply: bytes) -> ParsedDocument:
         base=texts["base"],
         text=str(fields["text"]),
         headings=lists["headings"],
-        hrefs=lists["hrefs"],
+        terms=lists["terms"],
+        hrefs=tuple((str(href), str(text)) for href, text in fields["hrefs"]),
         noindex=noindex,
+        author=texts["author"],
+        published_at=_moment(fields["published_at"]),
+        modified_at=_moment(fields["modified_at"]),
+        keywords=lists["keywords"],
+        word_count=int(fields["word_count"]),
+        page_type=PageType(fields["page_type"]).value,
         details=details,
         problems=lists["problems"],
     )
 
 
 _TEXTS = ("title", "description", "language", "charset", "canonical", "base", "text")
+
+
+def _moment(value: object) -> datetime | None:
+    return None if value is None else read_moment(str(value))
 
 
 def _text(value: object) -> str | None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import re
 from dataclasses import field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, NotRequired, TypedDict, Unpack
 
@@ -16,35 +18,42 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from holdfast import log
 from holdfast.parse.addresses import SPACE, address
 from holdfast.parse.charset import BodyForm, DecodedText, ParseProblem, decode, media_type_of, sniff
-from holdfast.parse.html import read_directives, read_ld_json
+from holdfast.parse.content import SiteTemplate, line_at, read_content, read_whole, telling_words
+from holdfast.parse.html import read_directives
+from holdfast.parse.metadata import (
+    AUTHOR_CHARS,
+    Head,
+    LinkedData,
+    PageTraits,
+    PageType,
+    about_page,
+    page_type,
+    read_keywords,
+    read_microdata,
+    read_moment,
+)
 from holdfast.parse.page import AGENT, MAX_PARSED_BYTES
 from holdfast.parse.text import (
-    BLOCK_IDS,
     BLOCK_MARK,
-    FURNITURE_IDS,
-    HIDDEN,
     MAX_TEXT_CHARS,
-    MIN_MAIN_CHARS,
-    OWNER_IDS,
-    PREFORMATTED_IDS,
-    TEXT_ID,
-    UNSHOWN_IDS,
-    UNSHOWN_OR_AROUND_IDS,
     canonical_tag,
     clean_line,
     clean_text,
-    numbers_of,
-    tidied,
+    count_words,
     tree_of,
 )
+from holdfast.parse.walking import Anchor
 from holdfast.values import dataclass
 
-DOCUMENT_VERSION = 2
+DOCUMENT_VERSION = 3
 """Raised with any change that gives a body another text or other metadata: what was read before may be read again."""
 
-_TITLE_CHARS, _DESCRIPTION_CHARS, _DETAIL_CHARS = 500, 1000, 500
-_MAX_METAS, _MAX_DETAILS = 400, 24
+_TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000
+ANCHOR_CHARS = 80
+_MAX_METAS = 400
 _MAX_HREFS = 2000
+_MAX_FIELDS, _FORM_FIELDS, _FORM_WORDS = 100, 4, 150
+_NOT_ASKED = frozenset({"hidden", "submit", "button", "image", "reset"})
 _MAY_BE_PDF = frozenset(
     {
         "",
@@ -56,7 +65,6 @@ _MAY_BE_PDF = frozenset(
         "application/force-download",
     }
 )
-_KEPT_METAS = ("og:", "article:", "dcterms.", "dc.")
 
 _log = log.get(room="parse")
 
@@ -83,9 +91,17 @@ class ParsedDocument:
     """Raw, like the canonical address and the links: the caller resolves them."""
     text: str = ""
     headings: tuple[str, ...] = ()
-    hrefs: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+    """What it defines or names: in definition lists, captions, and at the start of a cell, an item or a paragraph."""
+    hrefs: tuple[Anchor, ...] = ()
     """Of the main content, in order, once each."""
     noindex: bool = False
+    author: str | None = None
+    published_at: datetime | None = None
+    modified_at: datetime | None = None
+    keywords: tuple[str, ...] = ()
+    word_count: int = 0
+    page_type: str = PageType.OTHER.value
     details: dict[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
@@ -100,6 +116,8 @@ class DocumentReading(TypedDict):
     url: NotRequired[str]
     whole: NotRequired[bool]
     """All that an HTML page shows, not its content alone."""
+    template: NotRequired[SiteTemplate]
+    """Where the pages of its source have their content."""
 
 
 def kind_of(body: bytes, media_type: str | None) -> DocumentKind:
@@ -129,74 +147,128 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
         decoded = decode(body, how["charset"])
         problems += decoded.problems
         if how["kind"] == DocumentKind.HTML:
-            return _read_html(decoded, tuple(problems), whole=how.get("whole", False))
+            return _read_html(decoded, tuple(problems), how)
         content = decoded.content
         text = clean_text(content if isinstance(content, str) else content.decode("utf-8", "replace"))
-        return ParsedDocument(text=text, problems=tuple(problems))
+        return ParsedDocument(text=text, word_count=count_words(text), problems=tuple(problems))
     except Exception as error:  # the one place where a parser's own failure ends
         _log.warning("parse.failed", action="parse_document", url=how.get("url"), error=type(error).__name__)
         return ParsedDocument(problems=(ParseProblem.PARSE_FAILED,))
 
 
-class _Head:
-    """What the metadata of a page says."""
-
-    __slots__ = ("description", "details", "language", "robots")
-
-    def __init__(self) -> None:
-        self.description: str | None = None
-        self.language: str | None = None
-        self.robots: list[str] = []
-        self.details: dict[str, str] = {}
-
-    def read(self, node: LexborNode) -> None:
-        """Take one meta element."""
-        attributes = node.attributes
-        content = attributes.get("content")
-        if not content:
-            return
-        name = (attributes.get("name") or attributes.get("property") or attributes.get("http-equiv") or "").strip()
-        name = name.lower()
-        if name == "description":
-            self.description = self.description or content
-        elif name in ("robots", AGENT):
-            self.robots.append(content)
-        elif name in ("content-language", "language", "dcterms.language"):
-            self.language = self.language or content
-        elif name.startswith(_KEPT_METAS) and len(self.details) < _MAX_DETAILS and len(name) <= 64:
-            self.details.setdefault(name, clean_line(content, _DETAIL_CHARS))
-
-
-def _read_html(source: DecodedText, problems: tuple[str, ...], *, whole: bool) -> ParsedDocument:
-    tree = tree_of(source.content)
-    head = _Head()
-    first = tree.head or tree.root
+def _read_head(tree: LexborHTMLParser, first: LexborNode | None) -> Head:
+    head = Head()
     metas = first.css("meta") if first is not None else []
     # Old pages have their metas in the body.
     for node in metas[:_MAX_METAS] or tree.css("meta")[:_MAX_METAS]:
         head.read(node)
+    return head
+
+
+def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentReading) -> ParsedDocument:
+    tree = tree_of(source.content)
+    first = tree.head or tree.root
+    head = _read_head(tree, first)
     wishes = read_directives((), head.robots, AGENT)
+    if wishes.noarchive:
+        problems = (*problems, ParseProblem.NOARCHIVE)
     root = tree.root
     declared = (root.attributes.get("lang") or root.attributes.get("xml:lang")) if root is not None else None
     canonical, base = _address(first, "link[rel~=canonical i]"), _address(first, "base[href]")
-    title = _title(first) or _title(root) or head.details.get("og:title")
     words = telling_words(source.content)
-    details = head.details | (read_ld_json(tree) if "ld+json" in words else {})
+    data = LinkedData()
+    if "ld+json" in words:
+        data.read(tree)
+    about = about_page(head, data, *([read_microdata(tree)] if "itemprop" in words else []))
+    template = how.get("template")
+    told, problems = _by_template(tree, template, problems)
+    title = told.get("title") or _title(first) or _title(root)
     # Last: it removes what is hidden from the tree.
-    content = read_whole(tree) if whole else read_content(tree, words)
+    content = read_whole(tree) if how.get("whole") else read_content(tree, words, template, data.body)
+    about = about._replace(
+        author=told.get("author") or about.author,
+        published=read_moment(told.get("published")) or about.published or _shown_moment(tree, words),
+    )
+    word_count = count_words(content.text)
+    traits = PageTraits(
+        url=how.get("url", ""),
+        og_type=head.details.get("og:type", ""),
+        types=about.types,
+        words=word_count,
+        links=len(content.anchors),
+        terms=len(content.terms),
+        has_article="article" in words,
+        has_form="form" in words and word_count < _FORM_WORDS and _has_form(tree),
+        is_signed=bool(about.author or about.published),
+    )
     return ParsedDocument(
-        title=title or _line(next(iter(content.headings), None), _TITLE_CHARS),
+        title=title
+        or content.title
+        or _heading(tree)
+        or _line(head.details.get("og:title"), _TITLE_CHARS)
+        or _line(next(iter(content.headings), None), _TITLE_CHARS),
         description=_line(head.description or head.details.get("og:description"), _DESCRIPTION_CHARS),
         language=canonical_tag(declared) or canonical_tag(head.language),
         canonical=canonical,
         base=base,
         text=content.text,
         headings=tuple(content.headings),
-        hrefs=_followed(content.hrefs),
+        terms=tuple(content.terms),
+        hrefs=_followed(content.anchors),
         noindex=wishes.noindex,
-        details=details,
-        problems=(*problems, ParseProblem.NOARCHIVE) if wishes.noarchive else problems,
+        author=about.author,
+        published_at=about.published,
+        modified_at=about.modified,
+        keywords=about.keywords,
+        word_count=word_count,
+        page_type=page_type(traits).value,
+        details=head.details | data.details,
+        problems=problems,
     )
+
+
+def _by_template(
+    tree: LexborHTMLParser, template: SiteTemplate | None, problems: tuple[str, ...]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the lines that a template names, and the problems; one that finds no main text is noted among them."""
+    if template is None:
+        return {}, problems
+    told = {
+        name: line_at(tree, selector, _TITLE_CHARS)
+        for name, selector in (
+            ("title", template.get("title")),
+            ("author", template.get("author")),
+            ("published", template.get("published")),
+        )
+        if selector
+    }
+    main = template.get("main")
+    if main and tree.css_first(main) is None:
+        # A site that was made anew: its template has to be looked at.
+        problems = (*problems, ParseProblem.TEMPLATE_MISSED)
+    return told, problems
+
+
+def _has_form(tree: LexborHTMLParser) -> bool:
+    """Whether the page asks for more than a word to search for."""
+    fields = tree.css("form input,form textarea,form select")[:_MAX_FIELDS]
+    types = [(node.attributes.get("type") or "text").lower() for node in fields]
+    return "password" in types or sum(one not in _NOT_ASKED for one in types) >= _FORM_FIELDS
+
+
+def _shown_moment(tree: LexborHTMLParser, words: frozenset[str]) -> datetime | None:
+    """Return the moment that the only article of a page shows, or the one that is marked as its date."""
+    if "time" not in words:
+        return None
+    articles = tree.css("article")[:2] if "article" in words else []
+    node = articles[0].css_first("time[datetime]") if len(articles) == 1 else tree.css_first("time[pubdate]")
+    return read_moment(node.attributes.get("datetime")) if node is not None else None
+
+
+def _heading(tree: LexborHTMLParser) -> str | None:
+    """Return the first heading that stands outside the content: a page may have its title in its header."""
+    node = tree.css_first("h1") or tree.css_first("h2")
+    return _line(node.text()[: _TITLE_CHARS * 8].rstrip(" \n¶#"), _TITLE_CHARS) if node is not None else None
 
 
 def _title(within: LexborNode | None) -> str | None:
@@ -220,12 +292,23 @@ def _line(text: str | None, chars: int) -> str | None:
     return (clean_line(text, chars) or None) if text else None
 
 
-def _followed(hrefs: list[str]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for raw in hrefs[:_MAX_HREFS]:
+def _followed(anchors: list[Anchor]) -> tuple[Anchor, ...]:
+    """Return the links of a page once each, with the longest of the words that they stand on."""
+    found: dict[str, str] = {}
+    for raw, text in anchors[:_MAX_HREFS]:
         if raw[0] != "#" and (url := address(raw)):
-            found[url] = None
-    return tuple(found)
+            known = found.get(url)
+            if known is None or len(text) > len(known):
+                found[url] = text
+    return tuple([(url, _words(text)) for url, text in found.items()])
+
+
+def _words(text: str) -> str:
+    """Return the words of a link as one line; most are one already."""
+    text = text.strip()
+    if len(text) <= ANCHOR_CHARS and text.isascii() and text.isprintable() and "  " not in text:
+        return text
+    return clean_line(text.replace(BLOCK_MARK, " "), ANCHOR_CHARS)
 
 
 MAX_PAGES = 500
@@ -256,12 +339,18 @@ def parse_pdf(body: bytes) -> ParsedDocument:
             break
     if len(document) > MAX_PAGES or size > MAX_TEXT_CHARS:
         problems.append(ParseProblem.BODY_CUT)
+    text = clean_text("\n".join(parts))
     metadata: dict[str, str] = document.get_metadata_dict(skip_empty=True)
     return ParsedDocument(
         title=clean_line(metadata.get("Title", ""), _PDF_TITLE_CHARS) or None,
         description=clean_line(metadata.get("Subject", ""), _PDF_DESCRIPTION_CHARS) or None,
         language=canonical_tag(metadata.get("Lang")),
-        text=clean_text("\n".join(parts)),
+        text=text,
+        word_count=count_words(text),
+        author=clean_line(metadata.get("Author", ""), AUTHOR_CHARS) or None,
+        published_at=_pdf_moment(metadata.get("CreationDate")),
+        modified_at=_pdf_moment(metadata.get("ModDate")),
+        keywords=read_keywords((metadata.get("Keywords", ""),)),
         details={
             f"pdf:{name.lower()}": clean_line(metadata[name], 300)
             for name in ("Author", "CreationDate")
@@ -271,131 +360,14 @@ def parse_pdf(body: bytes) -> ParsedDocument:
     )
 
 
-MAX_HEADINGS = 200
-_HEADING_CHARS, _HEADING_PARTS = 300, 1000
-# What a `main` or an `article` must hold to be taken for the content.
-_ROOT_CHARS = 100
-_LEFT_OUT_IDS = UNSHOWN_OR_AROUND_IDS | numbers_of("form button")
-_HEADING_IDS = numbers_of("h1 h2 h3 h4 h5 h6")
-(_ANCHOR_ID,) = numbers_of("a")
-_AROUND = "[role=navigation],[role=banner],[role=contentinfo],[role=search]"
-_NOISE_WORDS = ("cookie", "consent", "newsletter", "subscribe")
-_NOISE = ",".join(f"[id*={word} i],[class*={word} i]" for word in _NOISE_WORDS)
-# What is longer is no box about cookies but the page that has one, named after it.
-_NOISE_CHARS = 2000
-_MAX_BOXES = 50
-_TELLING = ("hidden", "display", "role", "<main", "<article", "ld+json", *_NOISE_WORDS)
-_FRAME = ("html", "body", "main")
+_PDF_MOMENT = re.compile(r"D:(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})?(?:Z|([+-]\d{2})'?(\d{2})?'?)?.{0,8}", re.ASCII)
 
 
-@dataclass(slots=True)
-class Content:
-    """What stands in a part of a page."""
-
-    text: str = ""
-    """One block a line."""
-    headings: list[str] = field(default_factory=list)
-    hrefs: list[str] = field(default_factory=list)
-    """As written, in order."""
-
-
-def telling_words(markup: bytes | str) -> frozenset[str]:
-    """Return which words stand in the markup that make a look for certain elements worth its time."""
-    lowered = markup.lower()
-    if isinstance(lowered, bytes):
-        return frozenset(word for word in _TELLING if word.encode() in lowered)
-    return frozenset(word for word in _TELLING if word in lowered)
-
-
-def read_content(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
-    """Return the content of a page; of one with almost nothing outside its frame, all it shows.
-
-    `words` are those that `telling_words` found: each selector costs a walk over the tree.
-    """
-    body = tree.body
-    if body is None:
-        return Content()
-    wanted = [selector for selector, signs in ((HIDDEN, {"hidden", "display"}), (_AROUND, {"role"})) if signs & words]
-    # From the last to the first: what is inside another goes before it; a node that went with its parent is no more.
-    for node in reversed(tree.css(",".join(wanted))) if wanted else ():
-        if node.tag not in _FRAME:
-            node.decompose()
-    if words.intersection(_NOISE_WORDS):
-        _remove_noise(tree)
-    for selector, signs in (("main,[role=main]", {"<main", "role"}), ("article", {"<article"})):
-        found = tree.css(selector) if signs & words else []
-        # Several articles are a list of them: none of them is the content of the page.
-        if len(found) == 1 or (found and selector != "article"):
-            content = _walk(found[0], _LEFT_OUT_IDS)
-            if len(content.text) >= _ROOT_CHARS:
-                return content
-    content = _walk(body, _LEFT_OUT_IDS)
-    if len(content.text) >= MIN_MAIN_CHARS:
-        return content
-    everything = _walk(body, UNSHOWN_IDS)
-    # Most of the page stands in what was left out: then that is the page.
-    return content if len(content.text) * 2 >= len(everything.text) else everything
-
-
-def read_whole(tree: LexborHTMLParser) -> Content:
-    """Return all that a page shows, what stands around its content too."""
-    body = tree.body
-    if body is None:
-        return Content()
-    for node in reversed(tree.css(HIDDEN)):
-        if node.tag not in _FRAME:
-            node.decompose()
-    return _walk(body, UNSHOWN_IDS)
-
-
-def _remove_noise(tree: LexborHTMLParser) -> None:
-    """Remove boxes that ask for consent or an address; what they say changes without the page."""
-    for node in reversed(tree.css(_NOISE)[:_MAX_BOXES]):
-        if node.tag not in _FRAME and node.css_first("main,article,h1") is None and len(node.text()) <= _NOISE_CHARS:
-            node.decompose()
-
-
-def _walk(root: LexborNode, left_out: frozenset[int]) -> Content:
-    """Walk by hand, as `text` does, and for its reason; headings and links are noted on the way."""
-    content, parts = Content(), list[str]()
-    above: list[tuple[LexborNode, int, int]] = []
-    own = int(root.tag_id in OWNER_IDS)
-    node = root.first_child
-    while node is not None:
-        number = node.tag_id
-        if number == TEXT_ID:
-            parts.append(node.text_content or "")
-        elif number in PREFORMATTED_IDS:
-            parts += BLOCK_MARK, node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
-        elif number not in left_out or (own and number in FURNITURE_IDS):
-            if number == _ANCHOR_ID and (href := node.attributes.get("href")):
-                content.hrefs.append(href)
-            if number in BLOCK_IDS:
-                parts.append(BLOCK_MARK)
-            child = node.first_child
-            if child is not None:
-                own += number in OWNER_IDS
-                above.append((node, number, len(parts)))
-                node = child
-                continue
-        following = node.next
-        while following is None and above:
-            node, number, start = above.pop()
-            own -= number in OWNER_IDS
-            if number in BLOCK_IDS:
-                if number in _HEADING_IDS:
-                    _note_heading(content, parts, start)
-                parts.append(BLOCK_MARK)
-            following = node.next
-        node = following
-    content.text = tidied("".join(parts)[:MAX_TEXT_CHARS])
-    return content
-
-
-def _note_heading(content: Content, parts: list[str], start: int) -> None:
-    """Note the text from a part on; of a heading that holds half the page, as those that nest do, only its start."""
-    if len(content.headings) < MAX_HEADINGS:
-        text = "".join(parts[start : start + _HEADING_PARTS])
-        heading = clean_line(text.replace(BLOCK_MARK, " "), _HEADING_CHARS)
-        if heading:
-            content.headings.append(heading)
+def _pdf_moment(stated: str | None) -> datetime | None:
+    """Return a date as ISO 32000 (7.9.4) writes it: D:YYYYMMDDHHmmSS, then the zone."""
+    found = _PDF_MOMENT.fullmatch((stated or "")[:40])
+    if found is None:
+        return None
+    year, month, day, hour, minute, second, zone, minutes = found.groups()
+    ending = f"{zone}:{minutes or '00'}" if zone else "Z"
+    return read_moment(f"{year}-{month}-{day}T{hour}:{minute}:{second or '00'}{ending}")

@@ -244,6 +244,18 @@ def is_unspaced(word: str) -> bool:
     return _UNSPACED.search(word) is not None
 
 
+_UNSPACED_RUN: Final = re.compile(_UNSPACED.pattern + "+")
+
+
+def count_words(text: str) -> int:
+    """Return how many words a tidied text has; of unspaced scripts each letter counts."""
+    if not text:
+        return 0
+    # Blocks are parted by one line break and words by one blank: nothing has to be split.
+    words = text.count(" ") + text.count("\n") + 1
+    return words if text.isascii() else words + sum(len(run) - 1 for run in _UNSPACED_RUN.findall(text))
+
+
 def letters_of(word: str) -> list[str]:
     """Return a word of an unspaced script as the index keeps it: letter by letter, other runs whole."""
     return analysable(word).split()

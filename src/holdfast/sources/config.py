@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.errors import Invalid, UrlRefused
+from holdfast.sources.extraction import MAX_REMOVED, MAX_SELECTOR_CHARS, SINGLE, ExtractRules, why_no_selector
 from holdfast.urls import DEFAULT, InvalidPattern, ScopeKind, parse_seed
 from holdfast.urls.scope import Patterns
 
@@ -278,13 +279,15 @@ class SourceConfig:
     name_template: str = "{code}-{date:%Y%m%d}"
     schedule_hint: str | None = None
     zimit: ZimitConfig = field(default_factory=ZimitConfig)
+    extract: ExtractRules = field(default_factory=ExtractRules)
 
     def stored(self) -> dict[str, Any]:
         """Return what is kept and exported: only what differs from the defaults, which all else follows."""
         plain, default = asdict(self), asdict(_DEFAULT)
         kept = {name: value for name, value in plain.items() if value != default[name]}
-        if "zimit" in kept:
-            kept["zimit"] = {name: value for name, value in kept["zimit"].items() if value}
+        for group in ("zimit", "extract"):
+            if group in kept:
+                kept[group] = {name: value for name, value in kept[group].items() if value}
         return {name: _listed(value) for name, value in kept.items()}
 
     def warnings(self) -> tuple[str, ...]:
@@ -376,6 +379,7 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
         name_template=_template(given),
         schedule_hint=given.text("schedule_hint", limit=200),
         zimit=_zimit(given),
+        extract=_extract(given),
     )
     given.done()
     # An archive has to be able to say later why it did not obey.
@@ -392,7 +396,10 @@ def merged(
     Of a group of fields (`zimit` and those below it) the job names what it has otherwise; the rest is its source's.
     """
     content = {one.name: getattr(config, one.name) for one in fields(config)}
-    content["zimit"] = asdict(config.zimit)
+    if overrides and "extract" in overrides:
+        # One body is read once, whichever job brought it.
+        raise SourceRefused("extract", "it belongs to the source, whose captures are all read alike; set it there")
+    content["zimit"], content["extract"] = asdict(config.zimit), asdict(config.extract)
     content = {**content, **{name: _within(content.get(name), value) for name, value in (overrides or {}).items()}}
     if start is not None and isinstance(content["seeds"], list | tuple):
         content["seeds"] = (start, *content["seeds"])
@@ -469,6 +476,17 @@ def _agents(given: Fields) -> tuple[str, ...]:
         if not agent.isascii():
             raise given.refuse("user_agents", f"{agent[:60]!r} has characters that no header may carry")
     return agents
+
+
+def _extract(given: Fields) -> ExtractRules:
+    inner = given.inner("extract")
+    rules = {name: inner.text(name, limit=MAX_SELECTOR_CHARS) for name in SINGLE}
+    removed = inner.texts("remove", limit=MAX_SELECTOR_CHARS, most=MAX_REMOVED)
+    inner.done()
+    for name, selector in [*rules.items(), *(("remove", one) for one in removed)]:
+        if selector is not None and (reason := why_no_selector(selector)):
+            raise inner.refuse(name, reason)
+    return ExtractRules(**rules, remove=removed)
 
 
 def _template(given: Fields) -> str:

@@ -122,15 +122,19 @@ class Base:
         self._sites = sites_of(policy)
         self._memory = _memory_of(policy)
 
-    def resolve(self, hrefs: Iterable[str]) -> Resolution:
-        """Return the addresses that these references spell, in order and each page once, and how many spell none."""
-        hrefs = list(hrefs)
+    def each(self, hrefs: list[str]) -> tuple[list[ResolvedLink | None], int]:
+        """Return what each of these references spells, None for one that spells no address; and how many those are."""
         # The commonest case in one C loop: all links of a page were written by another page of its site.
         links = list(map(self._memory.places.get(self._site, _NONE).get, hrefs))
         dropped = 0
         if None in links:
             read, dropped = self._read([href for href, link in zip(hrefs, links, strict=True) if link is None])
             links = [link or read.get(href) for href, link in zip(hrefs, links, strict=True)]
+        return links, dropped
+
+    def resolve(self, hrefs: Iterable[str]) -> Resolution:
+        """Return the addresses that these references spell, in order and each page once, and how many spell none."""
+        links, dropped = self.each(list(hrefs))
         pages: dict[int, ResolvedLink] = {}
         for link in links:
             if link is not None:

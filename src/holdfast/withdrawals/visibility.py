@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.db.models import SignalPage, Snapshot, Withdrawal
+from holdfast.db.models import PageGroup, PageLink, SignalPage, Snapshot, Withdrawal
 from holdfast.errors import NotFound
 
 _IN_FORCE = Withdrawal.lifted_at.is_(None)
@@ -246,6 +246,27 @@ def compare_again(session: Session, found: Snapshot) -> None:
 def compare_page_again(session: Session, key: str) -> None:
     """Let `changes` look again at all captures of a page: those that came while it was hidden were passed."""
     _compare_anew(session, of_page(key))
+
+
+_LinkedTo = aliased(Snapshot)
+
+
+def linked_documents(session: Session, *, snapshot_id: int | None, key: str | None, most: int = 10_000) -> list[int]:
+    """Return the documents of pages that one capture, or all captures of a page, link to: the first so many, by id.
+
+    Search finds them by the words of those links, which are withdrawn and come back with the linking capture.
+    """
+    linking = select(Snapshot.id).where(Snapshot.id == snapshot_id if key is None else of_page(key))
+    targets = select(PageLink.to_hash).where(PageLink.snapshot_id.in_(linking))
+    found = (
+        select(_LinkedTo.document_id)
+        .join(PageGroup, PageGroup.latest_ok_id == _LinkedTo.id)
+        .where(PageGroup.url_hash.in_(targets), _LinkedTo.document_id.is_not(None))
+        .distinct()
+        .order_by(_LinkedTo.document_id)
+        .limit(most)
+    )
+    return [one for one in session.scalars(found) if one is not None]
 
 
 def _compare_anew(session: Session, which: ColumnElement[bool]) -> None:

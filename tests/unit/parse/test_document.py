@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
 from holdfast.parse.charset import ParseProblem
 from holdfast.parse.child import ParseChild
+from holdfast.parse.content import SiteTemplate
 from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
 from holdfast.parse.page import looks_pathological
 from tests import patience
@@ -62,7 +64,7 @@ def test_the_content_is_main_without_what_surrounds_it() -> None:
     )
 
     assert page.headings == ("Head ing",)
-    assert page.hrefs == ("/in",)
+    assert page.hrefs == (("/in", "again"),)
     assert page.text.startswith("Head ing\nEnough words")
     for word in ("Site", "Search", "secret"):
         assert word not in page.text
@@ -154,7 +156,9 @@ def test_a_broken_pdf_is_noted_and_the_child_lives(child: ParseChild, body: byte
 def test_a_page_reads_the_same_in_a_child(child: ParseChild) -> None:
     body = f"<title>T</title><main><h1>H</h1><p>{PROSE}</p><a href=/x>x</a></main>".encode()
 
-    assert _from_child(child, body, DocumentKind.HTML) == _read(body)
+    read = _from_child(child, body, DocumentKind.HTML)
+
+    assert read == parse_document(body, kind="html", media_type=None, charset=None, url="http://example.org/")
 
 
 def test_a_page_that_never_ends_is_given_up_with_a_note() -> None:
@@ -185,3 +189,115 @@ def test_a_page_of_options_is_parsed_in_linear_time() -> None:
     _read("<select>" + "<option>x" * 90_000)
 
     assert time.process_time() - started < patience.allowed(10.0)
+
+
+def test_terms_are_what_a_page_defines_in_order_and_once() -> None:
+    page = _read(
+        "<title>T</title><main><dl><dt><code>os.path.</code><code>join</code>(<em>a</em>)<a href='#j'>¶</a></dt>"
+        f"<dd><p>Joins <code>parts</code>.</p></dd></dl><p>{PROSE}</p><p>A <dfn>tide</dfn> is water.</p>"
+        "<table><caption>Figures <a href='#c'>#</a></caption><tr><td class=entry><p class=signature> <a id=x></a>\n"
+        "<code>octet_length</code> ( <b>text</b> )</p></td><th><span><b>Name:</b></span></th></tr></table>"
+        "<ul><li><a href='#deque'><code>deque</code></a> a list</li><li>then <code>late</code></li>"
+        "<li><kbd>tide</kbd></li></ul><details><summary>More of it</summary>x</details></main>"
+    )
+
+    assert page.terms == ("os.path.join(a)", "tide", "Figures", "octet_length", "Name", "deque", "More of it")
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<dl><dt><a href='/other'>9.1. Operators</a></dt></dl>",
+        "<dl><dt>abs, <a href='/other#abs'>Functions</a></dt></dl>",
+        "<ul><li><a href='/other'><code>name</code></a></li></ul>",
+        "<p><code>lower('TOM')</code> gives tom</p>",
+        "<p><b>A sentence that was set in bold from its first to its last word</b></p>",
+        "<dl><dt>¶</dt><dt> </dt><dt>--</dt></dl>",
+    ],
+)
+def test_what_leads_elsewhere_or_names_nothing_is_no_term(markup: str) -> None:
+    assert _read(f"<main><p>{PROSE}</p>{markup}</main>").terms == ()
+
+
+def test_terms_are_bounded_in_number_and_length() -> None:
+    many = _read("<dl>" + "".join(f"<dt>term {n}</dt>" for n in range(5_000)))
+    assert (len(many.terms), many.terms[-1]) == (2_000, "term 1999")
+
+    long = _read("<dl>" + "".join(f"<dt>{n} {'é' * 400}</dt>" for n in range(1_000)))
+    assert max(map(len, long.terms)) <= 120
+    assert len("\n".join(long.terms).encode()) < 66 * 1024
+
+
+def test_permalinks_are_part_of_neither_headings_nor_text() -> None:
+    page = _read(
+        "<main><h1>Tides<a href='#tides'>¶</a></h1><h2>Ebb <a href='page.html#ebb'><span>#</span></a></h2>"
+        f"<p>{PROSE}</p><p>Number <a href='#n'>#4</a></p></main>"
+    )
+
+    assert (page.title, page.headings) == ("Tides", ("Tides", "Ebb"))
+    assert "¶" not in page.text
+    assert page.text.endswith("Number #4")
+
+
+def test_a_link_has_the_longest_of_its_words_or_what_stands_for_a_picture() -> None:
+    page = _read(
+        f"<main><p>{PROSE}</p><a href=/a>In short</a><a href=/a> At\n some  length</a>"
+        "<a href=/b><img src=x alt='A map'></a>"
+        "<a href=/c title='What it is called'><img src=y></a><a href=/d aria-label=Told></a><a href=/e></a>"
+        "<a href=/f title='9.4. String Functions'>Section 9.4</a><a href=/g title=Tip>Long enough words</a>"
+        f"<a href=/h>{'x' * 300}</a></main>"
+    )
+
+    assert page.hrefs[:-1] == (
+        ("/a", "At some length"), ("/b", "A map"), ("/c", "What it is called"), ("/d", "Told"), ("/e", ""),
+        ("/f", "9.4. String Functions"), ("/g", "Long enough words"),
+    )  # fmt: skip
+    assert page.hrefs[-1] == ("/h", "x" * 80)
+
+
+def test_the_title_is_the_first_heading_of_the_first_rank_before_the_graphs() -> None:
+    graph = "<meta property=og:title content=Graph>"
+    assert _read(f"{graph}<title> </title><body><h2>Second</h2><h1>First</h1><p>{PROSE}</p>").title == "First"
+    assert _read(f"{graph}<body><h3>Third</h3><h2>Second</h2><p>{PROSE}</p>").title == "Second"
+    assert _read(f"{graph}<header><h1>In the header</h1></header><main><p>{PROSE}</p></main>").title == "In the header"
+    assert _read(f"{graph}<p>{PROSE}</p>").title == "Graph"
+
+
+def test_menus_at_both_ends_are_no_content_and_a_list_in_the_middle_is() -> None:
+    menu = "<ul>" + "".join(f"<li><a href=/{n}>Part {n}</a></li>" for n in range(5)) + "</ul>"
+    inner = "<ul>" + "".join(f"<li><a href=/i{n}>Inner {n}</a></li>" for n in range(5)) + "</ul>"
+    text = _read(f"<body>{menu}<h1>Head</h1><p>{PROSE}{PROSE}</p>{inner}<p>{PROSE}{PROSE}</p>{menu}").text
+
+    assert text.startswith("Head\n")
+    assert "Part 1" not in text
+    assert "Inner 3" in text
+    assert "Part 1" in _read(f"<body>{menu}<p>Few words</p>").text
+
+
+def test_the_body_that_microdata_or_json_ld_names_is_the_content() -> None:
+    body = _read(f"<body><p>{PROSE} around it</p><div itemprop=articleBody><p>{PROSE}</p></div>").text
+    assert body == PROSE.strip()
+
+    script = '<script type="application/ld+json">{"@type": "Article", "articleBody": "%s"}</script>' % (PROSE * 2)
+    assert _read(f"{script}<div id=app>Loading</div>").text == (PROSE * 2).strip()
+    marked = script.replace(PROSE, f"<p>{PROSE}&amp; more</p>".replace('"', ""), 1)
+    assert _read(f"{marked}<div id=app>Loading</div>").text.startswith(f"{PROSE}& more\nEnough")
+    # A page that shows its text is read as it is shown.
+    assert _read(f"{script}<main><h1>Shown</h1><p>{PROSE * 3}</p></main>").text.startswith("Shown")
+
+
+def test_a_template_tells_what_the_content_is() -> None:
+    html = (
+        f"<title>Site</title><body><div class=x1><p>{PROSE}</p><div class=ad>Buy</div></div><b id=by>By Ann</b>"
+        f"<h2 class=t>Own title</h2><time class=d datetime=2024-05-06>May</time><div class=x2>{PROSE}</div>"
+    )
+    template: SiteTemplate = {
+        "main": "div.x1", "title": ".t", "author": "#by", "published": "time.d", "remove": [".ad"],
+    }  # fmt: skip
+    page = parse_document(html.encode(), kind="html", media_type=None, charset=None, template=template)
+
+    assert (page.text, page.title, page.author) == (PROSE.strip(), "Own title", "By Ann")
+    assert page.published_at == datetime(2024, 5, 6, tzinfo=UTC)
+    missed = parse_document(html.encode(), kind="html", media_type=None, charset=None, template={"main": ".gone"})
+    assert ParseProblem.TEMPLATE_MISSED in missed.problems
+    assert "Buy" in missed.text

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.sources.config import SourceConfig, SourceRefused, ZimitConfig, merged, read_config, zimit_job
+from holdfast.sources.extraction import ExtractRules, extraction_rules, why_no_selector
 from holdfast.sources.registry import PRESETS
 
 SEED = {"seeds": ["https://example.org/"]}
@@ -192,5 +193,58 @@ def test_every_field_of_a_source_is_documented_with_its_meaning() -> None:
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     told = {word for row in rows for word in row.split("`")[1::2]}
 
-    own = {one.name for one in fields(SourceConfig)} - {"zimit"}
-    assert told == own | {f"zimit.{one.name}" for one in fields(ZimitConfig)}
+    own = {one.name for one in fields(SourceConfig)} - {"zimit", "extract"}
+    groups = {f"zimit.{one.name}" for one in fields(ZimitConfig)} | {
+        f"extract.{one.name}" for one in fields(ExtractRules)
+    }
+    assert told == own | groups
+
+
+SEEDS = {"seeds": ["https://example.org/"]}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    ["main", "div.content > p", "#x", "[itemprop=articleBody]", 'div[class*="post body" i] .text', "a.b#c[d]", "*"],
+)
+def test_a_template_is_made_of_plain_selectors(selector: str) -> None:
+    made = read_config({**SEEDS, "extract": {"main": selector, "remove": [selector, ".ad"]}})
+
+    assert made.extract == ExtractRules(main=selector, remove=(selector, ".ad"))
+    assert made.stored()["extract"] == {"main": selector, "remove": [selector, ".ad"]}
+    assert extraction_rules(made.stored()) == {"main": selector, "remove": [selector, ".ad"]}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "a:has(b)",
+        "a b c d",
+        "p::before",
+        "a," * 11 + "b",
+        "a{",
+        "x" * 301,
+        "[a=']']",
+        "a > > b",
+        "a~b",
+        "div,,p",
+        "\\",
+        ",",
+    ],
+)
+def test_a_selector_that_a_page_could_make_slow_is_refused_by_its_field(selector: str) -> None:
+    for extract in ({"author": selector}, {"remove": [selector]}):
+        with pytest.raises(SourceRefused, match=r"^extract\.(author|remove): "):
+            read_config({**SEEDS, "extract": extract})
+    assert why_no_selector(selector)
+    assert extraction_rules({"extract": {"author": selector}}) is None
+
+
+def test_a_template_is_the_sources_and_no_jobs() -> None:
+    source = read_config({**SEEDS, "extract": {"title": "h2"}})
+
+    assert merged(source, overrides={"max_depth": 1}).extract == source.extract
+    with pytest.raises(SourceRefused, match="belongs to the source"):
+        merged(source, overrides={"extract": {"title": "h3"}})
+    with pytest.raises(SourceRefused, match=r"^extract\.footer: there is no such field"):
+        read_config({**SEEDS, "extract": {"footer": "p"}})

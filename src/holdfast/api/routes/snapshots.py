@@ -59,6 +59,12 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
         capture_fidelity=found.fidelity,
         mime_type=found.media_type,
         status_code=found.status,
+        author=document.author if document else None,
+        published_at=document.published_at if document else None,
+        modified_at=document.modified_at if document else None,
+        keywords=(document.keywords or "").splitlines() if document else [],
+        word_count=document.word_count if document else None,
+        page_type=document.page_type if document else None,
     )
 
 

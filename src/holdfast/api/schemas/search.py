@@ -243,6 +243,16 @@ class SnapshotDetail(Answer):
     capture_fidelity: str = Field(examples=["high"])
     mime_type: str | None = Field(examples=["text/html"])
     status_code: int | None = Field(examples=[200])
+    author: str | None = Field(None, description="As the page states it.", examples=["Ann Example"])
+    published_at: datetime | None = Field(None, description="As the page states it.")
+    modified_at: datetime | None = Field(None, description="As the page states it.")
+    keywords: list[str] = Field(default_factory=list, description="Of the page's own metadata.", examples=[["tides"]])
+    word_count: int | None = Field(None, description="Of the main text.", examples=[420])
+    page_type: str | None = Field(
+        None,
+        description="article, listing, home, product, reference, form, media or other.",
+        examples=["article"],
+    )
 
 
 class LatestCapture(Answer):

@@ -93,12 +93,24 @@ class Document(Model):
     """SHA-256 of the content-decoded body."""
     charset: Mapped[str] = mapped_column(String(32))
     media_type: Mapped[str] = mapped_column(String(127))
+    """What it was read as; with `;template=` and a digest where a template of its source told what its content is."""
     body_bytes: Mapped[int] = mapped_column(BigInteger)
     title: Mapped[str | None]
     description: Mapped[str | None]
     snippet: Mapped[str | None]
     headings: Mapped[str | None] = mapped_column(Text)
     """One a line, in document order."""
+    terms: Mapped[str | None] = mapped_column(Text)
+    """What it defines or names, one a line, each once, in document order."""
+    author: Mapped[str | None]
+    published_at: Mapped[datetime | None]
+    modified_at: Mapped[datetime | None]
+    """As the page states them, whatever the time was."""
+    keywords: Mapped[str | None] = mapped_column(Text)
+    """One a line."""
+    word_count: Mapped[int] = mapped_column(server_default="0")
+    page_type: Mapped[str] = mapped_column(String(16), server_default=text("'other'"))
+    """article, listing, home, product, reference, form, media, other."""
     language: Mapped[str | None] = mapped_column(String(35))
     canonical: Mapped[str | None]
     details: Mapped[dict[str, Any]] = mapped_column(default=dict)
@@ -258,6 +270,21 @@ class PageLink(Model):
     to_url: Mapped[str] = mapped_column(Text)
 
     __table_args__ = (Index("ix_page_links_to_hash", "to_hash"),)
+
+
+class LinkText(Model):
+    """Words that links to a group's address stand on: each once for a linking host, the first few of it."""
+
+    __tablename__ = "link_texts"
+
+    to_hash: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    host_hash: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    """Of the linking host, less `www.`; 0 for the host that is linked to."""
+    text: Mapped[str] = mapped_column(String(80), primary_key=True)
+    snapshot_id: Mapped[int] = mapped_column(BigInteger)
+    """The capture that said so first: if it is withdrawn, so are its words."""
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
 
 
 class Withdrawal(Model):

@@ -5,7 +5,7 @@ import sqlalchemy as sa
 import holdfast.db.models.base
 
 revision = '0012'
-down_revision = '0009'
+down_revision = '0010'
 branch_labels = None
 depends_on = None
 

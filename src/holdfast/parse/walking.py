@@ -1,0 +1,294 @@
+"""One walk over a part of a page: its text, headings, definition terms and links with their words, in linear time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import field
+from typing import Final
+
+from selectolax.lexbor import LexborNode
+
+from holdfast.parse.text import (
+    BLOCK_IDS,
+    BLOCK_MARK,
+    FURNITURE_IDS,
+    MAX_TEXT_CHARS,
+    OWNER_IDS,
+    PREFORMATTED_IDS,
+    TEXT_ID,
+    UNSHOWN_IDS,
+    UNSHOWN_OR_AROUND_IDS,
+    clean_line,
+    numbers_of,
+    tidied,
+)
+from holdfast.values import dataclass
+
+MAX_HEADINGS = 200
+MAX_TERMS, MAX_TERM_CHARS, MAX_TERMS_BYTES = 2_000, 120, 64 * 1024
+_HEADING_CHARS, _HEADING_PARTS = 300, 1000
+_TERM_PARTS = 64
+_NUMBER: Final = re.compile(r"\s?(?:section|chapter|table|figure|part|appendix|example|§)\s[\dA-Z][\d.]{0,12}\s?", re.I)
+# What is in bold for longer than this is emphasis, not a name.
+_LEADING_CHARS, _LEADING_WORDS = 80, 8
+# `lower('TOM')` shows how a name is used.
+_EXAMPLE: Final = frozenset("'\"“„«;{")
+# Marks and blanks that may stand before the first word of a cell or paragraph.
+_BEFORE_LEADING = 6
+_ANCHOR_PARTS, _HARDLY_CHARS = 40, 4
+LINK_MARK = "\x02"
+"""Stands around the words of a link where these are to be told from others."""
+_SIGNS: Final = frozenset({"¶", "#", "§", "🔗", "⚓", "∞", "⚓︎"})
+# What sorts behind it begins with a letter, a digit or a sign.
+_MOST_BLANK: Final = "!"
+_BLANKS: Final = " \t\n\r\f\xa0" + BLOCK_MARK + LINK_MARK
+
+# What an element is to the walk, as bits.
+_SKIPPED, _FURNITURE, _OWNER, _PREFORMATTED, _BLOCK = 1, 2, 4, 8, 16
+_HEADING, _ANCHOR, _TERM, _OPENS, _LEADING, _IMAGE, _FIRST = 32, 64, 128, 256, 512, 1024, 2048
+_STOPS = _SKIPPED | _FURNITURE | _PREFORMATTED
+_NOTED = _HEADING | _ANCHOR | _TERM | _LEADING
+_CLOSES = _OWNER | _BLOCK | _NOTED
+
+
+def _table(left_out: frozenset[int]) -> dict[int, int]:
+    """Return what each element is, by lexbor's number: one look for each node instead of ten."""
+    roles = (
+        (BLOCK_IDS, _BLOCK),
+        (PREFORMATTED_IDS, _PREFORMATTED),
+        (OWNER_IDS, _OWNER),
+        (numbers_of("h1 h2 h3 h4 h5 h6"), _HEADING),
+        (numbers_of("h1 h2"), _FIRST),
+        (numbers_of("a"), _ANCHOR),
+        (numbers_of("dt dfn summary caption figcaption"), _TERM),
+        (numbers_of("td th li p"), _OPENS),
+        (numbers_of("code tt b strong var dfn kbd samp"), _LEADING),
+        (numbers_of("img"), _IMAGE),
+        (left_out, _SKIPPED),
+    )
+    made: dict[int, int] = {}
+    for numbers, role in roles:
+        for number in numbers:
+            made[number] = made.get(number, 0) | role
+    for number in FURNITURE_IDS & left_out:
+        # The header of an article is part of it, the page's is not.
+        made[number] = made[number] & ~_SKIPPED | _FURNITURE
+    return made
+
+
+CONTENT: Final = _table(UNSHOWN_OR_AROUND_IDS | numbers_of("form button"))
+"""The elements of a page's content: without navigation, asides, forms, and the page's own header and footer."""
+SHOWN: Final = _table(UNSHOWN_IDS)
+"""All that a page shows."""
+
+
+# A plain tuple: a page has hundreds, and one with names takes four times as long to make.
+Anchor = tuple[str, str]
+"""A link of a page: where it leads, as written, and the words that it stands on."""
+
+
+@dataclass(slots=True)
+class Content:
+    """What stands in a part of a page."""
+
+    text: str = ""
+    """One block a line."""
+    headings: list[str] = field(default_factory=list)
+    title: str | None = None
+    """The first heading of the first rank; of the second, if there is none."""
+    terms: list[str] = field(default_factory=list)
+    """What is defined or named: each once, in order."""
+    anchors: list[Anchor] = field(default_factory=list)
+    """As written, in order, not tidied."""
+
+
+class ContentWalk:
+    """The walk under way, over what `roles` (CONTENT or SHOWN) has it enter."""
+
+    __slots__ = ("_alt", "_away", "_links", "_parts", "_rank", "_roles", "_terms", "_terms_bytes", "content")
+
+    def __init__(self, roles: dict[int, int]) -> None:
+        self._roles = roles
+        self._parts: list[str] = []
+        self._links: list[dict[str, str | None]] = []
+        self._alt = ""
+        self._away = (0, 0)
+        self._terms: dict[str, None] = {}
+        self._terms_bytes = 0
+        self._rank = 3
+        self.content = Content()
+
+    def run(self, roots: Iterable[LexborNode], *, marks: bool = False) -> Content:
+        """Return what stands below these nodes; with `marks`, the text has marks around blocks and links."""
+        for root in roots:
+            self._below(root, marks=marks)
+            self._parts.append(BLOCK_MARK)
+        text = "".join(self._parts)[:MAX_TEXT_CHARS]
+        self.content.text = text if marks else tidied(text)
+        self.content.terms = list(self._terms)
+        return self.content
+
+    def _below(self, root: LexborNode, *, marks: bool) -> None:
+        # By hand, because the library's own traversal cannot step over a subtree. Every statement here is paid some
+        # thousand times a page.
+        parts, links, role_of = self._parts, self._links, self._roles.get
+        above: list[tuple[LexborNode, int, int]] = []
+        own = int(bool(role_of(root.tag_id, 0) & _OWNER))
+        opened = -1_000
+        node = root.first_child
+        while node is not None:
+            number = node.tag_id
+            if number == TEXT_ID:
+                parts.append(node.text_content or "")
+            else:
+                role = role_of(number, 0)
+                child = node.first_child
+                if role:
+                    if role & _STOPS and not (own and role & _FURNITURE):
+                        if role & _PREFORMATTED and not role & _SKIPPED:
+                            parts += BLOCK_MARK, node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
+                        child = None
+                    elif role & _BLOCK:
+                        parts.append(BLOCK_MARK)
+                        if role & _OPENS:
+                            opened = len(parts)
+                        elif role & _OWNER:
+                            own += child is not None
+                    elif role & _ANCHOR:
+                        attributes = node.attributes
+                        role, child = self._open_link(attributes, child) if attributes.get("href") else (0, child)
+                        if role and marks:
+                            parts.append(LINK_MARK)
+                    elif role & _LEADING:
+                        # Most stand in the middle of a sentence.
+                        is_late = len(parts) - opened > _BEFORE_LEADING or parts[-1] > _MOST_BLANK
+                        role = role & _TERM if is_late else self._leading(role, opened)
+                    elif role & _IMAGE and links:
+                        self._alt = self._alt or node.attributes.get("alt") or ""
+                if child is not None:
+                    above.append((node, role, len(parts)))
+                    node = child
+                    continue
+            following = node.next
+            while following is None and above:
+                node, role, start = above.pop()
+                if role & _CLOSES:
+                    if role & _OWNER:
+                        own -= 1
+                    if role & _NOTED:
+                        self._close(node, role, start)
+                    if role & _BLOCK:
+                        parts.append(BLOCK_MARK)
+                    elif marks and role & _ANCHOR:
+                        parts.append(LINK_MARK)
+                following = node.next
+            node = following
+
+    def _open_link(self, attributes: dict[str, str | None], child: LexborNode | None) -> tuple[int, LexborNode | None]:
+        """Return what a link is to the walk, and the child to go on with: none of a permalink, which is no text."""
+        if child is None:
+            self.content.anchors.append((attributes["href"] or "", self._called(attributes, "")))
+            return 0, None
+        if "#" in (attributes["href"] or "") and _is_sign(child):
+            return 0, None
+        self._links.append(attributes)
+        self._alt = ""
+        return _ANCHOR, child
+
+    def _leading(self, role: int, opened: int) -> int:
+        """Return what a name in code or bold is: a term where it begins a cell, an item or a paragraph."""
+        return role & _TERM if _says("".join(self._parts[opened:])) else role & _TERM or _LEADING
+
+    def _close(self, node: LexborNode, role: int, start: int) -> None:
+        if role & _ANCHOR:
+            parts = self._parts
+            attributes = self._links.pop()
+            href = attributes["href"] or "#"
+            words = parts[start] if len(parts) == start + 1 else "".join(parts[start : start + _ANCHOR_PARTS])
+            if len(attributes) > 1 or len(words) <= _HARDLY_CHARS or self._alt:
+                words = self._called(attributes, words)
+            self.content.anchors.append((href, words))
+            if href[0] != "#":
+                self._away = start, len(parts)
+        elif role & _HEADING:
+            self._note_heading(role, start, node)
+        elif role & _TERM:
+            self._note_term(start, MAX_TERM_CHARS)
+        elif role & _LEADING and not self._is_in_link_away():
+            self._note_term(start, _LEADING_CHARS)
+
+    def _is_in_link_away(self) -> bool:
+        return bool(self._links) and (self._links[-1]["href"] or "#")[0] != "#"
+
+    def _called(self, attributes: dict[str, str | None], words: str) -> str:
+        """Return the words for a link: its own, or where these say little what a reader without a screen hears.
+
+        `Prev`, `Section 9.4`, and pictures without words.
+        """
+        if not _says(words):
+            words = self._alt
+        if len(words) <= _HARDLY_CHARS or _NUMBER.fullmatch(words):
+            return attributes.get("title") or attributes.get("aria-label") or words
+        return words
+
+    def _note_heading(self, role: int, start: int, node: LexborNode) -> None:
+        """Note the text from a part on; of a heading that holds half the page, as nested ones do, only its start."""
+        content = self.content
+        if len(content.headings) >= MAX_HEADINGS:
+            return
+        text = "".join(self._parts[start : start + _HEADING_PARTS])
+        heading = clean_line(_plain(text), _HEADING_CHARS)
+        if not heading:
+            return
+        content.headings.append(heading)
+        if role & _FIRST and self._rank > 1:
+            rank = 1 if node.tag == "h1" else 2
+            if rank < self._rank:
+                self._rank, content.title = rank, heading
+
+    def _note_term(self, start: int, limit: int) -> None:
+        parts = self._parts
+        if len(self._terms) >= MAX_TERMS or self._terms_bytes >= MAX_TERMS_BYTES:
+            return
+        first, last = self._away
+        if first >= start:
+            # Words that lead to another page are not defined here; nor is an entry of a register, `abs, Functions`.
+            before = "".join(parts[start : min(first, start + _TERM_PARTS)]).strip(_BLANKS)
+            if (not before or before[-1] == ",") and not _says("".join(parts[last : last + _TERM_PARTS])):
+                return
+        term = clean_line(_plain("".join(parts[start : start + _TERM_PARTS])), MAX_TERM_CHARS).rstrip(" :¶")
+        if not term or not any(map(str.isalnum, term)):
+            return
+        if limit < MAX_TERM_CHARS and (
+            len(term) > limit or term.count(" ") >= _LEADING_WORDS or not _EXAMPLE.isdisjoint(term)
+        ):
+            return
+        if term not in self._terms:
+            self._terms[term] = None
+            self._terms_bytes += len(term.encode("utf-8", "replace")) + 1
+
+
+def _plain(marked: str) -> str:
+    return marked.replace(BLOCK_MARK, " ").replace(LINK_MARK, "")
+
+
+def _says(marked: str) -> bool:
+    """Whether there is more than marks and blanks."""
+    return bool(marked.strip(_BLANKS))
+
+
+def _is_sign(child: LexborNode | None) -> bool:
+    """Whether a link holds nothing but a sign, perhaps in an element of its own."""
+    for _ in range(3):
+        if child is None or child.next is not None:
+            return False
+        if child.tag_id == TEXT_ID:
+            return (child.text_content or "").strip() in _SIGNS
+        child = child.first_child
+    return False
+
+
+def walk(*roots: LexborNode, roles: dict[int, int] = CONTENT, marks: bool = False) -> Content:
+    """Return what stands below these nodes."""
+    return ContentWalk(roles).run(roots, marks=marks)
