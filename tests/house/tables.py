@@ -21,7 +21,10 @@ RAW_TABLES = frozenset(
 )
 """Written by raw SQL alone."""
 SHARED_TABLES = frozenset(
-    {"audit_events", "executions", "jobs", "feeds", "feed_items", "search_outbox", "snapshots", "sources"}
+    {
+        *("audit_events", "executions", "jobs", "feeds", "feed_items", "noise_queue", "search_outbox", "snapshots"),
+        "sources",
+    }
 )
 """Written by both, each for the reason that decision 0027 gives."""
 _FRONTIER = RAW_TABLES - {"owners", "warc_files", "index_runs"}
@@ -31,7 +34,10 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
     "feeds": frozenset({"feeds", "feed_items"}),
     "frontier": _FRONTIER - {"documents", "document_texts", "page_groups", "page_links"},
     "index": frozenset(
-        {"documents", "document_texts", "index_runs", "page_groups", "page_links", "search_outbox", "snapshots"}
+        {
+            *("documents", "document_texts", "index_runs", "noise_queue", "page_groups", "page_links"),
+            *("search_outbox", "snapshots"),
+        }
     ),
     "jobs": frozenset({"executions", "jobs"}),
     "sources": frozenset({"sources"}),

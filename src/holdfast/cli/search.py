@@ -53,6 +53,9 @@ def search(
     host: Annotated[str | None, typer.Option(help="Only this host.")] = None,
     non_2xx: Annotated[bool, typer.Option("--include-non-2xx", help="Redirects and errors too.")] = False,
     duplicates: Annotated[bool, typer.Option("--include-duplicates", help="Equal captures of one day too.")] = False,
+    noise: Annotated[
+        bool, typer.Option("--show-noise", help="Captures that show something else than their page, too.")
+    ] = False,
     page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
     ranking: Annotated[Ranking, typer.Option(help="Which ranking; v3 is the newest.")] = Ranking.V3,
@@ -72,6 +75,7 @@ def search(
         view=view,
         non_2xx=non_2xx,
         duplicates=duplicates,
+        noise=noise,
         start=since.date() if since else None,
         end=until.date() if until else None,
         language=language,
@@ -129,6 +133,7 @@ def _lines(hit: Hit) -> str:
     row = hit.row
     more = f", {counted(hit.captures, 'capture')}" if hit.captures else ""
     head = f"{row.captured_at:%Y-%m-%d %H:%M}  {row.status or '-'}  {hit.source_code}  snapshot {row.id}{more}"
+    head += f"  {row.noise}" if row.noise else ""
     bold = sys.stdout.isatty()
     title = one_line("".join(piece.text for piece in hit.title)) or "(no title)"
     text = [f"    {_marked(passage, bold=bold)}" for passage in hit.passages[:1]] or [

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
 
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, Since, Until
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SearchDep, Since, Until
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.search import SearchDebug, SearchResults
@@ -35,6 +35,7 @@ SortBy = Annotated[Sort | None, Query(description="relevance where there are wor
 View = Annotated[ResultKind, Query(description="Captures, or pages with the latest of their captures.")]
 Non2xx = Annotated[bool, Query(alias="includeNon2xx", description="Redirects and errors too, after the rest.")]
 Duplicates = Annotated[bool, Query(alias="includeDuplicates", description="Equal captures of one day too.")]
+Noise = Annotated[NoiseShown, Query(description="`show`: captures that show something else than their page, too.")]
 Version = Annotated[Ranking, Query(description="v3 goes by the query's breadth; v1 and v2 are kept for comparison.")]
 Language = Annotated[str | None, Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters.")]
 Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
@@ -49,6 +50,7 @@ async def search_request(
     view: View = ResultKind.SNAPSHOTS,
     include_non_2xx: Non2xx = False,
     include_duplicates: Duplicates = False,
+    noise: Noise = NoiseShown.HIDE,
     from_: Since = None,
     to: Until = None,
     page: Page = 1,
@@ -63,6 +65,7 @@ async def search_request(
         view=view,
         non_2xx=include_non_2xx,
         duplicates=include_duplicates,
+        noise=noise is NoiseShown.SHOW,
         start=from_,
         end=to,
         page=page,

@@ -44,6 +44,7 @@ class SearchResult(Answer):
     capture_backend: str
     capture_fidelity: str
     page_snapshots_count: int | None = Field(description="Captures of the page; only with view=pages.")
+    noise: str | None = Field(description="What it shows instead of its page; null but with noise=show.")
 
 
 class FacetCount(Answer):
@@ -160,6 +161,12 @@ class SnapshotDetail(Answer):
     capture_fidelity: str = Field(examples=["high"])
     mime_type: str | None = Field(examples=["text/html"])
     status_code: int | None = Field(examples=[200])
+    noise: str | None = Field(
+        None,
+        description="What it shows instead of its page: soft_404, block_page, consent_wall, login_wall or parked.",
+        examples=["soft_404"],
+    )
+    noise_evidence: str | None = Field(None, description="How that is known.")
 
 
 class LatestCapture(Answer):

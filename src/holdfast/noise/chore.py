@@ -1,0 +1,226 @@
+"""Judges what was indexed, a small batch at a time, by what other captures of the site and of the page show.
+
+1. Read a batch of captures that wait in `noise_queue`, and what each says of itself (`words`).
+2. In a short transaction: keep the suspects, hold each against the site's others, and write what was found.
+
+A suspect that is not enough alone stays one: a later capture that says the same under another address, or that shows
+the page as it is, has it judged again. Any number of processes may do this; a kill leaves the rest of the queue.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from sqlalchemy.orm import Session
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.noise import queries
+from holdfast.noise.marking import Finding, write_findings
+from holdfast.noise.queries import JudgedCapture, SuspectRow
+from holdfast.noise.words import (
+    MOST_CHARS,
+    NoiseKind,
+    PageFacts,
+    Suspicion,
+    leaf_of,
+    likeness,
+    site_of,
+    suspect,
+    suspect_home_text,
+    suspect_redirect,
+    word_count,
+)
+from holdfast.urls.address import url_key
+from holdfast.withdrawals.visibility import lock_changes
+
+# Captures of one transaction: of a site that shows nothing but noise each takes a millisecond.
+_BATCH: Final = 100
+# Suspects of before that one batch looks at again.
+_AGAIN: Final = 200
+# Captures of a page that are looked at on either side of a suspect.
+_AROUND: Final = 5
+# A page that was so many times as long, and had at least so much text, did not shrink by an edit.
+_SHRUNK: Final = 4
+_REAL_CHARS: Final = 400
+_HOMES: Final = 3
+_FEW_WORDS: Final = 4
+# Of an answer that leads elsewhere.
+NO_TEXT: Final = -1
+_BY_STATUS: Final = {"404": NoiseKind.SOFT_404, "410": NoiseKind.SOFT_404, "401": NoiseKind.LOGIN_WALL}
+
+_log = log.get(room="noise")
+
+
+@dataclass(slots=True, kw_only=True)
+class Judged:
+    """What came of it so far."""
+
+    captures: int = 0
+    marked: Counter[str] = field(default_factory=Counter)
+    cleared: int = 0
+    finished: bool = False
+    """Whether nothing waits any more."""
+
+
+def judge_pending(
+    database: Database, clock: Clock, *, most: int | None = None, is_stopping: Callable[[], bool] = lambda: False
+) -> Judged:
+    """Judge what waits, at most about so many captures; what is done stays done if it is stopped."""
+    done = Judged()
+    while not is_stopping() and (most is None or done.captures < most):
+        if not _step(database, clock, done):
+            done.finished = True
+            break
+    if done.marked or done.cleared:
+        _log.info("noise.judged", captures=done.captures, marked=dict(done.marked), cleared=done.cleared)
+    return done
+
+
+def _step(database: Database, clock: Clock, done: Judged) -> bool:
+    """Judge one batch; False if nothing waits."""
+    with database.read() as session:
+        turn = queries.next_turn(session)
+        if turn is None:
+            return False
+        batch = queries.captures_between(session, turn.first_id, turn.last_id, limit=_BATCH)
+        suspects = _suspects(session, batch)
+    until = batch[-1].id if len(batch) == _BATCH else turn.last_id
+    with database.write() as session:
+        # First of all: what is compared with what hangs on what is noise.
+        lock_changes(session)
+        if queries.take(session, turn, until=until):
+            ruled = queries.rulings_on(session, ((one.id, one.page_key) for one in batch))
+            kept = [row for row in suspects if row.snapshot_id not in ruled]
+            queries.replace_suspects(session, turn.first_id, until, kept)
+            queries.drop_strays(session, turn.first_id, until)
+            found = _Neighbourhood(session).judge(batch, kept)
+            written = write_findings(session, found, ruled, now=clock.now())
+            done.captures += len(batch)
+            done.marked.update(written.marked)
+            done.cleared += written.cleared
+    return True
+
+
+def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
+    """Return those of a batch that may not show their page, and the error pages that others are held against."""
+    short = [one for one in batch if one.document_id is not None and (one.chars or 0) <= MOST_CHARS]
+    texts = queries.texts(session, {one.document_id for one in short if one.document_id is not None})
+    homes: dict[str, list[int]] = {}
+    found = []
+    for one in batch:
+        if one.redirect_to is not None and not one.shows:
+            led = suspect_redirect(one.url, one.redirect_to)
+            if led is not None:
+                found.append(_row(one, *led))
+        elif one.document_id is not None and (one.shows or one.is_error):
+            text = texts.get(one.document_id, "") if (one.chars or 0) <= MOST_CHARS else None
+            row = (None if text is None else _of_words(session, one, text)) or _of_home(session, one, homes)
+            if row is not None:
+                found.append(row)
+    return found
+
+
+def _of_words(session: Session, one: JudgedCapture, text: str) -> SuspectRow | None:
+    headings = (one.headings or "").split("\n", 8)
+    marks = (one.details or {}).get("marks") or ()
+    facts = PageFacts(one.url, one.title, headings, text, frozenset(map(str, marks)))
+    like = likeness(facts)
+    # Too few words are alike by chance: an empty page is like every other.
+    has_words = word_count(f"{one.title or ''} {text}") >= _FEW_WORDS
+    if one.is_error:
+        return _row(one, None, like) if has_words else None
+    said = suspect(facts)
+    if said is None and has_words:
+        status = queries.error_status(session, site_of(one.url), like, leaf=leaf_of(one.url))
+        if status is not None:
+            kind = _BY_STATUS.get(status, NoiseKind.BLOCK_PAGE)
+            said = Suspicion(kind, "it is short", f"the site gave the same text the status {status} elsewhere", 1)
+    return None if said is None else _row(one, said, like)
+
+
+def _of_home(session: Session, one: JudgedCapture, homes: dict[str, list[int]]) -> SuspectRow | None:
+    """Return a suspect if another address shows what the start page of the site shows."""
+    split = urlsplit(one.url)
+    said = suspect_home_text((one.chars or 0) // 6)
+    if said is None or not one.shows or split.path in ("", "/") or split.query:
+        return None
+    home = url_key(f"{split.scheme}://{split.netloc}/")
+    if home not in homes:
+        homes[home] = queries.documents_at(session, home, limit=_HOMES)
+    if one.document_id not in homes[home]:
+        return None
+    return _row(one, said, site_of(one.url))
+
+
+def _row(one: JudgedCapture, said: Suspicion | None, like: int) -> SuspectRow:
+    return SuspectRow(
+        snapshot_id=one.id,
+        site=site_of(one.url),
+        likeness=like,
+        leaf=leaf_of(one.url),
+        url_hash=one.url_hash,
+        kind=None if said is None else said.kind.value,
+        said=str(one.status) if said is None else said.said.replace("\0", ""),
+        proof=None if said is None else said.proof,
+        least=0 if said is None else said.least,
+        chars=NO_TEXT if one.redirect_to is not None and not one.shows else one.chars or 0,
+    )
+
+
+class _Neighbourhood:
+    """What the other captures of a site say, asked once for each text in a batch."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._alike: dict[tuple[int, int, str | None], int] = {}
+        self._errors: dict[tuple[int, int, int], str | None] = {}
+
+    def judge(self, batch: list[JudgedCapture], suspects: list[SuspectRow]) -> dict[int, Finding | None]:
+        """Return what is found of every capture of a batch, and of earlier suspects that it proves."""
+        found: dict[int, Finding | None] = {one.id: None for one in batch}
+        own = {row.snapshot_id: row for row in suspects if row.kind is not None}
+        found |= {row.snapshot_id: self._finding(row) for row in own.values()}
+        again: dict[int, SuspectRow] = {}
+        # The first captures that said so were not enough by themselves; each text is asked for once.
+        proved = {(row.site, row.likeness): row for row in own.values() if found[row.snapshot_id] is not None}
+        for row in proved.values():
+            again |= {one.snapshot_id: one for one in queries.unmarked_alike(self._session, row, limit=_AGAIN)}
+        # A page that is shown as it is tells what a suspect of the same address lacks.
+        shown = {one.url_hash for one in batch if one.shows and one.is_page and one.id not in own}
+        if shown:
+            again |= {one.snapshot_id: one for one in queries.unmarked_of_pages(self._session, shown, limit=_AGAIN)}
+        for snapshot_id, row in again.items():
+            if snapshot_id not in found and (finding := self._finding(row)) is not None:
+                found[snapshot_id] = finding
+        return found
+
+    def _finding(self, row: SuspectRow) -> Finding | None:
+        """Return what a suspect is, if something beside its words says so."""
+        proof = row.proof or self._same_elsewhere(row) or self._shrunk(row)
+        return None if proof is None or row.kind is None else Finding(row.kind, f"{row.said}; {proof}")
+
+    def _same_elsewhere(self, row: SuspectRow) -> str | None:
+        wrong = row.site, row.likeness, row.leaf
+        if wrong not in self._errors:
+            self._errors[wrong] = queries.error_status(self._session, row.site, row.likeness, leaf=row.leaf)
+        if self._errors[wrong] is not None:
+            return f"the site gave the same text the status {self._errors[wrong]} elsewhere"
+        text = row.site, row.likeness, row.kind
+        if text not in self._alike:
+            self._alike[text] = queries.addresses_alike(self._session, row, most=row.least)
+        # Not how many there are: some of them may be withdrawn.
+        same = f"at least {row.least} addresses of the site do the same"
+        return same if self._alike[text] >= row.least else None
+
+    def _shrunk(self, row: SuspectRow) -> str | None:
+        if row.chars == NO_TEXT:
+            return None
+        real = max(_REAL_CHARS, _SHRUNK * row.chars)
+        around = queries.chars_around(self._session, row, each=_AROUND)
+        return "other captures of the page have far more text" if any(chars >= real for chars in around) else None

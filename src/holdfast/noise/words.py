@@ -1,0 +1,319 @@
+"""What one page says of itself: which kind of noise its words name, and which of its traits do not hang on words.
+
+Pure, and bounded: only the first words of short pages are looked at. A page that says "not found" may be a chapter
+about it, so what is found here is a suspicion; `verdict` decides with what other captures show.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from holdfast.parse.text import fold
+from holdfast.urls import hash64
+
+
+class NoiseKind(StrEnum):
+    """Why a capture does not show its page."""
+
+    SOFT_404 = "soft_404"
+    """The site has no such page and says so with 200, or sends all such addresses to one page."""
+    BLOCK_PAGE = "block_page"
+    """A firewall, a captcha or a limit of requests answered instead."""
+    CONSENT_WALL = "consent_wall"
+    """Consent to cookies is asked for instead."""
+    LOGIN_WALL = "login_wall"
+    """A login is asked for instead."""
+    PARKED = "parked"
+    """The domain is parked or for sale."""
+
+
+MOST_CHARS: Final = 2_600
+"""Longer texts are content, whatever they say."""
+# Words up to which a page may be noise of a kind; walls and errors repeat a menu and some suggestions at most.
+_MOST_WORDS: Final = {
+    NoiseKind.SOFT_404: 300,
+    NoiseKind.BLOCK_PAGE: 200,
+    NoiseKind.CONSENT_WALL: 300,
+    NoiseKind.LOGIN_WALL: 200,
+    NoiseKind.PARKED: 250,
+}
+# Words from the start of the text in which a page says what it is.
+_OPENING: Final = 60
+# Share of a part of the title, or of a heading, that a name has to be: "How to fix a 404 error" is an article.
+_SHARE: Final = 0.6
+_MAX_LINE: Final = 300
+_HEADINGS: Final = 3
+# A page of this many words whose markup is a firewall's is one; a form with a captcha in an article is not.
+_BARE_WORDS: Final = 120
+# What stands between the parts of a title; a hyphen only with spaces around it.
+_PARTS: Final = re.compile(
+    r"\s[-\u2010-\u2015~]\s|[|:!?.\u00b7\u2022\u00bb\u00ab\u2013\u2014\u3002\uff01\uff1f\uff5c\uff1a]"
+)
+_WORD: Final = re.compile(r"\w+")
+_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_SPACE: Final = re.compile(r"\s+")
+_ADDRESSES: Final = 4
+"""Addresses that must show the same before that proves something."""
+_HOMES: Final = 5
+
+
+class PageFacts(NamedTuple):
+    """What is known of a page's document."""
+
+    url: str
+    title: str | None
+    headings: Sequence[str]
+    text: str
+    marks: frozenset[str]
+    """Of its markup (`index.page_marks`)."""
+
+
+class Suspicion(NamedTuple):
+    """What a page says of itself."""
+
+    kind: NoiseKind
+    said: str
+    """In a sentence."""
+    proof: str | None
+    """What proves it without any other capture, in a sentence."""
+    least: int
+    """Addresses that have to show the same, where nothing else proves it."""
+
+
+class _Phrases(NamedTuple):
+    """Phrases by their first word, and those of languages that write without spaces."""
+
+    spaced: dict[str, list[tuple[str, ...]]]
+    unspaced: list[str]
+
+
+def _phrases(texts: Iterable[str]) -> _Phrases:
+    spaced: dict[str, list[tuple[str, ...]]] = {}
+    unspaced = []
+    for text in texts:
+        folded = fold(text)
+        if _UNSPACED.search(folded):
+            unspaced.append(_SPACE.sub("", folded))
+        else:
+            words = tuple(_WORD.findall(folded))
+            spaced.setdefault(words[0], []).append(words)
+    for known in spaced.values():
+        known.sort(key=len, reverse=True)
+    return _Phrases(spaced, unspaced)
+
+
+@cache
+def _known(kind: NoiseKind, part: str) -> _Phrases:
+    languages = _file()[kind.value][part]
+    return _phrases(phrase for phrases in languages.values() for phrase in phrases)
+
+
+@cache
+def _file() -> dict[str, dict[str, dict[str, list[str]]]]:
+    with Path(__file__).with_name("phrases.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+class _Line(NamedTuple):
+    """A line as it is looked through."""
+
+    words: list[str]
+    bare: str
+    """Folded, without spaces."""
+
+
+def _line(text: str) -> _Line:
+    folded = fold(text)
+    return _Line(_WORD.findall(folded), _SPACE.sub("", folded) if _UNSPACED.search(folded) else "")
+
+
+def _found(line: _Line, phrases: _Phrases) -> str | None:
+    """Return the first phrase that stands in a line; the longest of those that begin alike."""
+    for at, word in enumerate(line.words):
+        for phrase in phrases.spaced.get(word, ()):
+            if tuple(line.words[at : at + len(phrase)]) == phrase:
+                return " ".join(phrase)
+    return next((phrase for phrase in phrases.unspaced if phrase in line.bare), None) if line.bare else None
+
+
+def _named(text: str, phrases: _Phrases) -> str | None:
+    """Return the phrase that is most of a part of this title or heading."""
+    for part in _PARTS.split(text[:_MAX_LINE]):
+        line = _line(part)
+        found = _found(line, phrases)
+        if found is None:
+            continue
+        whole, own = (len(line.bare), len(found)) if line.bare else (len(line.words), found.count(" ") + 1)
+        if own >= _SHARE * whole:
+            return found
+    return None
+
+
+def word_count(text: str) -> int:
+    """Return how many words a text has; two characters count as one where no spaces stand between words."""
+    unspaced = len(_UNSPACED.findall(text))
+    return len(_WORD.findall(_UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2
+
+
+def suspect(page: PageFacts) -> Suspicion | None:
+    """Return what a page says it is instead of a page; None if it is long, or says nothing of the kind."""
+    if len(page.text) > MOST_CHARS:
+        return None
+    words = word_count(page.text)
+    opening = _line(" ".join(page.text.split(None, _OPENING)[:_OPENING]))
+    heads = [("title", page.title or ""), *(("heading", heading) for heading in page.headings[:_HEADINGS])]
+    for kind in NoiseKind:
+        if words > _MOST_WORDS[kind]:
+            continue
+        named = _first(heads, kind, "names")
+        said = _first_said(heads, opening, kind)
+        if not _is_enough(kind, named, said, page.marks):
+            continue
+        where, what = named or said or ("", "")
+        sentence = f"the {where} says \u201c{what[:80]}\u201d, and the page has {words} words"
+        return Suspicion(kind, sentence, _proof(kind, page, opening, words, is_named=named is not None), _ADDRESSES)
+    return None
+
+
+def _first(heads: Sequence[tuple[str, str]], kind: NoiseKind, part: str) -> tuple[str, str] | None:
+    phrases = _known(kind, part)
+    return next(((where, found) for where, text in heads if text and (found := _named(text, phrases))), None)
+
+
+def _first_said(heads: Sequence[tuple[str, str]], opening: _Line, kind: NoiseKind) -> tuple[str, str] | None:
+    phrases = _known(kind, "says")
+    lines: Iterator[tuple[str, _Line]] = ((where, _line(text[:_MAX_LINE])) for where, text in heads if text)
+    found = next(((where, found) for where, line in lines if (found := _found(line, phrases))), None)
+    if found is None and (inside := _found(opening, phrases)):
+        found = "text", inside
+    return found
+
+
+def _is_enough(
+    kind: NoiseKind, named: tuple[str, str] | None, said: tuple[str, str] | None, marks: frozenset[str]
+) -> bool:
+    """Return whether words of a kind make a page suspect."""
+    if kind is NoiseKind.LOGIN_WALL:
+        # Every second site has a link "Log in" in a short title; a wall asks for the password, or says that it is one.
+        return (named is not None and (said is not None or "password" in marks)) or (
+            said is not None and "password" in marks
+        )
+    if kind is NoiseKind.CONSENT_WALL:
+        # A notice about cookies stands on many pages: it is the page only where its head says so, too.
+        return named is not None and said is not None
+    return named is not None or said is not None
+
+
+def _proof(kind: NoiseKind, page: PageFacts, opening: _Line, words: int, *, is_named: bool) -> str | None:
+    """Return what proves a suspicion by the page alone, in a sentence: a trait that no article about it has."""
+    if words > _BARE_WORDS:
+        return None
+    if kind is NoiseKind.BLOCK_PAGE and "challenge" in page.marks:
+        return "its markup is that of a firewall's challenge"
+    if kind is NoiseKind.BLOCK_PAGE and is_named and "captcha" in page.marks:
+        return "its markup asks for a captcha"
+    if kind is NoiseKind.PARKED:
+        if "parking" in page.marks:
+            return "its markup is that of a service that parks domains"
+        name = (urlsplit(page.url).hostname or "").removeprefix("www.").encode("ascii", "replace").decode()
+        heads = " ".join((page.title or "", *page.headings[:_HEADINGS], page.text[:_MAX_LINE])).lower()
+        if len(name) >= _LONG_NAME and name in heads:
+            return "it speaks of its own domain"
+    if kind is NoiseKind.SOFT_404 and _echoes(page):
+        return "it repeats its own address"
+    return None
+
+
+_LONG_NAME: Final = 4
+_LONG_PATH: Final = 8
+
+
+def _echoes(page: PageFacts) -> bool:
+    """Return whether the text holds the path that was asked for, as servers write it into their own error pages."""
+    path = urlsplit(page.url).path
+    return len(path) >= _LONG_PATH and any(spelled in page.text[:MOST_CHARS] for spelled in {path, unquote(path)})
+
+
+def likeness(page: PageFacts) -> int:
+    """Return a number that pages of one site share which say the same, whatever address they repeat."""
+    # Title and first words: an error page that suggests others ("Did you mean …") differs in the rest.
+    asked = {word for word in _WORD.findall(fold(unquote(page.url))) if len(word) > 1}
+    first = _skeleton(" ".join(page.text.split(None, 40)[:40]), asked)[:_ALIKE_WORDS]
+    return hash64("\0".join([" ".join(_skeleton((page.title or "")[:_MAX_LINE], asked)), " ".join(first)]))
+
+
+_ALIKE_WORDS: Final = 8
+_LONG_WORD: Final = 24
+
+
+def _skeleton(text: str, asked: set[str]) -> list[str]:
+    """Return the words of a text without numbers, ids, and words that the address holds."""
+    words = _WORD.findall(fold(text))
+    return [word for word in words if word not in asked and len(word) < _LONG_WORD and not any(map(str.isdigit, word))]
+
+
+_INDEX: Final = re.compile(r"(?:index|default|home)(?:\.\w{2,5})?|")
+
+
+def site_of(url: str) -> int:
+    """Return the number of the host that an address is on."""
+    return hash64((urlsplit(url).hostname or "").removeprefix("www."))
+
+
+def leaf_of(url: str) -> int:
+    """Return a number for the last name in an address: the same page in ten versions of a manual has one.
+
+    An address that is handed on in the query (`?next=/page`) counts as part of it.
+    """
+    split = urlsplit(url)
+    names = [name for name in split.path.split("/") if not _INDEX.fullmatch(name.lower())]
+    handed = [value for _, value in parse_qsl(split.query[:4096]) if value.startswith(("/", "http:", "https:"))]
+    return hash64("\0".join([names[-1] if names else "", *handed[:1]]))
+
+
+_ERROR_PATH: Final = re.compile(
+    r"/(?:404|error-?404|404-?error|not[-_]?found|page[-_]?not[-_]?found|errors?/404|nicht-gefunden|introuvable)"
+    r"(?:\.\w{2,5})?/?"
+)
+_LOGIN_PATH: Final = re.compile(
+    r"(?:/[^/]{1,40}){0,4}/(?:log-?in|sign-?in|logon|sso|auth|authenticate|connexion|anmelden|inloggen|wp-login)"
+    r"(?:\.\w{2,5})?/?"
+)
+
+
+def suspect_redirect(url: str, target: str) -> tuple[Suspicion, int] | None:
+    """Return what an answer may be that leads to a start page, an error page or a login, and its likeness.
+
+    Only within a site, and never for the address itself in another spelling.
+    """
+    here, there = urlsplit(url), urlsplit(target)
+    if site_of(url) != site_of(target) or here.path.rstrip("/") == there.path.rstrip("/"):
+        return None
+    path = there.path.lower()
+    like = hash64(f"to {path}")
+    if _ERROR_PATH.fullmatch(path):
+        return Suspicion(NoiseKind.SOFT_404, "it leads to the site's error page", "the address names it so", 1), like
+    if _LOGIN_PATH.fullmatch(path):
+        return Suspicion(NoiseKind.LOGIN_WALL, "it leads to the site's login", None, _ADDRESSES), like
+    is_home = path in ("", "/") and not there.query
+    if is_home and not _INDEX.fullmatch(here.path.rstrip("/").rpartition("/")[2].lower()):
+        return Suspicion(NoiseKind.SOFT_404, "it leads to the site's start page", None, _HOMES), like
+    return None
+
+
+def suspect_home_text(words: int) -> Suspicion | None:
+    """Return what another address may be that shows the text of the start page; None of a page without much text."""
+    # A site that is drawn by a script has one shell for all its addresses, and every one of them may be a page.
+    if words < _SHELL_WORDS:
+        return None
+    return Suspicion(NoiseKind.SOFT_404, "it shows the text of the site's start page", None, _HOMES)
+
+
+_SHELL_WORDS: Final = 30
