@@ -25,11 +25,14 @@ from holdfast.noise.marking import Finding, write_findings
 from holdfast.noise.queries import JudgedCapture, SuspectRow
 from holdfast.noise.words import (
     MOST_CHARS,
+    MOST_HEADED_CHARS,
     NoiseKind,
     PageFacts,
     Suspicion,
+    is_index,
     leaf_of,
     likeness,
+    names_noise,
     site_of,
     suspect,
     suspect_home_text,
@@ -50,6 +53,7 @@ _SHRUNK: Final = 4
 _REAL_CHARS: Final = 400
 _HOMES: Final = 3
 _FEW_WORDS: Final = 4
+_HEADINGS: Final = 4
 # Of an answer that leads elsewhere.
 NO_TEXT: Final = -1
 _BY_STATUS: Final = {"404": NoiseKind.SOFT_404, "410": NoiseKind.SOFT_404, "401": NoiseKind.LOGIN_WALL}
@@ -109,35 +113,60 @@ def _step(database: Database, clock: Clock, done: Judged) -> bool:
 
 def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
     """Return those of a batch that may not show their page, and the error pages that others are held against."""
-    short = [one for one in batch if one.document_id is not None and (one.chars or 0) <= MOST_CHARS]
+    short = [one for one in batch if one.document_id is not None and _is_looked_at(one)]
     texts = queries.texts(session, {one.document_id for one in short if one.document_id is not None})
     homes: dict[str, list[int]] = {}
-    found = []
+    found = [row for one in short if one.is_error and (row := _of_error(one, texts.get(one.document_id or 0, "")))]
+    errors = {(row.site, row.likeness): row for row in found}
     for one in batch:
         if one.redirect_to is not None and not one.shows:
             led = suspect_redirect(one.url, one.redirect_to)
             if led is not None:
                 found.append(_row(one, *led))
-        elif one.document_id is not None and (one.shows or one.is_error):
-            text = texts.get(one.document_id, "") if (one.chars or 0) <= MOST_CHARS else None
-            row = (None if text is None else _of_words(session, one, text)) or _of_home(session, one, homes)
-            if row is not None:
+        elif one.document_id is not None and one.shows:
+            text = texts.get(one.document_id, "") if _is_looked_at(one) else None
+            row = None if text is None else _of_words(session, one, text, errors)
+            if (row := row or _of_home(session, one, homes)) is not None:
                 found.append(row)
     return found
 
 
-def _of_words(session: Session, one: JudgedCapture, text: str) -> SuspectRow | None:
-    headings = (one.headings or "").split("\n", 8)
+def _is_looked_at(one: JudgedCapture) -> bool:
+    """Return whether the text of a page is read: it is short, or has a head that names a kind of noise."""
+    chars = one.chars or 0
+    return chars <= MOST_CHARS or (chars <= MOST_HEADED_CHARS and names_noise(one.title, _headings(one)))
+
+
+def _headings(one: JudgedCapture) -> list[str]:
+    return (one.headings or "").split("\n", _HEADINGS)[:_HEADINGS]
+
+
+def _facts(one: JudgedCapture, text: str) -> PageFacts:
     marks = (one.details or {}).get("marks") or ()
-    facts = PageFacts(one.url, one.title, headings, text, frozenset(map(str, marks)))
-    like = likeness(facts)
+    return PageFacts(one.url, one.title, _headings(one), text, frozenset(map(str, marks)))
+
+
+def _has_words(one: JudgedCapture, text: str) -> bool:
     # Too few words are alike by chance: an empty page is like every other.
-    has_words = word_count(f"{one.title or ''} {text}") >= _FEW_WORDS
-    if one.is_error:
-        return _row(one, None, like) if has_words else None
-    said = suspect(facts)
-    if said is None and has_words:
-        status = queries.error_status(session, site_of(one.url), like, leaf=leaf_of(one.url))
+    return word_count(f"{one.title or ''} {text}") >= _FEW_WORDS
+
+
+def _of_error(one: JudgedCapture, text: str) -> SuspectRow | None:
+    """Return a page that the server itself called an error, to hold others against."""
+    return _row(one, None, likeness(_facts(one, text))) if _has_words(one, text) else None
+
+
+def _of_words(
+    session: Session, one: JudgedCapture, text: str, errors: dict[tuple[int, int], SuspectRow]
+) -> SuspectRow | None:
+    """Return a suspect by what it says, or because the site has called the same text an error."""
+    facts = _facts(one, text)
+    like, said = likeness(facts), suspect(facts)
+    if said is None and _has_words(one, text):
+        site, leaf = site_of(one.url), leaf_of(one.url)
+        near = errors.get((site, like))
+        status = near.said if near is not None and near.leaf != leaf else None
+        status = status or queries.error_status(session, site, like, leaf=leaf)
         if status is not None:
             kind = _BY_STATUS.get(status, NoiseKind.BLOCK_PAGE)
             said = Suspicion(kind, "it is short", f"the site gave the same text the status {status} elsewhere", 1)
@@ -148,7 +177,7 @@ def _of_home(session: Session, one: JudgedCapture, homes: dict[str, list[int]]) 
     """Return a suspect if another address shows what the start page of the site shows."""
     split = urlsplit(one.url)
     said = suspect_home_text((one.chars or 0) // 6)
-    if said is None or not one.shows or split.path in ("", "/") or split.query:
+    if said is None or not one.shows or is_index(split.path) or split.query:
         return None
     home = url_key(f"{split.scheme}://{split.netloc}/")
     if home not in homes:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from holdfast.db.models import Snapshot
 from holdfast.noise import queries
 from holdfast.noise.queries import Ruled
 from holdfast.withdrawals.visibility import compare_again
@@ -42,7 +43,7 @@ def write_findings(
     unasked = ((row.id, row.page_key or row.url_key) for row in rows if row.id not in ruled)
     rulings = {**ruled, **queries.rulings_on(session, unasked)}
     written = WrittenFindings()
-    marked, cleared, touched = [], [], []
+    marked, cleared, touched = list[int](), list[int](), list[Snapshot]()
     for row in rows:
         ruling = rulings.get(row.id)
         finding = found[row.id] if ruling is None else ruled_finding(ruling)

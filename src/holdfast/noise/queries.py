@@ -277,11 +277,11 @@ def rulings_on(session: Session, subjects: Iterable[tuple[int, str]]) -> dict[in
     by_id: dict[int, Ruled] = {}
     by_key: dict[str, Ruled] = {}
     # By id: the last one that was given is in force.
-    for snapshot_id, key, *ruled in rows:
+    for snapshot_id, key, kind, reason, actor in rows:
         if snapshot_id is not None:
-            by_id[snapshot_id] = Ruled(*ruled)
-        else:
-            by_key[key] = Ruled(*ruled)
+            by_id[snapshot_id] = Ruled(kind, reason, actor)
+        elif key is not None:
+            by_key[key] = Ruled(kind, reason, actor)
     found = ((one, by_id.get(one) or by_key.get(key)) for one, key in wanted.items())
     return {one: ruled for one, ruled in found if ruled is not None}
 
@@ -390,7 +390,7 @@ def counts_of(session: Session, execution_id: int) -> dict[str, int]:
         .group_by(Snapshot.noise)
         .order_by(Snapshot.noise)
     )
-    return {row[0]: row[1] for row in rows}
+    return {str(row[0]): row[1] for row in rows}
 
 
 def kinds_of(session: Session, ids: Collection[int]) -> dict[int, str]:
@@ -398,7 +398,7 @@ def kinds_of(session: Session, ids: Collection[int]) -> dict[int, str]:
     rows = session.execute(
         select(Snapshot.id, Snapshot.noise).where(Snapshot.id.in_(sorted(ids)), Snapshot.noise.is_not(None))
     )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: str(row[1]) for row in rows}
 
 
 def kinds_at(session: Session, executions: Collection[int], pages: Collection[int]) -> dict[tuple[int, int], str]:
@@ -414,7 +414,7 @@ def kinds_at(session: Session, executions: Collection[int], pages: Collection[in
         )
         .order_by(Snapshot.id)
     )
-    return {(row[0], row[1]): row[2] for row in rows}
+    return {(row[0], row[1]): str(row[2]) for row in rows}
 
 
 def known_rulings(session: Session) -> set[tuple[int | None, str | None]]:

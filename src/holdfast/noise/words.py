@@ -35,7 +35,8 @@ class NoiseKind(StrEnum):
 
 
 MOST_CHARS: Final = 2_600
-"""Longer texts are content, whatever they say."""
+"""Longer texts are content, unless a heading says otherwise: what stands in front of it is a menu."""
+MOST_HEADED_CHARS: Final = 20_000
 # Words up to which a page may be noise of a kind; walls and errors repeat a menu and some suggestions at most.
 _MOST_WORDS: Final = {
     NoiseKind.SOFT_404: 300,
@@ -162,13 +163,32 @@ def word_count(text: str) -> int:
     return len(_WORD.findall(_UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2
 
 
+def core_of(page: PageFacts) -> str:
+    """Return the text from its first heading on; all of it where none is found."""
+    # The parser keeps the whole of a page that has hardly any content: its menu comes first.
+    heading = next((one for one in page.headings if one.strip()), None)
+    at = -1 if heading is None else f"\n{page.text}\n".find(f"\n{heading}\n")
+    return page.text[max(at, 0) :]
+
+
+def names_noise(title: str | None, headings: Sequence[str]) -> bool:
+    """Return whether the head of a page names a kind of noise: only then is a longer text looked at."""
+    heads = _heads(title, headings)
+    return any(_first(heads, kind, "names") is not None for kind in NoiseKind)
+
+
+def _heads(title: str | None, headings: Sequence[str]) -> list[tuple[str, str]]:
+    return [("title", title or ""), *(("heading", heading) for heading in headings[:_HEADINGS])]
+
+
 def suspect(page: PageFacts) -> Suspicion | None:
     """Return what a page says it is instead of a page; None if it is long, or says nothing of the kind."""
-    if len(page.text) > MOST_CHARS:
+    core = core_of(page)
+    if len(core) > MOST_CHARS:
         return None
-    words = word_count(page.text)
-    opening = _line(" ".join(page.text.split(None, _OPENING)[:_OPENING]))
-    heads = [("title", page.title or ""), *(("heading", heading) for heading in page.headings[:_HEADINGS])]
+    words = word_count(core)
+    opening = _line(" ".join(core.split(None, _OPENING)[:_OPENING]))
+    heads = _heads(page.title, page.headings)
     for kind in NoiseKind:
         if words > _MOST_WORDS[kind]:
             continue
@@ -178,7 +198,7 @@ def suspect(page: PageFacts) -> Suspicion | None:
             continue
         where, what = named or said or ("", "")
         sentence = f"the {where} says \u201c{what[:80]}\u201d, and the page has {words} words"
-        return Suspicion(kind, sentence, _proof(kind, page, opening, words, is_named=named is not None), _ADDRESSES)
+        return Suspicion(kind, sentence, _proof(kind, page, core, words, is_named=named is not None), _ADDRESSES)
     return None
 
 
@@ -211,7 +231,7 @@ def _is_enough(
     return named is not None or said is not None
 
 
-def _proof(kind: NoiseKind, page: PageFacts, opening: _Line, words: int, *, is_named: bool) -> str | None:
+def _proof(kind: NoiseKind, page: PageFacts, core: str, words: int, *, is_named: bool) -> str | None:
     """Return what proves a suspicion by the page alone, in a sentence: a trait that no article about it has."""
     if words > _BARE_WORDS:
         return None
@@ -223,10 +243,10 @@ def _proof(kind: NoiseKind, page: PageFacts, opening: _Line, words: int, *, is_n
         if "parking" in page.marks:
             return "its markup is that of a service that parks domains"
         name = (urlsplit(page.url).hostname or "").removeprefix("www.").encode("ascii", "replace").decode()
-        heads = " ".join((page.title or "", *page.headings[:_HEADINGS], page.text[:_MAX_LINE])).lower()
+        heads = " ".join((page.title or "", *page.headings[:_HEADINGS], core[:_MAX_LINE])).lower()
         if len(name) >= _LONG_NAME and name in heads:
             return "it speaks of its own domain"
-    if kind is NoiseKind.SOFT_404 and _echoes(page):
+    if kind is NoiseKind.SOFT_404 and _echoes(page.url, core):
         return "it repeats its own address"
     return None
 
@@ -235,36 +255,66 @@ _LONG_NAME: Final = 4
 _LONG_PATH: Final = 8
 
 
-def _echoes(page: PageFacts) -> bool:
+def _echoes(url: str, text: str) -> bool:
     """Return whether the text holds the path that was asked for, as servers write it into their own error pages."""
-    path = urlsplit(page.url).path
-    return len(path) >= _LONG_PATH and any(spelled in page.text[:MOST_CHARS] for spelled in {path, unquote(path)})
+    path = urlsplit(url).path
+    return len(path) >= _LONG_PATH and any(spelled in text for spelled in {path, unquote(path)})
 
 
 def likeness(page: PageFacts) -> int:
     """Return a number that pages of one site share which say the same, whatever address they repeat."""
-    # Title and first words: an error page that suggests others ("Did you mean …") differs in the rest.
-    asked = {word for word in _WORD.findall(fold(unquote(page.url))) if len(word) > 1}
-    first = _skeleton(" ".join(page.text.split(None, 40)[:40]), asked)[:_ALIKE_WORDS]
+    # Title and first words: an error page that suggests others ("Did you mean \u2026") differs in the rest. Without a
+    # heading the first words are those of a menu, which all pages of a site share: then all of them count.
+    asked = _asked(page.url)
+    core, is_headed = core_of(page), any(one.strip() for one in page.headings)
+    words = _skeleton(" ".join(core.split(None, _LOOKED_AT)[:_LOOKED_AT]), asked)
+    first = words[:_ALIKE_WORDS] if is_headed else words
     return hash64("\0".join([" ".join(_skeleton((page.title or "")[:_MAX_LINE], asked)), " ".join(first)]))
 
 
-_ALIKE_WORDS: Final = 8
+_LOOKED_AT: Final = 300
+_ALIKE_WORDS: Final = 10
 _LONG_WORD: Final = 24
 
 
-def _skeleton(text: str, asked: set[str]) -> list[str]:
-    """Return the words of a text without numbers, ids, and words that the address holds."""
+def _asked(url: str) -> list[tuple[str, ...]]:
+    """Return how a page may repeat what was asked for: its path, the last name in it, and values of its query."""
+    split = urlsplit(url[:4096])
+    path = unquote(split.path)
+    leaf = path.rstrip("/").rpartition("/")[2]
+    values = [value for _, value in parse_qsl(split.query)][:3]
+    spoken = {tuple(_WORD.findall(fold(one))) for one in (path, leaf, leaf.partition(".")[0], *values)}
+    return sorted(spoken - {()}, key=len, reverse=True)
+
+
+def _skeleton(text: str, asked: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the words of a text without numbers, ids, and what repeats the address."""
     words = _WORD.findall(fold(text))
-    return [word for word in words if word not in asked and len(word) < _LONG_WORD and not any(map(str.isdigit, word))]
+    for phrase in asked:
+        kept: list[str] = []
+        at = 0
+        while at < len(words):
+            # Only whole: a word of the address may stand in the menu of every page, too.
+            if tuple(words[at : at + len(phrase)]) == phrase:
+                at += len(phrase)
+            else:
+                kept.append(words[at])
+                at += 1
+        words = kept
+    return [word for word in words if len(word) < _LONG_WORD and not any(map(str.isdigit, word))]
 
 
 _INDEX: Final = re.compile(r"(?:index|default|home)(?:\.\w{2,5})?|")
 
 
+def is_index(path: str) -> bool:
+    """Return whether a path ends in the name of a start page."""
+    return _INDEX.fullmatch(path.rstrip("/").rpartition("/")[2].lower()) is not None
+
+
 def site_of(url: str) -> int:
-    """Return the number of the host that an address is on."""
-    return hash64((urlsplit(url).hostname or "").removeprefix("www."))
+    """Return the number of the host that an address is on, with its port."""
+    return hash64(urlsplit(url).netloc.rpartition("@")[2].lower().removeprefix("www."))
 
 
 def leaf_of(url: str) -> int:
@@ -303,7 +353,7 @@ def suspect_redirect(url: str, target: str) -> tuple[Suspicion, int] | None:
     if _LOGIN_PATH.fullmatch(path):
         return Suspicion(NoiseKind.LOGIN_WALL, "it leads to the site's login", None, _ADDRESSES), like
     is_home = path in ("", "/") and not there.query
-    if is_home and not _INDEX.fullmatch(here.path.rstrip("/").rpartition("/")[2].lower()):
+    if is_home and not is_index(here.path):
         return Suspicion(NoiseKind.SOFT_404, "it leads to the site's start page", None, _HOMES), like
     return None
 
