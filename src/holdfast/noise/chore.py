@@ -21,7 +21,7 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.noise import queries
-from holdfast.noise.marking import Finding, write_findings
+from holdfast.noise.marking import NoiseFinding, write_findings
 from holdfast.noise.queries import JudgedCapture, SuspectRow
 from holdfast.noise.words import (
     MOST_CHARS,
@@ -210,9 +210,9 @@ class _Neighbourhood:
         self._alike: dict[tuple[int, int, str | None], int] = {}
         self._errors: dict[tuple[int, int, int], str | None] = {}
 
-    def judge(self, batch: list[JudgedCapture], suspects: list[SuspectRow]) -> dict[int, Finding | None]:
+    def judge(self, batch: list[JudgedCapture], suspects: list[SuspectRow]) -> dict[int, NoiseFinding | None]:
         """Return what is found of every capture of a batch, and of earlier suspects that it proves."""
-        found: dict[int, Finding | None] = {one.id: None for one in batch}
+        found: dict[int, NoiseFinding | None] = {one.id: None for one in batch}
         own = {row.snapshot_id: row for row in suspects if row.kind is not None}
         found |= {row.snapshot_id: self._finding(row) for row in own.values()}
         again: dict[int, SuspectRow] = {}
@@ -229,10 +229,10 @@ class _Neighbourhood:
                 found[snapshot_id] = finding
         return found
 
-    def _finding(self, row: SuspectRow) -> Finding | None:
+    def _finding(self, row: SuspectRow) -> NoiseFinding | None:
         """Return what a suspect is, if something beside its words says so."""
         proof = row.proof or self._same_elsewhere(row) or self._shrunk(row)
-        return None if proof is None or row.kind is None else Finding(row.kind, f"{row.said}; {proof}")
+        return None if proof is None or row.kind is None else NoiseFinding(row.kind, f"{row.said}; {proof}")
 
     def _same_elsewhere(self, row: SuspectRow) -> str | None:
         wrong = row.site, row.likeness, row.leaf

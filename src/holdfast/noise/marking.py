@@ -16,7 +16,7 @@ from holdfast.noise.queries import Ruled
 from holdfast.withdrawals.visibility import compare_again
 
 
-class Finding(NamedTuple):
+class NoiseFinding(NamedTuple):
     """What a capture is instead of its page, and the evidence in words."""
 
     kind: str
@@ -32,7 +32,7 @@ class WrittenFindings:
 
 
 def write_findings(
-    session: Session, found: Mapping[int, Finding | None], ruled: Mapping[int, Ruled], *, now: datetime
+    session: Session, found: Mapping[int, NoiseFinding | None], ruled: Mapping[int, Ruled], *, now: datetime
 ) -> WrittenFindings:
     """Write what was found of these captures, where it is another than before; what a person ruled wins.
 
@@ -68,6 +68,6 @@ def write_findings(
     return written
 
 
-def ruled_finding(ruling: Ruled) -> Finding | None:
+def ruled_finding(ruling: Ruled) -> NoiseFinding | None:
     """Return what a ruling says of a capture."""
-    return None if ruling.kind is None else Finding(ruling.kind, f"{ruling.actor} ruled so: {ruling.reason}")
+    return None if ruling.kind is None else NoiseFinding(ruling.kind, f"{ruling.actor} ruled so: {ruling.reason}")

@@ -135,25 +135,29 @@ def _line(text: str) -> _Line:
     return _Line(_WORD.findall(folded), _SPACE.sub("", folded) if _UNSPACED.search(folded) else "")
 
 
-def _found(line: _Line, phrases: _Phrases) -> str | None:
-    """Return the first phrase that stands in a line; the longest of those that begin alike."""
+def _all_found(line: _Line, phrases: _Phrases) -> Iterator[str]:
+    """Yield the phrases that stand in a line; of those that begin alike the longest."""
     for at, word in enumerate(line.words):
         for phrase in phrases.spaced.get(word, ()):
             if tuple(line.words[at : at + len(phrase)]) == phrase:
-                return " ".join(phrase)
-    return next((phrase for phrase in phrases.unspaced if phrase in line.bare), None) if line.bare else None
+                yield " ".join(phrase)
+                break
+    if line.bare:
+        yield from (phrase for phrase in phrases.unspaced if phrase in line.bare)
+
+
+def _found(line: _Line, phrases: _Phrases) -> str | None:
+    return next(_all_found(line, phrases), None)
 
 
 def _named(text: str, phrases: _Phrases) -> str | None:
     """Return the phrase that is most of a part of this title or heading."""
     for part in _PARTS.split(text[:_MAX_LINE]):
         line = _line(part)
-        found = _found(line, phrases)
-        if found is None:
-            continue
-        whole, own = (len(line.bare), len(found)) if line.bare else (len(line.words), found.count(" ") + 1)
-        if own >= _SHARE * whole:
-            return found
+        for found in _all_found(line, phrases):
+            whole, own = (len(line.bare), len(found)) if line.bare else (len(line.words), found.count(" ") + 1)
+            if own >= _SHARE * whole:
+                return found
     return None
 
 
@@ -168,7 +172,8 @@ def core_of(page: PageFacts) -> str:
     # The parser keeps the whole of a page that has hardly any content: its menu comes first.
     heading = next((one for one in page.headings if one.strip()), None)
     at = -1 if heading is None else f"\n{page.text}\n".find(f"\n{heading}\n")
-    return page.text[max(at, 0) :]
+    # A line or two in front of it are no menu: "You must log in to continue."
+    return page.text[at:] if at >= _MENU_CHARS else page.text
 
 
 def names_noise(title: str | None, headings: Sequence[str]) -> bool:
@@ -194,7 +199,7 @@ def suspect(page: PageFacts) -> Suspicion | None:
             continue
         named = _first(heads, kind, "names")
         said = _first_said(heads, opening, kind)
-        if not _is_enough(kind, named, said, page.marks):
+        if not _is_enough(kind, named, said, page.marks, repeated=_is_repeated(opening, kind)):
             continue
         where, what = named or said or ("", "")
         sentence = f"the {where} says \u201c{what[:80]}\u201d, and the page has {words} words"
@@ -216,8 +221,18 @@ def _first_said(heads: Sequence[tuple[str, str]], opening: _Line, kind: NoiseKin
     return found
 
 
+def _is_repeated(opening: _Line, kind: NoiseKind) -> bool:
+    """Return whether a text says so in two ways."""
+    return len(set(_all_found(opening, _known(kind, "says")))) > 1
+
+
 def _is_enough(
-    kind: NoiseKind, named: tuple[str, str] | None, said: tuple[str, str] | None, marks: frozenset[str]
+    kind: NoiseKind,
+    named: tuple[str, str] | None,
+    said: tuple[str, str] | None,
+    marks: frozenset[str],
+    *,
+    repeated: bool,
 ) -> bool:
     """Return whether words of a kind make a page suspect."""
     if kind is NoiseKind.LOGIN_WALL:
@@ -226,8 +241,8 @@ def _is_enough(
             said is not None and "password" in marks
         )
     if kind is NoiseKind.CONSENT_WALL:
-        # A notice about cookies stands on many pages: it is the page only where its head says so, too.
-        return named is not None and said is not None
+        # A notice about cookies stands on many pages: it is the page only where its head says so, or it says it twice.
+        return (named is not None and said is not None) or repeated
     return named is not None or said is not None
 
 
@@ -252,6 +267,7 @@ def _proof(kind: NoiseKind, page: PageFacts, core: str, words: int, *, is_named:
 
 
 _LONG_NAME: Final = 4
+_MENU_CHARS: Final = 200
 _LONG_PATH: Final = 8
 
 
