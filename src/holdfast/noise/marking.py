@@ -60,7 +60,8 @@ def write_findings(
     # Before the neighbours are looked at: which captures of a page answered hangs on what is noise now.
     session.flush()
     for row in touched:
-        if row.is_page:
+        # One that was not compared yet is going to be, and what follows it with it.
+        if row.is_page and row.compared:
             compare_again(session, row)
     queries.drop_verdicts(session, [row.id for row in touched if row.noise is None])
     queries.note_marked(session, marked, cleared)

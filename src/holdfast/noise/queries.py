@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, insert, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.engine import insert_into
@@ -24,6 +24,8 @@ from holdfast.db.models import (
 from holdfast.index.queries import is_ok, unpack_text
 from holdfast.index.writing import ranges
 from holdfast.withdrawals.visibility import of_page, visible
+
+_LAST = (1 << 63) - 1
 
 
 class Turn(NamedTuple):
@@ -168,31 +170,31 @@ def drop_suspects(session: Session, ids: Collection[int]) -> None:
 
 def error_status(session: Session, site: int, likeness: int, *, leaf: int) -> str | None:
     """Return the status that the site itself gave another address with the same text; None if it never did."""
-    found = select(NoiseSuspect.said).where(
-        NoiseSuspect.site == site,
-        NoiseSuspect.likeness == likeness,
-        NoiseSuspect.kind.is_(None),
-        NoiseSuspect.leaf != leaf,
-    )
-    return session.scalar(found.limit(1))
+    return session.scalar(_ERROR, {"site": site, "likeness": likeness, "leaf": leaf})
+
+
+# Built once: these two are asked for every short page, and building one takes longer than the database.
+_ALIKE = NoiseSuspect.site == bindparam("site"), NoiseSuspect.likeness == bindparam("likeness")
+_ERROR = (
+    select(NoiseSuspect.said)
+    .where(*_ALIKE, NoiseSuspect.kind.is_(None), NoiseSuspect.leaf != bindparam("leaf"))
+    .limit(1)
+)
+_NEXT_LEAF = (
+    select(NoiseSuspect.leaf)
+    .where(*_ALIKE, NoiseSuspect.kind == bindparam("kind"), NoiseSuspect.leaf >= bindparam("least"))
+    .order_by(NoiseSuspect.leaf)
+    .limit(1)
+)
 
 
 def addresses_alike(session: Session, row: SuspectRow, *, most: int) -> int:
     """Return how many addresses of a site say the same, counted no further than this: a seek for each."""
-    count, last = 0, -(1 << 63)
+    count, last = 0, -_LAST - 1
     while count < most:
-        found = session.scalar(
-            select(NoiseSuspect.leaf)
-            .where(
-                NoiseSuspect.site == row.site,
-                NoiseSuspect.likeness == row.likeness,
-                NoiseSuspect.kind == row.kind,
-                NoiseSuspect.leaf >= last,
-            )
-            .order_by(NoiseSuspect.leaf)
-            .limit(1)
-        )
-        if found is None:
+        given = {"site": row.site, "likeness": row.likeness, "kind": row.kind, "least": last}
+        found = session.scalar(_NEXT_LEAF, given)
+        if found is None or found == _LAST:
             break
         count, last = count + 1, found + 1
     return count

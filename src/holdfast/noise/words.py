@@ -150,10 +150,26 @@ def _found(line: _Line, phrases: _Phrases) -> str | None:
     return next(_all_found(line, phrases), None)
 
 
-def _named(text: str, phrases: _Phrases) -> str | None:
+class _Head(NamedTuple):
+    """A title or a heading, folded once for all kinds."""
+
+    where: str
+    whole: _Line
+    parts: list[_Line]
+
+
+def _heads(title: str | None, headings: Sequence[str]) -> list[_Head]:
+    texts = [("title", title or ""), *(("heading", heading) for heading in headings[:_HEADINGS])]
+    return [
+        _Head(where, _line(text[:_MAX_LINE]), [_line(part) for part in _PARTS.split(text[:_MAX_LINE])])
+        for where, text in texts
+        if text
+    ]
+
+
+def _named(head: _Head, phrases: _Phrases) -> str | None:
     """Return the phrase that is most of a part of this title or heading."""
-    for part in _PARTS.split(text[:_MAX_LINE]):
-        line = _line(part)
+    for line in head.parts:
         for found in _all_found(line, phrases):
             whole, own = (len(line.bare), len(found)) if line.bare else (len(line.words), found.count(" ") + 1)
             if own >= _SHARE * whole:
@@ -179,11 +195,7 @@ def core_of(page: PageFacts) -> str:
 def names_noise(title: str | None, headings: Sequence[str]) -> bool:
     """Return whether the head of a page names a kind of noise: only then is a longer text looked at."""
     heads = _heads(title, headings)
-    return any(_first(heads, kind, "names") is not None for kind in NoiseKind)
-
-
-def _heads(title: str | None, headings: Sequence[str]) -> list[tuple[str, str]]:
-    return [("title", title or ""), *(("heading", heading) for heading in headings[:_HEADINGS])]
+    return any(_first(heads, kind) is not None for kind in NoiseKind)
 
 
 def suspect(page: PageFacts) -> Suspicion | None:
@@ -197,7 +209,7 @@ def suspect(page: PageFacts) -> Suspicion | None:
     for kind in NoiseKind:
         if words > _MOST_WORDS[kind]:
             continue
-        named = _first(heads, kind, "names")
+        named = _first(heads, kind)
         said = _first_said(heads, opening, kind)
         if not _is_enough(kind, named, said, page.marks, repeated=_is_repeated(opening, kind)):
             continue
@@ -207,15 +219,14 @@ def suspect(page: PageFacts) -> Suspicion | None:
     return None
 
 
-def _first(heads: Sequence[tuple[str, str]], kind: NoiseKind, part: str) -> tuple[str, str] | None:
-    phrases = _known(kind, part)
-    return next(((where, found) for where, text in heads if text and (found := _named(text, phrases))), None)
+def _first(heads: Sequence[_Head], kind: NoiseKind) -> tuple[str, str] | None:
+    phrases = _known(kind, "names")
+    return next(((head.where, found) for head in heads if (found := _named(head, phrases))), None)
 
 
-def _first_said(heads: Sequence[tuple[str, str]], opening: _Line, kind: NoiseKind) -> tuple[str, str] | None:
+def _first_said(heads: Sequence[_Head], opening: _Line, kind: NoiseKind) -> tuple[str, str] | None:
     phrases = _known(kind, "says")
-    lines: Iterator[tuple[str, _Line]] = ((where, _line(text[:_MAX_LINE])) for where, text in heads if text)
-    found = next(((where, found) for where, line in lines if (found := _found(line, phrases))), None)
+    found = next(((head.where, found) for head in heads if (found := _found(head.whole, phrases))), None)
     if found is None and (inside := _found(opening, phrases)):
         found = "text", inside
     return found
@@ -283,7 +294,8 @@ def likeness(page: PageFacts) -> int:
     # heading the first words are those of a menu, which all pages of a site share: then all of them count.
     asked = _asked(page.url)
     core, is_headed = core_of(page), any(one.strip() for one in page.headings)
-    words = _skeleton(" ".join(core.split(None, _LOOKED_AT)[:_LOOKED_AT]), asked)
+    most = _OPENING if is_headed else _LOOKED_AT
+    words = _skeleton(" ".join(core.split(None, most)[:most]), asked)
     first = words[:_ALIKE_WORDS] if is_headed else words
     return hash64("\0".join([" ".join(_skeleton((page.title or "")[:_MAX_LINE], asked)), " ".join(first)]))
 
