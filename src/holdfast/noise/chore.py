@@ -116,8 +116,8 @@ def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
     short = [one for one in batch if one.document_id is not None and _is_looked_at(one)]
     texts = queries.texts(session, {one.document_id for one in short if one.document_id is not None})
     homes: dict[str, list[int]] = {}
-    found = [row for one in short if one.is_error and (row := _of_error(one, texts.get(one.document_id or 0, "")))]
-    errors = {(row.site, row.likeness): row for row in found}
+    errors = _Errors(session)
+    found = [row for one in short if (row := errors.kept(one, texts.get(one.document_id or 0, ""))) is not None]
     for one in batch:
         if one.redirect_to is not None and not one.shows:
             led = suspect_redirect(one.url, one.redirect_to)
@@ -125,7 +125,7 @@ def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
                 found.append(_row(one, *led))
         elif one.document_id is not None and one.shows:
             text = texts.get(one.document_id, "") if _is_looked_at(one) else None
-            row = None if text is None else _of_words(session, one, text, errors)
+            row = None if text is None else _of_words(one, text, errors)
             if (row := row or _of_home(session, one, homes)) is not None:
                 found.append(row)
     return found
@@ -151,26 +151,55 @@ def _has_words(one: JudgedCapture, text: str) -> bool:
     return word_count(f"{one.title or ''} {text}") >= _FEW_WORDS
 
 
-def _of_error(one: JudgedCapture, text: str) -> SuspectRow | None:
-    """Return a page that the server itself called an error, to hold others against."""
-    return _row(one, None, likeness(_facts(one, text))) if _has_words(one, text) else None
+class _Errors:
+    """The texts that sites gave an error status, those of the batch at hand included."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._new: dict[tuple[int, int], SuspectRow] = {}
+        self._sites: dict[int, bool] = {}
+
+    def kept(self, one: JudgedCapture, text: str) -> SuspectRow | None:
+        """Return an error page to hold others against; None of what is none, and of a text that is known already."""
+        if not one.is_error or not _has_words(one, text):
+            return None
+        row = _row(one, None, likeness(_facts(one, text)))
+        # One of each text is enough: a site may have a million addresses with the same.
+        if (row.site, row.likeness) in self._new or self.status(row.site, row.likeness, row.leaf) is not None:
+            return None
+        self._new[row.site, row.likeness] = row
+        return row
+
+    def known_at(self, site: int) -> bool:
+        """Return whether there is any of a site: asked once, and most have none."""
+        if site not in self._sites:
+            self._sites[site] = queries.has_errors(self._session, site)
+        return self._sites[site] or any(key[0] == site for key in self._new)
+
+    def status(self, site: int, like: int, leaf: int) -> str | None:
+        """Return the status that another address of the site had with this text."""
+        near = self._new.get((site, like))
+        if near is not None and near.leaf != leaf:
+            return near.said
+        return queries.error_status(self._session, site, like, leaf=leaf)
 
 
-def _of_words(
-    session: Session, one: JudgedCapture, text: str, errors: dict[tuple[int, int], SuspectRow]
-) -> SuspectRow | None:
+def _of_words(one: JudgedCapture, text: str, errors: _Errors) -> SuspectRow | None:
     """Return a suspect by what it says, or because the site has called the same text an error."""
-    facts = _facts(one, text)
-    like, said = likeness(facts), suspect(facts)
-    if said is None and _has_words(one, text):
-        site, leaf = site_of(one.url), leaf_of(one.url)
-        near = errors.get((site, like))
-        status = near.said if near is not None and near.leaf != leaf else None
-        status = status or queries.error_status(session, site, like, leaf=leaf)
-        if status is not None:
-            kind = _BY_STATUS.get(status, NoiseKind.BLOCK_PAGE)
-            said = Suspicion(kind, "it is short", f"the site gave the same text the status {status} elsewhere", 1)
-    return None if said is None else _row(one, said, like)
+    facts, site = _facts(one, text), site_of(one.url)
+    said = suspect(facts)
+    if said is not None:
+        return _row(one, said, likeness(facts))
+    if not errors.known_at(site) or not _has_words(one, text):
+        return None
+    like = likeness(facts)
+    status = errors.status(site, like, leaf_of(one.url))
+    if status is None:
+        return None
+    kind = _BY_STATUS.get(status, NoiseKind.BLOCK_PAGE)
+    return _row(
+        one, Suspicion(kind, "it is short", f"the site gave the same text the status {status} elsewhere", 1), like
+    )
 
 
 def _of_home(session: Session, one: JudgedCapture, homes: dict[str, list[int]]) -> SuspectRow | None:

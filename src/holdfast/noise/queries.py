@@ -180,12 +180,20 @@ _ERROR = (
     .where(*_ALIKE, NoiseSuspect.kind.is_(None), NoiseSuspect.leaf != bindparam("leaf"))
     .limit(1)
 )
+_ANY_ERROR = (
+    select(NoiseSuspect.snapshot_id).where(NoiseSuspect.site == bindparam("site"), NoiseSuspect.kind.is_(None)).limit(1)
+)
 _NEXT_LEAF = (
     select(NoiseSuspect.leaf)
     .where(*_ALIKE, NoiseSuspect.kind == bindparam("kind"), NoiseSuspect.leaf >= bindparam("least"))
     .order_by(NoiseSuspect.leaf)
     .limit(1)
 )
+
+
+def has_errors(session: Session, site: int) -> bool:
+    """Return whether an error page of this site is known."""
+    return session.scalar(_ANY_ERROR, {"site": site}) is not None
 
 
 def addresses_alike(session: Session, row: SuspectRow, *, most: int) -> int:

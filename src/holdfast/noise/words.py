@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -88,32 +88,34 @@ class Suspicion(NamedTuple):
     """Addresses that have to show the same, where nothing else proves it."""
 
 
+class _Use(NamedTuple):
+    """What a phrase counts as: a name, or something said, of one kind."""
+
+    kind: NoiseKind
+    part: str
+
+
 class _Phrases(NamedTuple):
-    """Phrases by their first word, and those of languages that write without spaces."""
+    """All phrases by their first word, longest first, and those of languages that write without spaces."""
 
-    spaced: dict[str, list[tuple[str, ...]]]
-    unspaced: list[str]
-
-
-def _phrases(texts: Iterable[str]) -> _Phrases:
-    spaced: dict[str, list[tuple[str, ...]]] = {}
-    unspaced = []
-    for text in texts:
-        folded = fold(text)
-        if _UNSPACED.search(folded):
-            unspaced.append(_SPACE.sub("", folded))
-        else:
-            words = tuple(_WORD.findall(folded))
-            spaced.setdefault(words[0], []).append(words)
-    for known in spaced.values():
-        known.sort(key=len, reverse=True)
-    return _Phrases(spaced, unspaced)
+    spaced: dict[str, list[tuple[tuple[str, ...], list[_Use]]]]
+    unspaced: list[tuple[str, list[_Use]]]
 
 
 @cache
-def _known(kind: NoiseKind, part: str) -> _Phrases:
-    languages = _file()[kind.value][part]
-    return _phrases(phrase for phrases in languages.values() for phrase in phrases)
+def _known() -> _Phrases:
+    uses: dict[tuple[str, ...], list[_Use]] = {}
+    for kind, parts in _file().items():
+        for part, languages in parts.items():
+            for text in (text for texts in languages.values() for text in texts):
+                folded = fold(text)
+                is_bare = _UNSPACED.search(folded) is not None
+                phrase = ("", _SPACE.sub("", folded)) if is_bare else tuple(_WORD.findall(folded))
+                uses.setdefault(phrase, []).append(_Use(NoiseKind(kind), part))
+    spaced: dict[str, list[tuple[tuple[str, ...], list[_Use]]]] = {}
+    for phrase in sorted((phrase for phrase in uses if phrase[0]), key=len, reverse=True):
+        spaced.setdefault(phrase[0], []).append((phrase, uses[phrase]))
+    return _Phrases(spaced, [(phrase[1], uses[phrase]) for phrase in uses if not phrase[0]])
 
 
 @cache
@@ -135,46 +137,63 @@ def _line(text: str) -> _Line:
     return _Line(_WORD.findall(folded), _SPACE.sub("", folded) if _UNSPACED.search(folded) else "")
 
 
-def _all_found(line: _Line, phrases: _Phrases) -> Iterator[str]:
-    """Yield the phrases that stand in a line; of those that begin alike the longest."""
+def _hits(line: _Line) -> dict[_Use, list[str]]:
+    """Return the phrases that stand in a line, by what they count as; of those that begin alike the longest."""
+    known, found = _known(), dict[_Use, list[str]]()
     for at, word in enumerate(line.words):
-        for phrase in phrases.spaced.get(word, ()):
+        here: set[_Use] = set()
+        for phrase, uses in known.spaced.get(word, ()):
             if tuple(line.words[at : at + len(phrase)]) == phrase:
-                yield " ".join(phrase)
-                break
-    if line.bare:
-        yield from (phrase for phrase in phrases.unspaced if phrase in line.bare)
+                for use in (use for use in uses if use not in here):
+                    here.add(use)
+                    found.setdefault(use, []).append(" ".join(phrase))
+    for text, uses in known.unspaced if line.bare else ():
+        if text in line.bare:
+            for use in uses:
+                found.setdefault(use, []).append(text)
+    return found
 
 
-def _found(line: _Line, phrases: _Phrases) -> str | None:
-    return next(_all_found(line, phrases), None)
+class _Said(NamedTuple):
+    """What the head and the first words of a page say: where, and what."""
+
+    names: dict[NoiseKind, tuple[str, str]]
+    says: dict[NoiseKind, tuple[str, str]]
+    repeated: set[NoiseKind]
+    """What the first words say in two ways."""
 
 
-class _Head(NamedTuple):
-    """A title or a heading, folded once for all kinds."""
-
-    where: str
-    whole: _Line
-    parts: list[_Line]
-
-
-def _heads(title: str | None, headings: Sequence[str]) -> list[_Head]:
+def _heads_of(title: str | None, headings: Sequence[str]) -> list[tuple[str, str]]:
     texts = [("title", title or ""), *(("heading", heading) for heading in headings[:_HEADINGS])]
-    return [
-        _Head(where, _line(text[:_MAX_LINE]), [_line(part) for part in _PARTS.split(text[:_MAX_LINE])])
-        for where, text in texts
-        if text
-    ]
+    return [(where, text[:_MAX_LINE]) for where, text in texts if text]
 
 
-def _named(head: _Head, phrases: _Phrases) -> str | None:
-    """Return the phrase that is most of a part of this title or heading."""
-    for line in head.parts:
-        for found in _all_found(line, phrases):
-            whole, own = (len(line.bare), len(found)) if line.bare else (len(line.words), found.count(" ") + 1)
-            if own >= _SHARE * whole:
-                return found
-    return None
+def _names_in(heads: Sequence[tuple[str, str]]) -> dict[NoiseKind, tuple[str, str]]:
+    """Return the names that are most of a part of a title or heading, the first of each kind."""
+    found: dict[NoiseKind, tuple[str, str]] = {}
+    for where, text in heads:
+        for line in map(_line, _PARTS.split(text)):
+            for use, phrases in _hits(line).items():
+                for phrase in phrases if use.part == "names" else ():
+                    own, whole = (
+                        (len(phrase), len(line.bare)) if line.bare else (phrase.count(" ") + 1, len(line.words))
+                    )
+                    if own >= _SHARE * whole:
+                        found.setdefault(use.kind, (where, phrase))
+    return found
+
+
+def _read(page: PageFacts, core: str) -> _Said:
+    heads = _heads_of(page.title, page.headings)
+    said = _Said(_names_in(heads), {}, set())
+    opening = " ".join(core.split(None, _OPENING)[:_OPENING])
+    for where, text in (*heads, ("text", opening)):
+        for use, phrases in _hits(_line(text)).items():
+            if use.part == "says":
+                said.says.setdefault(use.kind, (where, phrases[0]))
+                if where == "text" and len(set(phrases)) > 1:
+                    said.repeated.add(use.kind)
+    return said
 
 
 def word_count(text: str) -> int:
@@ -194,8 +213,7 @@ def core_of(page: PageFacts) -> str:
 
 def names_noise(title: str | None, headings: Sequence[str]) -> bool:
     """Return whether the head of a page names a kind of noise: only then is a longer text looked at."""
-    heads = _heads(title, headings)
-    return any(_first(heads, kind) is not None for kind in NoiseKind)
+    return bool(_names_in(_heads_of(title, headings)))
 
 
 def suspect(page: PageFacts) -> Suspicion | None:
@@ -203,58 +221,28 @@ def suspect(page: PageFacts) -> Suspicion | None:
     core = core_of(page)
     if len(core) > MOST_CHARS:
         return None
-    words = word_count(core)
-    opening = _line(" ".join(core.split(None, _OPENING)[:_OPENING]))
-    heads = _heads(page.title, page.headings)
-    for kind in NoiseKind:
-        if words > _MOST_WORDS[kind]:
-            continue
-        named = _first(heads, kind)
-        said = _first_said(heads, opening, kind)
-        if not _is_enough(kind, named, said, page.marks, repeated=_is_repeated(opening, kind)):
-            continue
-        where, what = named or said or ("", "")
-        sentence = f"the {where} says \u201c{what[:80]}\u201d, and the page has {words} words"
-        return Suspicion(kind, sentence, _proof(kind, page, core, words, is_named=named is not None), _ADDRESSES)
+    heard = _read(page, core)
+    kinds = [kind for kind in NoiseKind if kind in heard.names or kind in heard.says]
+    words = word_count(core) if kinds else 0
+    for kind in kinds:
+        if words <= _MOST_WORDS[kind] and _is_enough(kind, heard, page.marks):
+            where, what = heard.names.get(kind) or heard.says[kind]
+            sentence = f"the {where} says \u201c{what[:80]}\u201d, and the page has {words} words"
+            proof = _proof(kind, page, core, words, is_named=kind in heard.names)
+            return Suspicion(kind, sentence, proof, _ADDRESSES)
     return None
 
 
-def _first(heads: Sequence[_Head], kind: NoiseKind) -> tuple[str, str] | None:
-    phrases = _known(kind, "names")
-    return next(((head.where, found) for head in heads if (found := _named(head, phrases))), None)
-
-
-def _first_said(heads: Sequence[_Head], opening: _Line, kind: NoiseKind) -> tuple[str, str] | None:
-    phrases = _known(kind, "says")
-    found = next(((head.where, found) for head in heads if (found := _found(head.whole, phrases))), None)
-    if found is None and (inside := _found(opening, phrases)):
-        found = "text", inside
-    return found
-
-
-def _is_repeated(opening: _Line, kind: NoiseKind) -> bool:
-    """Return whether a text says so in two ways."""
-    return len(set(_all_found(opening, _known(kind, "says")))) > 1
-
-
-def _is_enough(
-    kind: NoiseKind,
-    named: tuple[str, str] | None,
-    said: tuple[str, str] | None,
-    marks: frozenset[str],
-    *,
-    repeated: bool,
-) -> bool:
+def _is_enough(kind: NoiseKind, heard: _Said, marks: frozenset[str]) -> bool:
     """Return whether words of a kind make a page suspect."""
+    named, said = kind in heard.names, kind in heard.says
     if kind is NoiseKind.LOGIN_WALL:
         # Every second site has a link "Log in" in a short title; a wall asks for the password, or says that it is one.
-        return (named is not None and (said is not None or "password" in marks)) or (
-            said is not None and "password" in marks
-        )
+        return (named and said) or ((named or said) and "password" in marks)
     if kind is NoiseKind.CONSENT_WALL:
         # A notice about cookies stands on many pages: it is the page only where its head says so, or it says it twice.
-        return (named is not None and said is not None) or repeated
-    return named is not None or said is not None
+        return (named and said) or kind in heard.repeated
+    return True
 
 
 def _proof(kind: NoiseKind, page: PageFacts, core: str, words: int, *, is_named: bool) -> str | None:

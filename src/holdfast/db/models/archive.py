@@ -351,6 +351,12 @@ class NoiseSuspect(Model):
             postgresql_where=text("NOT marked AND kind IS NOT NULL"),
         ),
         Index("ix_noise_suspects_url_hash", "url_hash"),
+        Index(
+            "ix_noise_suspects_errors",
+            "site",
+            sqlite_where=text("kind IS NULL"),
+            postgresql_where=text("kind IS NULL"),
+        ),
     )
 
 

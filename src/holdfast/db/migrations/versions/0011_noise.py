@@ -19,6 +19,7 @@ CHANGES = {'execution': ['to_execution_id', 'to_captured_at', 'id'], 'source': [
 SNAPSHOTS = {'execution': ['execution_id', 'id'], 'source': ['source_id', 'id'], 'page': ['url_hash', 'id']}
 IS_NOISE = sa.text('noise IS NOT NULL')
 UNMARKED = sa.text('NOT marked AND kind IS NOT NULL')
+ERRORS = sa.text('kind IS NULL')
 # Ids of snapshots begin with the number of their file.
 ORDINALS = 1 << 22
 
@@ -64,6 +65,7 @@ def _tables() -> None:
     op.create_index('ix_noise_suspects_alike', 'noise_suspects', ['site', 'likeness', 'kind', 'leaf'], unique=False)
     op.create_index('ix_noise_suspects_unmarked', 'noise_suspects', ['site', 'likeness', 'snapshot_id'], unique=False, sqlite_where=UNMARKED, postgresql_where=UNMARKED)
     op.create_index('ix_noise_suspects_url_hash', 'noise_suspects', ['url_hash'], unique=False)
+    op.create_index('ix_noise_suspects_errors', 'noise_suspects', ['site'], unique=False, sqlite_where=ERRORS, postgresql_where=ERRORS)
     op.create_table(
         'noise_verdicts',
         sa.Column('snapshot_id', sa.BigInteger(), autoincrement=False, nullable=False),
