@@ -103,7 +103,10 @@ def _step(database: Database, clock: Clock, done: Judged) -> bool:
             kept = [row for row in suspects if row.snapshot_id not in ruled]
             queries.replace_suspects(session, turn.first_id, until, kept)
             queries.drop_strays(session, turn.first_id, until)
-            found = _Neighbourhood(session).judge(batch, kept)
+            before = {one.id for one in batch if one.noise is not None}
+            judged = _Neighbourhood(session).judge(batch, kept)
+            # Nearly all captures show their page, as before: these are not read again.
+            found = {one: what for one, what in judged.items() if what is not None or one in before or one in ruled}
             written = write_findings(session, found, ruled, now=clock.now())
             done.captures += len(batch)
             done.marked.update(written.marked)
@@ -113,18 +116,20 @@ def _step(database: Database, clock: Clock, done: Judged) -> bool:
 
 def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
     """Return those of a batch that may not show their page, and the error pages that others are held against."""
-    short = [one for one in batch if one.document_id is not None and _is_looked_at(one)]
-    texts = queries.texts(session, {one.document_id for one in short if one.document_id is not None})
+    short = {one.id: one for one in batch if one.document_id is not None and _is_looked_at(one)}
+    texts = queries.texts(session, {one.document_id for one in short.values() if one.document_id is not None})
     homes: dict[str, list[int]] = {}
     errors = _Errors(session)
-    found = [row for one in short if (row := errors.kept(one, texts.get(one.document_id or 0, ""))) is not None]
+    found = [
+        row for one in short.values() if (row := errors.kept(one, texts.get(one.document_id or 0, ""))) is not None
+    ]
     for one in batch:
         if one.redirect_to is not None and not one.shows:
             led = suspect_redirect(one.url, one.redirect_to)
             if led is not None:
                 found.append(_row(one, *led))
         elif one.document_id is not None and one.shows:
-            text = texts.get(one.document_id, "") if _is_looked_at(one) else None
+            text = texts.get(one.document_id, "") if one.id in short else None
             row = None if text is None else _of_words(one, text, errors)
             if (row := row or _of_home(session, one, homes)) is not None:
                 found.append(row)

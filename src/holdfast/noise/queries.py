@@ -298,6 +298,8 @@ def rulings_on(session: Session, subjects: Iterable[tuple[int, str]]) -> dict[in
 
 def snapshots(session: Session, ids: Collection[int]) -> list[Snapshot]:
     """Return these captures, withdrawn or not, by id."""
+    if not ids:
+        return []
     return list(session.scalars(select(Snapshot).where(Snapshot.id.in_(sorted(ids))).order_by(Snapshot.id)))
 
 
