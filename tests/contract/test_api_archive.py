@@ -325,7 +325,7 @@ def test_a_snapshot_tells_all_its_fields(archive: Archive, client: Client) -> No
         "captureDate": "2024-03-01", "captureTimestamp": "2024-03-01T12:00:00Z", "jobId": told["jobId"],
         "originalUrl": "https://example.org/notes?page=2", "snippet": told["snippet"],
         "rawSnapshotUrl": f"/api/snapshots/raw/{number}", "captureBackend": "native", "captureFidelity": "unknown",
-        "mimeType": "text/html", "statusCode": 200,
+        "mimeType": "text/html", "statusCode": 200, "noise": None, "noiseEvidence": None,
         "browseUrl": f"http://replay.localhost:8060/web/20240301120000/https://example.org/notes?page=2#ha_snapshot={number}",
     }  # fmt: skip
 

@@ -81,7 +81,7 @@ def _found(archive: Archive) -> dict[str, str]:
             .where(Snapshot.noise.is_not(None))
             .order_by(Snapshot.id)
         )
-        return {f"{url.removeprefix(HOST)} {(at - days_later(0)).days}": noise for url, at, noise in rows}
+        return {f"{url.removeprefix(HOST)} {(at - days_later(0)).days}": str(noise) for url, at, noise in rows}
 
 
 def _id(archive: Archive, url: str) -> int:
@@ -96,7 +96,7 @@ def _shot(host: str, page: MadePage) -> Shot:
 
 
 def test_of_a_fixed_set_nothing_but_noise_is_taken_for_it_and_nearly_all_of_it(build: Building) -> None:
-    made = {}
+    made: dict[tuple[str, str], MadePage] = {}
     for part in (noise_pages.soft_404s, noise_pages.block_pages, noise_pages.walls, noise_pages.content):
         made |= {("example.org", page.path): page for page in part(6)}
     for n in range(3):

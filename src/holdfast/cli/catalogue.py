@@ -58,7 +58,7 @@ COMMANDS = {
     "demo": Command("demo", "Crawl, index and compare a small bundled site, and serve it.", HelpGroup.CRAWL),
     "search": Command("search", "Find captures by words or by address.", HelpGroup.FIND),
     "snapshot": Command("snapshot", "A capture: show, cat, hide, unhide.", HelpGroup.FIND),
-    "noise": Command("noise", "Captures that show no page (walls, soft 404s): list, mark, clear."),
+    "noise": Command("noise", "Captures that show no page: list, mark, clear."),
     "page": Command("snapshot:page", "Pages without a body: search by keyword, show."),
     "changes": Command("changes", "What changed: list, compare, site, compute.", HelpGroup.FIND),
     "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", HelpGroup.FIND),

@@ -217,7 +217,7 @@ def test_help_is_asked_for_in_several_ways() -> None:
 
 
 NAMED = """
-crawl, stop, import, demo, snapshot hide, snapshot unhide, source create, source edit, source enable,
+crawl, stop, import, demo, snapshot hide, snapshot unhide, noise mark, noise clear, source create, source edit, source enable,
 source disable, source delete, job create, job edit, job pause, job resume, job cancel, job run-now,
 job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed disable,
 frontier reset, tool run, tool run-job, tool register, problem-report edit
@@ -225,7 +225,7 @@ frontier reset, tool run, tool run-job, tool register, problem-report edit
 """Commands that change what their arguments name, and nothing else."""
 WORKING = "worker start, worker schedule, api"
 READING = """
-status, report, search, snapshot show, snapshot cat, page search, page show, changes list,
+status, report, search, snapshot show, snapshot cat, noise list, page search, page show, changes list,
 changes compare, changes site, export snapshots, export changes, export cdxj, export wacz,
 export edition, source list, source show, source export, source validate, job executions, job logs,
 job events, job validate-config, job list, job show, scheduler metrics, scheduler distribution,
