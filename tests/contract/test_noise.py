@@ -16,6 +16,7 @@ from holdfast.changes.compute import compute_pending
 from holdfast.changes.listing import ChangeScope, page_of_events
 from holdfast.db import connect
 from holdfast.db.models import AuditEvent, NoiseQueue, NoiseRuling, NoiseSuspect, NoiseVerdict, SearchOutbox, Snapshot
+from holdfast.db.models.frontier import Domain, Page, PageCrawl
 from holdfast.editions.report import write_report
 from holdfast.errors import Invalid
 from holdfast.noise import queries
@@ -24,7 +25,9 @@ from holdfast.noise.rulings import RULINGS, restore_rulings, rule
 from holdfast.noise.words import NoiseKind
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchRequest, SearchService
+from holdfast.urls import parse_seed
 from holdfast.warc.queries import read_all_again
+from holdfast.warc.record import ORDINALS
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import hide
 from holdfast.withdrawals.visibility import SnapshotNotFound
@@ -258,6 +261,36 @@ def test_an_address_of_which_only_noise_was_captured_is_missing_from_an_edition(
     assert {(one["outcome"], one["reason"]) for one in report["missing_seeds"]} == {("failed", "noise_soft_404")}
     # The site says that there is no such page: crawling again would not bring it.
     assert {seed["gaps"] for seed in report["seeds"]} == {0}
+
+
+def test_a_crawl_with_a_frontier_of_its_own_counts_noise_and_redirects_to_it_as_missing(build: Building) -> None:
+    names = [f"old-{name}" for name in "abcde"]
+    away = [Shot(url=f"{HOST}/{name}", body="", status=302, headers={"Location": f"{HOST}/"}) for name in names]
+    archive = build([_real(url=f"{HOST}/"), *(_missing(name) for name in "abcd"), *away])
+    _judge(archive)
+    seeds = (f"{HOST}/", f"{HOST}/a", f"{HOST}/old-a")
+    number = adopt(archive, "example", 2026, executions=("example-1",), seeds=seeds)
+    with archive.database.write() as session:
+        domain = Domain(name="example.org", created_at=archive.clock.now())
+        session.add(domain)
+        session.flush()
+        # As the crawl writes it: a redirect inside the domain is followed, and the record is that of its last hop.
+        for url, shown in zip(seeds, (f"{HOST}/", f"{HOST}/a", f"{HOST}/"), strict=True):
+            held = session.scalars(select(Snapshot).where(Snapshot.url == shown)).one()
+            page = Page(domain_id=domain.id, url_hash=parse_seed(url).hash64, url=url, created_at=archive.clock.now())
+            session.add(page)
+            session.flush()
+            session.add(PageCrawl(
+                execution_id=held.execution_id, domain_id=domain.id, page_id=page.id, attempt=1, priority=1, depth=0,
+                kind="page", outcome="success", reason="ok", status_code=200, created_at=0, completed_at=1,
+                warc_file_id=held.warc_file_id, warc_ordinal=held.id % ORDINALS,
+            ))  # fmt: skip
+
+    report = write_report(archive.database, archive.home, archive.clock, number).content
+
+    assert report["counts"]["captured_urls"] == 1
+    missing = {(one["url"].removeprefix(HOST), one["reason"]) for one in report["missing_seeds"]}
+    assert missing == {("/a", "noise_soft_404"), ("/old-a", "noise_soft_404")}
 
 
 def test_a_ruling_wins_over_what_is_found_now_and_later(build: Building) -> None:

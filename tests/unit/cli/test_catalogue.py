@@ -217,8 +217,9 @@ def test_help_is_asked_for_in_several_ways() -> None:
 
 
 NAMED = """
-crawl, stop, import, demo, snapshot hide, snapshot unhide, noise mark, noise clear, source create, source edit, source enable,
-source disable, source delete, job create, job edit, job pause, job resume, job cancel, job run-now,
+crawl, stop, import, demo, snapshot hide, snapshot unhide, noise mark, noise clear,
+source create, source edit, source enable, source disable, source delete,
+job create, job edit, job pause, job resume, job cancel, job run-now,
 job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed disable,
 frontier reset, tool run, tool run-job, tool register, problem-report edit
 """
