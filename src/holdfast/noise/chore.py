@@ -42,8 +42,8 @@ from holdfast.noise.words import (
 from holdfast.urls.address import url_key
 from holdfast.withdrawals.visibility import lock_changes
 
-# Captures of one transaction: of a site that shows nothing but noise each takes a millisecond.
-_BATCH: Final = 100
+# Captures of one transaction: of a site that shows nothing but noise each takes a millisecond; fewer cost more each.
+_BATCH: Final = 200
 # Suspects of before that one batch looks at again.
 _AGAIN: Final = 200
 # Captures of a page that are looked at on either side of a suspect.
