@@ -1,7 +1,7 @@
 """What one page says of itself: which kind of noise its words name, and which of its traits do not hang on words.
 
 Pure, and bounded: only the first words of short pages are looked at. A page that says "not found" may be a chapter
-about it, so what is found here is a suspicion; `verdict` decides with what other captures show.
+about it, so what is found here is a suspicion; `chore` decides with what other captures show.
 """
 
 from __future__ import annotations
