@@ -326,7 +326,7 @@ def test_a_snapshot_tells_all_its_fields(archive: Archive, client: Client) -> No
         "originalUrl": "https://example.org/notes?page=2", "snippet": told["snippet"],
         "rawSnapshotUrl": f"/api/snapshots/raw/{number}", "captureBackend": "native", "captureFidelity": "unknown",
         "mimeType": "text/html", "statusCode": 200, "author": None, "publishedAt": None, "modifiedAt": None,
-        "keywords": [], "wordCount": told["wordCount"], "pageType": "other",
+        "keywords": [], "wordCount": told["wordCount"], "pageType": "other", "noise": None, "noiseEvidence": None,
         "browseUrl": f"http://replay.localhost:8060/web/20240301120000/https://example.org/notes?page=2#ha_snapshot={number}",
     }  # fmt: skip
 

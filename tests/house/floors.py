@@ -27,7 +27,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "flows": (
         "withdrawals",
         "sources", "feeds", "crawl", "jobs", "archive_tool", "index",
-        "imports", "search", "replay", "changes", "editions",
+        "noise", "imports", "search", "replay", "changes", "editions",
         "exports", "feedback", "retention",
     ),
     "assembly": ("wiring", "crawl_process", "worker", "operations"),

@@ -22,7 +22,10 @@ RAW_TABLES = frozenset(
 )
 """Written by raw SQL alone."""
 SHARED_TABLES = frozenset(
-    {"audit_events", "executions", "jobs", "feeds", "feed_items", "search_outbox", "snapshots", "sources"}
+    {
+        *("audit_events", "executions", "jobs", "feeds", "feed_items", "noise_queue", "search_outbox", "snapshots"),
+        "sources",
+    }
 )
 """Written by both, each for the reason that decision 0027 gives."""
 _FRONTIER = RAW_TABLES - {"owners", "warc_files", "index_runs"}
@@ -33,7 +36,7 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
     "frontier": _FRONTIER - {"documents", "document_texts", "link_texts", "page_groups", "page_links"},
     "index": frozenset(
         {
-            *("documents", "document_texts", "index_runs", "link_texts", "page_groups", "page_links"),
+            *("documents", "document_texts", "index_runs", "link_texts", "noise_queue", "page_groups", "page_links"),
             *("search_outbox", "snapshots"),
         }
     ),

@@ -10,6 +10,7 @@ from asyncio import Semaphore
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
+from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated, Any, NamedTuple
 
@@ -72,6 +73,15 @@ SessionDep = Annotated[Session, Depends(open_session, scope="function")]
 
 
 SourceCode = Annotated[str | None, Query(max_length=64, description="A source's code.", examples=["example-org"])]
+
+
+class NoiseShown(StrEnum):
+    """Whether captures are listed that show something else than their page."""
+
+    HIDE = "hide"
+    SHOW = "show"
+
+
 Since = Annotated[date | None, Query(alias="from", description="First day, UTC.", examples=["2026-01-01"])]
 Until = Annotated[date | None, Query(alias="to", description="Last day, UTC.", examples=["2026-12-31"])]
 

@@ -18,6 +18,7 @@ from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
+from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
@@ -28,6 +29,7 @@ from holdfast.wiring.archive import Archive
 _REST_S = 2.0
 _DRAIN_S = 5.0
 _EVENTS = 200
+_JUDGED = 500
 # Between two looks whether the link signals are due.
 _LOOK_S = 60.0
 _FEW_PAGES = 50_000
@@ -68,6 +70,14 @@ class Upkeep:
         """Do a little of what waits; return whether more does. What fails is logged and tried again later."""
         archive = self._archive
         more = self._tried(
+            "noise",
+            lambda: (
+                not judge_pending(
+                    archive.database, archive.clock, most=_JUDGED, is_stopping=self._ending.is_set
+                ).finished
+            ),
+        )
+        more |= self._tried(
             "search",
             lambda: (
                 not drain(

@@ -282,7 +282,7 @@ def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
 
 def latest_of_page(session: Session, url_hash: int, *, html: bool) -> Snapshot | None:
     """Return the newest visible capture of a page that shows it, as HTML if that is asked for."""
-    wanted = [Snapshot.url_hash == url_hash, *visible(), is_ok()]
+    wanted = [Snapshot.url_hash == url_hash, *visible(), is_ok(), Snapshot.noise.is_(None)]
     if html:
         wanted.append(Snapshot.media_type.in_(("text/html", "application/xhtml+xml")))
     return session.scalars(

@@ -37,6 +37,8 @@ class ChangeScope(NamedTuple):
     """Exclusive."""
     unchanged: bool = False
     """Also the captures at which nothing had changed."""
+    noise: bool = False
+    """Also those that do not show their page."""
 
 
 class ListedChange(NamedTuple):
@@ -101,6 +103,7 @@ class TimelineEntry(NamedTuple):
     execution_id: int
     title: str | None
     status: int | None
+    noise: str | None
 
 
 _PLAIN = {
@@ -108,13 +111,14 @@ _PLAIN = {
     ChangeType.UNCHANGED: "No change since the capture before",
     ChangeType.GONE: "The page is gone",
     ChangeType.ERROR: "The page could not be captured",
+    ChangeType.NOISE: "Something else was captured in place of the page",
 }
 
 
 def summary(event: ListedChange) -> str:
     """Return what happened: sections where they are known, else lines, with a warning where most of it is noise."""
     kind = ChangeType(event.type)
-    if kind is ChangeType.ERROR and event.error:
+    if kind in (ChangeType.ERROR, ChangeType.NOISE) and event.error:
         return f"{_PLAIN[kind]}: {event.error}"
     if kind is not ChangeType.UPDATED:
         return _PLAIN[kind]
@@ -336,9 +340,29 @@ def _read(session: Session, scope: ChangeScope, part: _Slice, *, behind: _Place 
         given["source"] = scope.source_id
     if behind is not None:
         given |= {"at": to_micros(behind.at), "id": behind.id}
-    question = _slice(part.by, scope.unchanged, session.get_bind().dialect.name == "sqlite", frozenset(given))
-    rows = session.execute(question, given)
-    return sorted((_Place(row[0], row[1], bool(row[2])) for row in rows), reverse=True)
+    is_sqlite, found = session.get_bind().dialect.name == "sqlite", list[_Place]()
+    for which in _indexes(scope):
+        rows = session.execute(_slice(part.by, which, is_sqlite, frozenset(given)), given)
+        found += [_Place(row[0], row[1], bool(row[2])) for row in rows]
+    return sorted(found, reverse=True)[: part.most]
+
+
+class _Held(NamedTuple):
+    """An index of changes: how its name ends, and which it holds, as it is spelled there; or what is left of it."""
+
+    ending: str
+    clause: str
+
+
+_TOLD = _Held("_told", "type <> 'unchanged' AND type <> 'noise'")
+_NOISE = _Held("_noise", "type = 'noise'")
+
+
+def _indexes(scope: ChangeScope) -> tuple[_Held, ...]:
+    """Return the indexes that hold what is asked for: each is read no further than a list is long."""
+    if scope.unchanged:
+        return (_Held("", "true" if scope.noise else "type <> 'noise'"),)
+    return (_TOLD, _NOISE) if scope.noise else (_TOLD,)
 
 
 _NARROWED = {
@@ -350,17 +374,17 @@ _NARROWED = {
 
 
 @cache
-def _slice(by: str, unchanged: bool, is_sqlite: bool, given: frozenset[str]) -> Select[*tuple[Any, ...]]:
+def _slice(by: str, which: _Held, is_sqlite: bool, given: frozenset[str]) -> Select[*tuple[Any, ...]]:
     """Return the question for a slice; only it is read, and only once."""
     # Written out for the sake of a hint: without statistics SQLite takes the index that holds the unchanged ones too,
     # and walks through all of them. `+ 0` keeps the index of sources away from a question about an execution.
     owner = {"execution": ["to_execution_id = :owner"], "source": ["source_id = :owner"], "moment": []}[by]
-    index = f"ix_changes_{by}" if unchanged else f"ix_changes_{by}_told"
-    clauses = [*owner, *([] if unchanged else ["type <> 'unchanged'"])]
+    index = f"ix_changes_{by}{which.ending}"
+    clauses = [*owner, which.clause]
     clauses += [clause for name, clause in _NARROWED.items() if name in given]
     statement = text(
         "SELECT id, from_snapshot_id, to_snapshot_id, to_captured_at FROM changes"  # noqa: S608 - all ours
-        f"{f' INDEXED BY {index}' if is_sqlite else ''} WHERE {' AND '.join(clauses) or 'true'}"
+        f"{f' INDEXED BY {index}' if is_sqlite else ''} WHERE {' AND '.join(clauses)}"
         " ORDER BY to_captured_at DESC, id DESC LIMIT :most"
     )
     kept = (Change.id, Change.from_snapshot_id, Change.to_snapshot_id, Change.to_captured_at)
@@ -429,6 +453,7 @@ def timeline(session: Session, group_id: int, *, limit: int) -> list[TimelineEnt
             Snapshot.execution_id,
             Document.title,
             Snapshot.status,
+            Snapshot.noise,
         )
         .outerjoin(Document, Document.id == Snapshot.document_id)
         .where(Snapshot.group_id == group_id, *visible())

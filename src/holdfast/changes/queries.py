@@ -53,14 +53,15 @@ _CAPTURES = select(
     Snapshot.truncated,
     _SHOWN.label("counts"),
     Snapshot.compared,
+    Snapshot.noise,
 ).outerjoin(Document, Document.id == Snapshot.document_id)
 # Statements are built once: SQLAlchemy takes longer to put one together than SQLite takes to answer it.
 _BY_ID = _CAPTURES.where(Snapshot.id.in_(bindparam("ids", expanding=True))).order_by(Snapshot.id)
 
 
 def _capture(row: Row[*tuple[Any, ...]]) -> ComparedCapture:
-    *plain, counts, compared = row
-    return ComparedCapture._make((*plain, bool(counts), bool(compared)))
+    *plain, counts, compared, noise = row
+    return ComparedCapture._make((*plain, bool(counts), bool(compared), noise))
 
 
 def source_ids(session: Session) -> list[int]:
@@ -92,6 +93,7 @@ class ComparedNeighbours(NamedTuple):
     """The captures of the same page around one, by id: those that count."""
 
     before: int | None
+    """Not what was captured in its place."""
     answered: int | None
     """The last one before that did not fail."""
     after: int | None
@@ -130,10 +132,11 @@ _ANSWERED = or_(
     and_(Snapshot.status.between(200, 299), _WHOLE),
     Snapshot.status.between(300, 399),
 )
+_SHOWS = Snapshot.noise.is_(None)
 _NEIGHBOURS = select(
     _Here.id,
-    _nearest(*_EARLIER, newest=True),
-    _nearest(*_EARLIER, _ANSWERED, newest=True),
+    _nearest(*_EARLIER, _SHOWS, newest=True),
+    _nearest(*_EARLIER, _SHOWS, _ANSWERED, newest=True),
     _nearest(*_LATER, newest=False),
 ).where(_Here.id.in_(bindparam("ids", expanding=True)))
 

@@ -36,6 +36,8 @@ class SiteCapture(NamedTuple):
     document_id: int | None
     truncated: str | None = None
     """Why the stored body is short (WARC-Truncated)."""
+    noise: str | None = None
+    """What it is instead of the page."""
 
     @property
     def broke_off(self) -> bool:
@@ -44,14 +46,15 @@ class SiteCapture(NamedTuple):
 
     @property
     def is_ok(self) -> bool:
-        """Whether the page was there, and came whole."""
-        return not self.broke_off and (self.status is None or 200 <= self.status < 300 or self.status == 304)
+        """Whether the page was there, came whole, and is what was captured."""
+        answered = self.status is None or 200 <= self.status < 300 or self.status == 304
+        return answered and self.noise is None and not self.broke_off
 
     @property
     def has_failed(self) -> bool:
-        """Whether the capture proves nothing: the server failed or forbade it, or the body broke off."""
+        """Whether the capture proves nothing: it failed, was forbidden, broke off, or shows something else."""
         refused = self.status is not None and self.status >= 400 and self.status not in (404, 410)
-        return self.broke_off or refused
+        return self.noise is not None or self.broke_off or refused
 
 
 _COLUMNS: tuple[Any, ...] = (
@@ -64,6 +67,7 @@ _COLUMNS: tuple[Any, ...] = (
     Snapshot.body_hash,
     Snapshot.document_id,
     Snapshot.truncated,
+    Snapshot.noise,
 )
 
 

@@ -19,6 +19,8 @@ class ChangeType(StrEnum):
     UPDATED = "updated"
     GONE = "gone"
     ERROR = "error"
+    NOISE = "noise"
+    """Something else was captured in its place: an error page, a wall, a block page."""
 
 
 class AnswerKind(StrEnum):
@@ -28,6 +30,7 @@ class AnswerKind(StrEnum):
     MOVED = "moved"
     GONE = "gone"
     FAILED = "failed"
+    NOISE = "noise"
 
 
 class ComparedCapture(NamedTuple):
@@ -51,6 +54,8 @@ class ComparedCapture(NamedTuple):
     counts: bool
     """Neither withdrawn nor a duplicate of the same day."""
     compared: bool
+    noise: str | None = None
+    """What it is instead of the page (a `NoiseKind`)."""
 
     @property
     def broke_off(self) -> bool:
@@ -60,6 +65,8 @@ class ComparedCapture(NamedTuple):
     @property
     def answer(self) -> AnswerKind:
         """The answer in one word."""
+        if self.noise is not None:
+            return AnswerKind.NOISE
         if self.broke_off and (self.status is None or self.status < 300):
             return AnswerKind.FAILED
         # What has no status (a resource record) is there; a 304 says that the page is.
@@ -90,6 +97,8 @@ def judge(now: ComparedCapture, before: ComparedCapture | None, answered: Compar
     """Return what happened, given the capture just before and the last one before that was answered."""
     # A page that failed in between is compared with what it was before the failure, so that an outage is no rewrite.
     match now.answer:
+        case AnswerKind.NOISE:
+            return ChangeVerdict(ChangeType.NOISE, answered, now.noise)
         case AnswerKind.FAILED:
             broken = f"the body broke off ({now.truncated})" if now.broke_off else f"the server answered {now.status}"
             return ChangeVerdict(ChangeType.ERROR, before, broken)

@@ -60,6 +60,7 @@ COMMANDS = {
     "terms": Command("search:terms", "Count words over the years."),
     "linked-hosts": Command("search:linked_hosts_command", "Hosts that are linked to and not kept."),
     "snapshot": Command("snapshot", "A capture: show, cat, hide, unhide.", HelpGroup.FIND),
+    "noise": Command("noise", "Captures that show no page: list, mark, clear."),
     "page": Command("snapshot:page", "Pages without a body: search by keyword, show."),
     "changes": Command("changes", "What changed: list, compare, site, compute.", HelpGroup.FIND),
     "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", HelpGroup.FIND),

@@ -39,7 +39,7 @@ def compute_changes(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Say of every capture what happened to its page since the one before: new, unchanged, updated, gone, error.
+    """Say of every capture what happened to its page since the one before: new, unchanged, updated, gone, error, noise.
 
     Acts at once: what it writes is derived; --dry-run only counts.
     Example: holdfast compute-changes --source example-org
@@ -106,6 +106,9 @@ def list_changes(
     source: Annotated[str | None, typer.Option("--source", help="Only this source.", metavar="CODE")] = None,
     execution: Annotated[int | None, typer.Option("--execution", min=0, help="Only this crawl.")] = None,
     unchanged: Annotated[bool, typer.Option("--unchanged", help="Also captures at which nothing had changed.")] = False,
+    noise: Annotated[
+        bool, typer.Option("--show-noise", help="Also captures that show something else than their page.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Rows to print.")] = 50,
     json: AsJson = False,
     home: Home = None,
@@ -117,7 +120,7 @@ def list_changes(
     with open_archive(config.load(home=home)) as archive:
         source_id = _source_id(archive, source)
         with archive.database.read() as session:
-            scope = ChangeScope(source_id=source_id, unchanged=unchanged)
+            scope = ChangeScope(source_id=source_id, unchanged=unchanged, noise=noise)
             if execution is not None:
                 scope = scope._replace(execution_id=execution)
             # Without a filter the list would be every change there ever was; the latest crawl of each source is what is

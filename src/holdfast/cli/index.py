@@ -37,6 +37,8 @@ from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, 
 from holdfast.index.leases import latest_runs
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
+from holdfast.noise.chore import judge_pending
+from holdfast.noise.rulings import restore_rulings
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
@@ -127,6 +129,7 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
     with closing(Database(runtime.settings.database)) as database:
         # First: no file that is read again may show what was hidden.
         hidden = restore_withdrawals(database, home)
+        ruled = restore_rulings(database, home)
         restored = restore_files(database, runtime.raw_db, runtime.clock, home, found.lost)
     with runtime.raw_db.write() as tx:
         waiting = read_all_again(tx, source=source)
@@ -134,6 +137,8 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
         typer.echo(f"{restored:,} files got their rows back; {waiting:,} files are read again")
         if hidden:
             typer.echo(f"{hidden:,} withdrawals are in force again")
+        if ruled:
+            typer.echo(f"{ruled:,} rulings on noise are in force again")
     return True
 
 
@@ -426,10 +431,12 @@ def stoppable(indexer: Indexer) -> Iterator[None]:
 
 
 def take_in(settings: Settings, clock: Clock) -> None:
-    """Let search take in what was read, and what its links say; if another process is at it, that one does it."""
+    """Judge what was read, and let search take it in with what its links say; another process at it does it."""
     _give_memory_back()
     # Another process that holds the index takes these rows in as well: they wait in the outbox.
     with closing(Database(settings.database)) as database, suppress(IndexBusy):
+        # First: search takes in what was found, too.
+        judge_pending(database, clock)
         drain(database, settings.home, clock)
         while refresh_linked_hosts(database, settings.home, clock):
             pass

@@ -7,6 +7,7 @@ import importlib
 import json as jsonlib
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -36,7 +37,7 @@ def report(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Print counts by outcome, status, type, domain and depth, and what was left out, by reason.
+    """Print counts by outcome, status, type, domain and depth, and what was left out or shows no page, by reason.
 
     Example: holdfast report 3 --csv > urls.csv
     """
@@ -51,9 +52,21 @@ def report(
             for row in account(runtime.raw_db, status.frontier_id):
                 print(jsonlib.dumps(_row(row)))
         elif json:
-            print(jsonlib.dumps({**_ending(status), **as_object(summary(runtime.raw_db, status.frontier_id))}))
+            found = as_object(summary(runtime.raw_db, status.frontier_id))
+            print(jsonlib.dumps({**_ending(status), **found, "noise": _noise(runtime, status)}))
         else:
             _print(status, summary(runtime.raw_db, status.frontier_id))
+            _table("captures that show no page, by reason", _noise(runtime, status))
+
+
+def _noise(runtime: Runtime, status: ExecutionStatus) -> dict[str, int]:
+    """Return how many captures of the run show something else than their page, by reason."""
+    # Loaded by name: the lists of URLs need neither SQLAlchemy nor this.
+    counts_of = importlib.import_module("holdfast.noise.queries").counts_of
+    engine = importlib.import_module("holdfast.db.engine")
+    with closing(engine.Database(runtime.settings.database)) as database, database.read() as session:
+        found: dict[str, int] = counts_of(session, status.execution_id)
+    return found
 
 
 def find_execution(runtime: Runtime, wanted: int | None) -> int:

@@ -77,6 +77,9 @@ def search(
             "--show-similar/--collapse-similar", help="Near-duplicates too, or left out of results by date, too."
         ),
     ] = None,
+    noise: Annotated[
+        bool, typer.Option("--show-noise", help="Captures that show something else than their page, too.")
+    ] = False,
     page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
     passages: Annotated[int, typer.Option(min=1, max=MAX_PASSAGES, help="Passages of each result.")] = 1,
@@ -100,6 +103,7 @@ def search(
         view=view,
         non_2xx=non_2xx,
         duplicates=duplicates,
+        noise=noise,
         start=since.date() if since else None,
         end=until.date() if until else None,
         language=language,
@@ -243,6 +247,7 @@ def _lines(hit: Hit, view: ResultKind) -> str:
     row = hit.row
     more = f", {counted(hit.captures, 'capture')}" if hit.captures else ""
     head = f"{row.captured_at:%Y-%m-%d %H:%M}  {row.status or '-'}  {hit.source_code}  snapshot {row.id}{more}"
+    head += f"  {row.noise}" if row.noise else ""
     bold = sys.stdout.isatty()
     title = _marked(hit.title, bold=bold) or "(no title)"
     text = [f"    {_marked(passage, bold=bold)}" for passage in hit.passages]

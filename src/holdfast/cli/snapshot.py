@@ -16,6 +16,7 @@ from holdfast.crawl.signal_pages import SignalPageRow, SignalQuery, find_pages, 
 from holdfast.db.models import Document, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index import queries
+from holdfast.noise.queries import verdict_on
 from holdfast.replay.finding import same_path
 from holdfast.urls import parse, parse_seed
 from holdfast.wiring.archive import Archive, open_archive
@@ -46,6 +47,8 @@ def show(snapshot: SnapshotId, json: AsJson = False, home: Home = None) -> None:
             "warc_path": str(queries.path_of(session, archive.home, found.warc_file_id)),
             "document": _document_object(queries.document_of(session, found)),
         }
+        if found.noise is not None and (why := verdict_on(session, found.id)) is not None:
+            facts["noise_evidence"] = why.evidence
     if json:
         print(jsonlib.dumps(facts))
         return

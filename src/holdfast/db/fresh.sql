@@ -360,7 +360,6 @@ CREATE TABLE changes (
 	CONSTRAINT fk_changes_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
 	CONSTRAINT uq_changes_to_snapshot_id UNIQUE (to_snapshot_id)
 );
-CREATE INDEX ix_changes_source_told ON changes (source_id, to_captured_at, id) WHERE type <> 'unchanged';
 CREATE INDEX ix_changes_moment ON changes (to_captured_at, id);
 CREATE INDEX ix_changes_source ON changes (source_id, to_captured_at, id);
 CREATE TABLE index_runs (
@@ -413,7 +412,7 @@ CREATE TABLE snapshots (
 	problems VARCHAR, 
 	backend VARCHAR(16) DEFAULT 'native' NOT NULL, 
 	fidelity VARCHAR(8) DEFAULT 'unknown' NOT NULL, 
-	compared BOOLEAN DEFAULT (false) NOT NULL, page_key TEXT, 
+	compared BOOLEAN DEFAULT (false) NOT NULL, page_key TEXT, noise VARCHAR(16), 
 	CONSTRAINT pk_snapshots PRIMARY KEY (id), 
 	CONSTRAINT fk_snapshots_document_id FOREIGN KEY(document_id) REFERENCES documents (id), 
 	CONSTRAINT fk_snapshots_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
@@ -446,11 +445,11 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
+	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
-CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
+CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
 CREATE TABLE holds (
@@ -588,8 +587,6 @@ CREATE TABLE feeds (
 );
 CREATE INDEX ix_feeds_due ON feeds (next_poll_at, id) WHERE next_poll_at IS NOT NULL;
 CREATE INDEX ix_changes_execution ON changes (to_execution_id, to_captured_at, id);
-CREATE INDEX ix_changes_execution_told ON changes (to_execution_id, to_captured_at, id) WHERE type <> 'unchanged';
-CREATE INDEX ix_changes_moment_told ON changes (to_captured_at, id) WHERE type <> 'unchanged';
 CREATE INDEX ix_changes_source_order ON changes (source_id, id);
 CREATE INDEX ix_feeds_disabled ON feeds (disabled_at, id) WHERE disabled_at IS NOT NULL;
 CREATE INDEX ix_executions_failed ON executions (finished_at, id) WHERE pruned_at IS NULL AND (state = 'failed' OR index_state = 'index_failed');
@@ -612,6 +609,60 @@ CREATE TABLE link_texts (
  WITHOUT ROWID
 
 ;
+CREATE INDEX ix_snapshots_noise_execution ON snapshots (execution_id, id) WHERE noise IS NOT NULL;
+CREATE INDEX ix_snapshots_noise_source ON snapshots (source_id, id) WHERE noise IS NOT NULL;
+CREATE INDEX ix_snapshots_noise_page ON snapshots (url_hash, id) WHERE noise IS NOT NULL;
+CREATE TABLE noise_queue (
+	id INTEGER NOT NULL, 
+	first_id BIGINT NOT NULL, 
+	last_id BIGINT NOT NULL, 
+	CONSTRAINT pk_noise_queue PRIMARY KEY (id)
+);
+CREATE TABLE noise_suspects (
+	snapshot_id BIGINT NOT NULL, 
+	site BIGINT NOT NULL, 
+	likeness BIGINT NOT NULL, 
+	leaf BIGINT NOT NULL, 
+	url_hash BIGINT NOT NULL, 
+	kind VARCHAR(16), 
+	said TEXT NOT NULL, 
+	proof TEXT, 
+	least SMALLINT NOT NULL, 
+	chars INTEGER NOT NULL, 
+	marked BOOLEAN DEFAULT false NOT NULL, 
+	CONSTRAINT pk_noise_suspects PRIMARY KEY (snapshot_id)
+);
+CREATE INDEX ix_noise_suspects_alike ON noise_suspects (site, likeness, kind, leaf);
+CREATE INDEX ix_noise_suspects_unmarked ON noise_suspects (site, likeness, snapshot_id) WHERE NOT marked AND kind IS NOT NULL;
+CREATE INDEX ix_noise_suspects_url_hash ON noise_suspects (url_hash);
+CREATE INDEX ix_noise_suspects_errors ON noise_suspects (site) WHERE kind IS NULL;
+CREATE TABLE noise_verdicts (
+	snapshot_id BIGINT NOT NULL, 
+	kind VARCHAR(16) NOT NULL, 
+	evidence TEXT NOT NULL, 
+	decided_by VARCHAR, 
+	decided_at BIGINT NOT NULL, 
+	CONSTRAINT pk_noise_verdicts PRIMARY KEY (snapshot_id)
+);
+CREATE TABLE noise_rulings (
+	id INTEGER NOT NULL, 
+	snapshot_id BIGINT, 
+	url_key TEXT, 
+	subject TEXT NOT NULL, 
+	kind VARCHAR(16), 
+	reason TEXT NOT NULL, 
+	actor VARCHAR NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_noise_rulings PRIMARY KEY (id)
+);
+CREATE INDEX ix_noise_rulings_snapshot ON noise_rulings (snapshot_id, id);
+CREATE INDEX ix_noise_rulings_key ON noise_rulings (url_key, id);
+CREATE INDEX ix_changes_execution_told ON changes (to_execution_id, to_captured_at, id) WHERE type <> 'unchanged' AND type <> 'noise';
+CREATE INDEX ix_changes_source_told ON changes (source_id, to_captured_at, id) WHERE type <> 'unchanged' AND type <> 'noise';
+CREATE INDEX ix_changes_moment_told ON changes (to_captured_at, id) WHERE type <> 'unchanged' AND type <> 'noise';
+CREATE INDEX ix_changes_execution_noise ON changes (to_execution_id, to_captured_at, id) WHERE type = 'noise';
+CREATE INDEX ix_changes_source_noise ON changes (source_id, to_captured_at, id) WHERE type = 'noise';
+CREATE INDEX ix_changes_moment_noise ON changes (to_captured_at, id) WHERE type = 'noise';
 CREATE TABLE linked_hosts (
 	"key" TEXT NOT NULL, 
 	links BIGINT NOT NULL, 

@@ -64,6 +64,12 @@ REDIRECTED: Final = "redirected"
 FEED_ITEM_WAITS, FEED_ITEM_POLLED = "feed_item_waits", "feed_item_polled"
 
 
+# What reasons of captures begin with that show something else than the page.
+NOISE: Final = "noise_"
+# The site's own answer, that there is no such page.
+_NO_SUCH_PAGE: Final = f"{NOISE}soft_404"
+
+
 class AddressSighting(NamedTuple):
     """What one execution knows of an address, or that none ever asked for it."""
 
@@ -98,6 +104,13 @@ class Row(NamedTuple):
     """The sighting that decided, with the nearest origin of all."""
     executions: int
     """How many executions met it."""
+
+
+def as_noise(one: AddressSighting, kind: str) -> AddressSighting:
+    """Return a sighting of which the capture shows something else than the page: it was not captured."""
+    return one._replace(
+        outcome=LedgerOutcome.FAILED, reason=f"{NOISE}{kind}", snapshot_id=None, backend=None, fidelity=None
+    )
 
 
 def outcome_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[LedgerOutcome, str]:
@@ -143,7 +156,7 @@ def rank_of(outcome: LedgerOutcome) -> int:
 
 
 def is_gap(row: Row) -> bool:
-    """Return whether another try could bring an address: it was not reached, or failed otherwise than by a 4xx.
+    """Return whether another try could bring an address: it was not reached, or failed otherwise than by a 404.
 
     What only a poll of a feed knows is not found by crawling again.
     """
@@ -151,6 +164,8 @@ def is_gap(row: Row) -> bool:
         return False
     if row.seen.outcome is LedgerOutcome.FAILED:
         status = row.seen.http_status
+        if row.seen.reason.endswith(_NO_SUCH_PAGE):
+            return False
         # A 4xx is the answer of the site; these three ask to try again later.
         return status is None or not 400 <= status < 500 or status in (408, 425, 429)
     return row.seen.outcome is LedgerOutcome.NOT_REACHED

@@ -16,16 +16,19 @@ from holdfast.editions.edition_view import EditionView, Shard, ShardRun
 from holdfast.editions.ledger import (
     FEED_ITEM_POLLED,
     FEED_ITEM_WAITS,
+    NOISE,
     REDIRECTED,
     AddressSighting,
     LedgerOutcome,
     SightingOrigin,
+    as_noise,
     outcome_of,
     outcome_of_status,
     rank_of,
 )
 from holdfast.editions.queries import AttemptRow, CaptureRow, ToldItem
 from holdfast.errors import UrlRefused
+from holdfast.noise.queries import kinds_at, kinds_of
 from holdfast.urls import Scope, ScopeKind, Url, parse_seed
 from holdfast.warc.record import snapshot_id
 
@@ -110,12 +113,15 @@ class RedirectTrail:
         with self._database.read() as session:
             asked = queries.attempts_on(session, self._with_frontier, pages, {url.domain for url in urls})
             seen = queries.captures_of_pages(session, self._without, pages)
-        for page, execution_id, outcome, reason, status, target in asked:
+            noise = kinds_of(session, {_number(one.warc_file_id, one.warc_ordinal) for one in asked})
+            at_pages = kinds_at(session, self._with_frontier, pages)
+        for page, execution_id, outcome, reason, status, target, *place in asked:
             outcome, why = outcome_of(outcome, reason, ended=self._ended[execution_id])
-            _keep_best(best, page, _Stop(outcome, why, status, target))
-        for page, status, target, truncated in seen:
+            kind = noise.get(_number(*place)) or at_pages.get((execution_id, page))
+            _keep_best(best, page, _stop(_Stop(outcome, why, status, target), kind))
+        for page, status, target, truncated, kind in seen:
             outcome, why = outcome_of_status(status, truncated)
-            _keep_best(best, page, _Stop(outcome, why, status, target))
+            _keep_best(best, page, _stop(_Stop(outcome, why, status, target), kind))
         return best
 
     def _unasked(self, url: Url) -> _Stop:
@@ -123,6 +129,17 @@ class RedirectTrail:
         if self._scope is not None and not (verdict := self._scope.decide(url, 1)).allowed:
             return _Stop(LedgerOutcome.EXCLUDED, f"out_of_scope:{verdict.rule}")
         return _Stop(LedgerOutcome.NOT_REACHED, "not_followed")
+
+
+def _stop(stop: _Stop, noise: str | None) -> _Stop:
+    """Return a stop as it is, or as none if something else than the page was captured there."""
+    is_none = noise is not None and stop.outcome is LedgerOutcome.CAPTURED
+    return stop._replace(outcome=LedgerOutcome.FAILED, reason=f"{NOISE}{noise}") if is_none else stop
+
+
+def _number(warc_file_id: int | None, ordinal: int | None) -> int:
+    """Return the id of the snapshot at a place; -1 where there is no place."""
+    return -1 if warc_file_id is None or ordinal is None else snapshot_id(warc_file_id, ordinal)
 
 
 # An answer that says "elsewhere" and names no place, or none that can be asked for.
@@ -297,7 +314,17 @@ class _Read:
         while after is not None:
             with self._database.read() as session:
                 rows, after = queries.attempts(session, self._run.id, after=after)
-            yield from self._trail.followed([self._attempted(row) for row in rows])
+                found = [self._attempted(row) for row in rows]
+                # The record of an attempt is that of its last hop; a redirect may be what is none.
+                noise = kinds_of(session, {one.snapshot_id for one in found if one.snapshot_id is not None})
+                at_pages = kinds_at(session, [self._run.id], {one.url_hash for one in found})
+            kinds = [noise.get(one.snapshot_id or -1) or at_pages.get((self._run.id, one.url_hash)) for one in found]
+            yield from self._trail.followed(
+                [
+                    one if kind is None or one.outcome is not LedgerOutcome.CAPTURED else as_noise(one, kind)
+                    for one, kind in zip(found, kinds, strict=True)
+                ]
+            )
 
     def _attempted(self, row: AttemptRow) -> AddressSighting:
         shard, run = self._shard, self._run
@@ -352,7 +379,7 @@ class _Read:
     def _captured(self, row: CaptureRow) -> AddressSighting:
         shard, (outcome, reason) = self._shard, outcome_of_status(row.status, row.truncated)
         captured = outcome is LedgerOutcome.CAPTURED
-        return AddressSighting(
+        seen = AddressSighting(
             url=row.url,
             url_hash=row.url_hash,
             origin=SightingOrigin.CRAWLER,
@@ -369,3 +396,4 @@ class _Read:
             backend=row.backend if captured else None,
             fidelity=row.fidelity if captured else None,
         )
+        return as_noise(seen, row.noise) if captured and row.noise is not None else seen

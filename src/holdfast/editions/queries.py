@@ -210,6 +210,8 @@ class LastAttempt(NamedTuple):
     reason: str | None
     status_code: int | None
     redirected_to: str | None
+    warc_file_id: int | None
+    warc_ordinal: int | None
 
 
 def attempts_on(
@@ -228,6 +230,8 @@ def attempts_on(
             PageCrawl.reason,
             PageCrawl.status_code,
             PageCrawl.redirected_to,
+            PageCrawl.warc_file_id,
+            PageCrawl.warc_ordinal,
         )
         .join(PageCrawl, and_(PageCrawl.domain_id == Page.domain_id, PageCrawl.page_id == Page.id))
         .where(
@@ -247,6 +251,7 @@ class SeenAnswer(NamedTuple):
     status: int | None
     redirect_to: str | None
     truncated: str | None
+    noise: str | None
 
 
 def captures_of_pages(session: Session, executions: Collection[int], pages: Collection[int]) -> list[SeenAnswer]:
@@ -254,7 +259,7 @@ def captures_of_pages(session: Session, executions: Collection[int], pages: Coll
     if not executions or not pages:
         return []
     rows = session.execute(
-        select(Snapshot.url_hash, Snapshot.status, Snapshot.redirect_to, Snapshot.truncated).where(
+        select(Snapshot.url_hash, Snapshot.status, Snapshot.redirect_to, Snapshot.truncated, Snapshot.noise).where(
             Snapshot.url_hash.in_(pages), Snapshot.execution_id.in_(executions), Snapshot.method.is_(None), _WHOLE
         )
     )
@@ -283,6 +288,7 @@ class CaptureRow(NamedTuple):
     warc_file_id: int
     warc_path: str | None
     truncated: str | None
+    noise: str | None
     withdrawn: bool
 
 
@@ -307,6 +313,7 @@ def _captures(one: Any) -> Any:
         one.warc_file_id,
         WarcFile.path,
         one.truncated,
+        one.noise,
         is_withdrawn(one),
     ).outerjoin(WarcFile, WarcFile.id == one.warc_file_id)
 

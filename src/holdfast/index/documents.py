@@ -23,6 +23,7 @@ from holdfast.clock import to_micros
 from holdfast.db.raw import RawDatabase, Row
 from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, outlinks, resolved
+from holdfast.index.page_marks import SHORT_CHARS, marks_of
 from holdfast.index.writing_queries import DocumentKey, KnownDocument
 from holdfast.parse.charset import decode
 from holdfast.parse.child import ParseChild
@@ -271,6 +272,8 @@ class Extractor:
         details: dict[str, object] = dict(parsed.details)
         if parsed.problems:
             details["problems"] = list(parsed.problems)
+        if capture.kind is DocumentKind.HTML and len(text) <= SHORT_CHARS and (marks := marks_of(capture.body)):
+            details["marks"] = marks
         row = (
             *key,
             capture.body_bytes,

@@ -150,6 +150,7 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
     writing_queries.refresh_groups(tx, _shifts(before, after, gone))
     outbox = [*_documents_rows([*made, *named]), *(("snapshots", first, last, {}) for first, last in ranges(ids))]
     writing_queries.put_outbox(tx, outbox, now=now)
+    writing_queries.put_unjudged(tx, ranges([*(row[0] for row in changed), *gone]))
     return len(changed) + len(gone)
 
 
@@ -512,4 +513,5 @@ def _put(tx: Transaction, found: Sequence[tuple[Unresolved, OriginalCandidate]],
     ids = {one.id for one, _ in pairs} | set(writing_queries.settle_duplicates(tx, sorted(days), day_micros=DAY))
     writing_queries.refresh_groups(tx, shifts)
     writing_queries.put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(ids)], now=now)
+    writing_queries.put_unjudged(tx, ranges(one.id for one, _ in pairs))
     return len(pairs)

@@ -500,6 +500,11 @@ def put_outbox(
     )
 
 
+def put_unjudged(tx: Transaction, ranges: Sequence[tuple[int, int]]) -> None:
+    """Have captures judged, whether they show their page: the first and the last id of each range."""
+    tx.many("INSERT INTO noise_queue(first_id, last_id) VALUES (?, ?)", ranges)
+
+
 def _parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (values[at : at + _AT_ONCE] for at in range(0, len(values), _AT_ONCE))
 

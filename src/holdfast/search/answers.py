@@ -62,6 +62,7 @@ def hit_object(hit: Hit, request: SearchRequest, browse: Browse) -> dict[str, An
         "captureBackend": row.backend,
         "captureFidelity": row.fidelity,
         "pageSnapshotsCount": hit.captures,
+        "noise": row.noise,
         "similarCount": hit.similar,
         "similarUrl": similar_url(request, SearchRequest(), row.id) if hit.similar else None,
     }

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from holdfast.clock import to_micros
 from holdfast.search.columns import Columns, Incidence, Rows
-from holdfast.search.segments import DUPLICATE, NOINDEX, TYPE_NAMES
+from holdfast.search.segments import DUPLICATE, NOINDEX, NOISE, TYPE_NAMES
 
 FACET_VALUES: Final = 20
 _EPOCH: Final = date(1970, 1, 1)
@@ -39,6 +39,8 @@ class Filters:
     until: datetime | None = None
     non_2xx: bool = False
     duplicates: bool = False
+    noise: bool = False
+    """Also captures that do not show their page."""
     language: str | None = None
     type: str | None = None
     status: str | None = None
@@ -62,23 +64,26 @@ _OK: Final = 2
 _FIRST: Final = 4
 GOOD: Final = PUBLIC | _OK
 """What may be shown and is no redirect and no error."""
+_SHOWS: Final = 8
 
 
 def gates(columns: Columns, hidden: Rows) -> npt.NDArray[np.uint8]:
-    """Return for each row what it may pass: public, of good status, first of its day."""
+    """Return for each row what it may pass: public, of good status, first of its day, showing its page."""
     good = np.isin(columns.profiles["status"], (0, 2))
     ok = good[columns.profile]
     found = np.where((columns.flags & NOINDEX) == 0, PUBLIC, 0).astype(np.uint8)
     found |= np.where(ok, _OK, 0).astype(np.uint8)
     found |= np.where((columns.flags & DUPLICATE) == 0, _FIRST, 0).astype(np.uint8)
+    found |= np.where((columns.flags & NOISE) == 0, _SHOWS, 0).astype(np.uint8)
     found[hidden] &= ~np.uint8(PUBLIC)
     return found
 
 
 def passing(columns: Columns, rows: Rows, gate: npt.NDArray[np.uint8], filters: Filters) -> Keep:
     """Return which of the rows pass the filters."""
-    # One comparison of bits for three conditions: it is made for every row of every search.
+    # One comparison of bits for four conditions: it is made for every row of every search.
     need = PUBLIC | (0 if filters.non_2xx or filters.status else _OK) | (0 if filters.duplicates else _FIRST)
+    need |= 0 if filters.noise else _SHOWS
     keep: Keep = (gate[rows] & np.uint8(need)) == need
     # Rows stand in the order of time: a range of dates is a range of row numbers.
     if filters.since is not None:

@@ -43,6 +43,7 @@ class SearchPageRow(NamedTuple):
     media_type: str | None
     noindex: bool
     canonical_id: int | None
+    noise: str | None
     group_hash: int | None
 
 
@@ -60,6 +61,7 @@ def pages_between(session: Session, first: int, last: int, *, limit: int) -> lis
             Snapshot.media_type,
             Snapshot.noindex,
             Snapshot.canonical_id,
+            Snapshot.noise,
             PageGroup.url_hash,
         )
         .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
@@ -222,6 +224,7 @@ class HitRow(NamedTuple):
     language: str | None
     group_url: str | None
     group_snapshots: int | None
+    noise: str | None
 
 
 # The statements of a result page are built once: building them costs more than the database takes to answer.
@@ -243,6 +246,7 @@ _HITS: Final = (
         Document.language,
         PageGroup.url,
         PageGroup.snapshot_count,
+        Snapshot.noise,
     )
     .outerjoin(Document, Document.id == Snapshot.document_id)
     .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)

@@ -100,6 +100,8 @@ class SearchRequest:
     view: ResultKind = ResultKind.SNAPSHOTS
     non_2xx: bool = False
     duplicates: bool = False
+    noise: bool = False
+    """Also captures that do not show their page."""
     start: date | None = None
     end: date | None = None
     language: str | None = None
@@ -496,6 +498,7 @@ def _filters(request: SearchRequest, sources: dict[int, tuple[str, str]]) -> Fil
         source=wanted,
         non_2xx=request.non_2xx,
         duplicates=request.duplicates,
+        noise=request.noise,
         language=request.language,
         type=request.type,
         status=request.status,

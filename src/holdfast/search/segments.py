@@ -78,6 +78,7 @@ DOCUMENT: Final = np.dtype(
 
 DUPLICATE: Final = 1
 NOINDEX: Final = 2
+NOISE: Final = 4
 HAS_QUERY: Final = 1
 TRACKED: Final = 2
 SAYS_ARCHIVED: Final = 1

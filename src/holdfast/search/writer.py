@@ -253,6 +253,7 @@ def _as_row(row: SearchPageRow, url: int) -> tuple[Any, ...]:
     # A revisit answered with 304 stands for the page that it did not repeat.
     status = 200 if row.status == 304 and row.record_type == "revisit" else row.status or 0
     flags = (disk.DUPLICATE if row.canonical_id is not None else 0) | (disk.NOINDEX if row.noindex else 0)
+    flags |= disk.NOISE if row.noise is not None else 0
     return (
         row.id,
         to_micros(row.captured_at),

@@ -231,7 +231,10 @@ def compare_again(session: Session, found: Snapshot) -> None:
         literal(found.captured_at, Snapshot.captured_at.type), literal(found.id, Snapshot.id.type)
     )
     answered = and_(
-        or_(Snapshot.status.is_(None), Snapshot.status.between(200, 399)), Snapshot.canonical_id.is_(None), *visible()
+        or_(Snapshot.status.is_(None), Snapshot.status.between(200, 399)),
+        Snapshot.canonical_id.is_(None),
+        Snapshot.noise.is_(None),
+        *visible(),
     )
     rows = session.execute(
         select(Snapshot.id, answered)

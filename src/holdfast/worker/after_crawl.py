@@ -1,4 +1,4 @@
-"""What follows a crawl: its files are read, search takes them in, captures are compared. A little at a time.
+"""What follows a crawl: its files are read, captures are judged, searched and compared. A little at a time.
 
 Everything waits in rows: sealed files, executions that are pending or indexing, the search outbox, captures that were
 never compared. So a worker may be killed anywhere, and the next one goes on.
@@ -24,6 +24,7 @@ from holdfast.jobs import indexing
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.jobs.indexing import FileStates, ToIndex, file_states, open_files
 from holdfast.jobs.specs import OWN
+from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain
 from holdfast.warc import queries as files
@@ -36,6 +37,7 @@ _BEAT_S = 15.0
 _COMPARE_S = 60.0
 _DRAIN_S = 5.0
 _EVENTS = 200
+_JUDGED = 2_000
 
 
 class AfterCrawl:
@@ -54,10 +56,10 @@ class AfterCrawl:
         self._refused: dict[int, list[str]] = {}
 
     def run_once(self) -> bool:
-        """Do the first of these that waits: read a file, let search take in what was read, compare captures."""
+        """Do the first of these that waits: read a file, judge captures, let search take them in, compare them."""
         try:
-            # In this order: search takes in what was indexed, and captures are compared by what was read of them.
-            return self._index() or self._search() or self._compare()
+            # In this order: search takes in what was indexed and judged, and captures are compared by both.
+            return self._index() or self._judge() or self._search() or self._compare()
         except Interrupted:
             return False
 
@@ -213,6 +215,16 @@ class AfterCrawl:
         if closed:
             _log.info("worker.indexed", execution=found.execution_id, errors=len(errors))
         return closed
+
+    def _judge(self) -> bool:
+        if self._context.is_stopping():
+            return False
+        done = judge_pending(
+            self._context.database, self._context.runtime.clock, most=_JUDGED, is_stopping=self._context.is_stopping
+        )
+        # What was found changes what is compared with what.
+        self._news = self._news or bool(done.marked) or done.cleared > 0
+        return done.captures > 0 and not done.finished
 
     def _search(self) -> bool:
         if self._context.is_stopping():

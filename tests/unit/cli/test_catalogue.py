@@ -217,16 +217,17 @@ def test_help_is_asked_for_in_several_ways() -> None:
 
 
 NAMED = """
-crawl, stop, import, demo, snapshot hide, snapshot unhide, source create, source edit, source enable,
-source disable, source delete, job create, job edit, job pause, job resume, job cancel, job run-now,
+crawl, stop, import, demo, snapshot hide, snapshot unhide, noise mark, noise clear,
+source create, source edit, source enable, source disable, source delete,
+job create, job edit, job pause, job resume, job cancel, job run-now,
 job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed disable,
 frontier reset, tool run, tool run-job, tool register, problem-report edit
 """
 """Commands that change what their arguments name, and nothing else."""
 WORKING = "worker start, worker schedule, api"
 READING = """
-status, report, search, terms, linked-hosts, snapshot show, snapshot cat, page search, page show, changes list,
-changes compare, changes site, export snapshots, export changes, export cdxj, export wacz,
+status, report, search, terms, linked-hosts, snapshot show, snapshot cat, noise list, page search, page show,
+changes list, changes compare, changes site, export snapshots, export changes, export cdxj, export wacz,
 export edition, source list, source show, source export, source validate, job executions, job logs,
 job events, job validate-config, job list, job show, scheduler metrics, scheduler distribution,
 scheduler preview, edition status, edition verify, edition compare, edition list, edition show,

@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from holdfast import cancellation
 from holdfast.api.dependencies import (
     ArchiveDep,
+    NoiseShown,
     SessionDep,
     Since,
     SourceCode,
@@ -62,6 +63,9 @@ def changes(
     job_id: Annotated[RowId | None, Query(alias="jobId", description="Only this crawl.")] = None,
     latest: Annotated[bool, Query(description="Only the latest crawl of each source.")] = False,
     include_unchanged: Annotated[bool, Query(alias="includeUnchanged")] = False,
+    noise: Annotated[
+        NoiseShown, Query(description="`show`: also captures that show something else than their page.")
+    ] = NoiseShown.HIDE,
     from_: Since = None,
     to: Until = None,
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
@@ -73,6 +77,7 @@ def changes(
     source_id = source_id_of(session, source)
     since, until = span(from_, to)
     scope = ChangeScope(source_id=source_id, since=since, until=until, unchanged=include_unchanged)
+    scope = scope._replace(noise=noise is NoiseShown.SHOW)
     if job_id is not None:
         scope = scope._replace(execution_id=job_id)
     # Without a filter the newest of each source: a list of all changes says little.
@@ -236,6 +241,7 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
                 title=row.title,
                 job_name=execution_name(source.code, row.execution_id, names.get(row.execution_id)),
                 status_code=row.status,
+                noise=row.noise,
                 compare_from_snapshot_id=before.get(row.url_hash),
                 browse_url=browse_url(archive.settings, row),
             )

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, SessionDep, Since, Until
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SearchDep, SessionDep, Since, Until
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.base import RowId
@@ -60,6 +60,7 @@ SimilarTo = Annotated[
     int | None,
     Query(alias="similarTo", ge=1, le=MAX_SNAPSHOT_ID, description="Only near-duplicates of the capture with this id."),
 ]
+Noise = Annotated[NoiseShown, Query(description="`show`: captures that show something else than their page, too.")]
 Version = Annotated[Ranking, Query(description="v3 goes by the query's breadth; v1 and v2 are kept for comparison.")]
 Language = Annotated[str | None, Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters.")]
 Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
@@ -78,6 +79,7 @@ async def search_request(
     like: Like = None,
     include_non_2xx: Non2xx = False,
     include_duplicates: Duplicates = False,
+    noise: Noise = NoiseShown.HIDE,
     from_: Since = None,
     to: Until = None,
     page: Page = 1,
@@ -95,6 +97,7 @@ async def search_request(
         like=like,
         non_2xx=include_non_2xx,
         duplicates=include_duplicates,
+        noise=noise is NoiseShown.SHOW,
         start=from_,
         end=to,
         page=page,

@@ -26,6 +26,7 @@ from holdfast.clock import digits14
 from holdfast.crawl.signal_pages import PageInFull, SignalPageRow, SignalQuery, find_pages, page_by_hash
 from holdfast.errors import NotFound
 from holdfast.index.queries import document_of, holding_of
+from holdfast.noise.queries import verdict_on
 from holdfast.replay import finding
 from holdfast.replay.address import raw_path
 from holdfast.replay.origins import browse_url
@@ -42,6 +43,7 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
     found = visible_snapshot(session, id)
     document = document_of(session, found)
     source = queries.sources_by_id(session, [found.source_id])[found.source_id]
+    why = None if found.noise is None else verdict_on(session, found.id)
     return SnapshotDetail(
         id=found.id,
         title=document.title if document else None,
@@ -65,6 +67,8 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
         keywords=(document.keywords or "").splitlines() if document else [],
         word_count=document.word_count if document else None,
         page_type=document.page_type if document else None,
+        noise=found.noise,
+        noise_evidence=None if why is None else why.evidence,
     )
 
 

@@ -15,7 +15,7 @@ class ChangeEvent(Answer):
     """What happened to a page between two captures."""
 
     change_id: int | None = Field(description="None for a pair that was only compared for this question.")
-    change_type: str = Field(description="new_page, unchanged, updated, gone or error.")
+    change_type: str = Field(description="new_page, unchanged, updated, gone, error or noise.")
     summary: str
     high_noise: bool
     diff_available: bool
@@ -143,6 +143,7 @@ class TimelineSnapshot(Answer):
     job_name: str
     title: str | None
     status_code: int | None
+    noise: str | None = Field(description="What it shows instead of the page; null where it shows the page.")
     compare_from_snapshot_id: int | None = Field(description="The capture before it, to compare with.")
     browse_url: str | None
 

@@ -52,6 +52,7 @@ class SearchResult(Answer):
         description="Its near-duplicates among the first 400 results, left out of the list; null if they are shown."
     )
     similar_url: str | None = Field(description="Where these are listed.")
+    noise: str | None = Field(description="What it shows instead of its page; null but with noise=show.")
 
 
 class FacetCount(Answer):
@@ -253,6 +254,12 @@ class SnapshotDetail(Answer):
         description="article, listing, home, product, reference, form, media or other.",
         examples=["article"],
     )
+    noise: str | None = Field(
+        None,
+        description="What it shows instead of its page: soft_404, block_page, consent_wall, login_wall or parked.",
+        examples=["soft_404"],
+    )
+    noise_evidence: str | None = Field(None, description="How that is known.")
 
 
 class LatestCapture(Answer):

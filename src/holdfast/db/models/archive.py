@@ -171,6 +171,12 @@ class PageSignal(Model):
     computed_at: Mapped[datetime]
 
 
+def _noise_index(name: str, *columns: str) -> Index:
+    """Return an index of the few captures that do not show their page."""
+    told = text("noise IS NOT NULL")
+    return Index(name, *columns, sqlite_where=told, postgresql_where=told)
+
+
 class Snapshot(Model):
     """One record that can be replayed: every response, resource and revisit, of any type and status."""
 
@@ -228,6 +234,8 @@ class Snapshot(Model):
     """high, fallback, unknown."""
     compared: Mapped[bool] = mapped_column(server_default=text("false"))
     """Whether `changes` has looked at it."""
+    noise: Mapped[str | None] = mapped_column(String(16))
+    """Why it does not show the page although its status says so (a `NoiseKind`); None for what counts as the page."""
 
     __table_args__ = (
         Index("ix_snapshots_key", "url_key", "captured_at", "id"),
@@ -255,6 +263,9 @@ class Snapshot(Model):
             sqlite_where=text("record_type = 'revisit' AND original_id IS NULL"),
             postgresql_where=text("record_type = 'revisit' AND original_id IS NULL"),
         ),
+        _noise_index("ix_snapshots_noise_execution", "execution_id", "id"),
+        _noise_index("ix_snapshots_noise_source", "source_id", "id"),
+        _noise_index("ix_snapshots_noise_page", "url_hash", "id"),
     )
 
 
@@ -318,6 +329,97 @@ class Withdrawal(Model):
             sqlite_where=text("lifted_at IS NULL"),
             postgresql_where=text("lifted_at IS NULL"),
         ),
+    )
+
+
+class NoiseQueue(Model):
+    """Captures that were written or changed and are not judged yet: ranges of ids, one or two for a batch."""
+
+    __tablename__ = "noise_queue"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    first_id: Mapped[int] = mapped_column(BigInteger)
+    last_id: Mapped[int] = mapped_column(BigInteger)
+
+
+class NoiseSuspect(Model):
+    """A capture that may not show its page, or an error page of the site that others are held against."""
+
+    __tablename__ = "noise_suspects"
+
+    snapshot_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    site: Mapped[int] = mapped_column(BigInteger)
+    """First 64 bits of the SHA-256 of the host."""
+    likeness: Mapped[int] = mapped_column(BigInteger)
+    """Of what the page says, without what its own address puts into it: equal for near-equal pages of a site."""
+    leaf: Mapped[int] = mapped_column(BigInteger)
+    """Of the last name in the address: the same page in ten versions of a manual has one."""
+    url_hash: Mapped[int] = mapped_column(BigInteger)
+    kind: Mapped[str | None] = mapped_column(String(16))
+    """What its words say it is; None for an answer that the server itself called an error."""
+    said: Mapped[str] = mapped_column(Text)
+    """Which words, in a sentence."""
+    proof: Mapped[str | None] = mapped_column(Text)
+    """What proves it without other captures, in a sentence."""
+    least: Mapped[int] = mapped_column(SmallInteger)
+    """Addresses that must say the same before that proves it."""
+    chars: Mapped[int]
+    marked: Mapped[bool] = mapped_column(server_default=text("false"))
+    """Whether the verdict was that it is noise."""
+
+    __table_args__ = (
+        Index("ix_noise_suspects_alike", "site", "likeness", "kind", "leaf"),
+        Index(
+            "ix_noise_suspects_unmarked",
+            "site",
+            "likeness",
+            "snapshot_id",
+            sqlite_where=text("NOT marked AND kind IS NOT NULL"),
+            postgresql_where=text("NOT marked AND kind IS NOT NULL"),
+        ),
+        Index("ix_noise_suspects_url_hash", "url_hash"),
+        Index(
+            "ix_noise_suspects_errors",
+            "site",
+            sqlite_where=text("kind IS NULL"),
+            postgresql_where=text("kind IS NULL"),
+        ),
+    )
+
+
+class NoiseVerdict(Model):
+    """Why a capture counts as noise, in words; one row for each that does."""
+
+    __tablename__ = "noise_verdicts"
+
+    snapshot_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String(16))
+    evidence: Mapped[str] = mapped_column(Text)
+    decided_by: Mapped[str | None]
+    """The person who ruled so; None if it was found."""
+    decided_at: Mapped[datetime]
+
+
+class NoiseRuling(Model):
+    """What a person ruled of a capture, or of all captures of a page; the last one of a subject is in force."""
+
+    __tablename__ = "noise_rulings"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    snapshot_id: Mapped[int | None] = mapped_column(BigInteger)
+    url_key: Mapped[str | None] = mapped_column(KeyText)
+    """The page's key, for every capture of it. Exactly one of the two is set."""
+    subject: Mapped[str] = mapped_column(Text)
+    """What was meant, as written."""
+    kind: Mapped[str | None] = mapped_column(String(16))
+    """What it is; None if it is no noise."""
+    reason: Mapped[str] = mapped_column(Text)
+    actor: Mapped[str]
+    created_at: Mapped[datetime]
+
+    __table_args__ = (
+        Index("ix_noise_rulings_snapshot", "snapshot_id", "id"),
+        Index("ix_noise_rulings_key", "url_key", "id"),
     )
 
 

@@ -46,10 +46,16 @@ class Diff(Model):
 
 
 def _changed_index(name: str, *columns: str) -> Index:
-    """Return an index of the changes that are more than a capture at which nothing had changed."""
+    """Return an index of the changes that are more than a capture at which nothing had changed, or that is noise."""
     # Most comparisons find nothing: an index of the others stays small, and every list leaves the unchanged ones out.
-    changed = text("type <> 'unchanged'")
+    changed = text("type <> 'unchanged' AND type <> 'noise'")
     return Index(name, *columns, sqlite_where=changed, postgresql_where=changed)
+
+
+def _noise_index(name: str, *columns: str) -> Index:
+    """Return an index of the captures that do not show their page."""
+    noise = text("type = 'noise'")
+    return Index(name, *columns, sqlite_where=noise, postgresql_where=noise)
 
 
 class Change(Model):
@@ -68,7 +74,7 @@ class Change(Model):
     from_captured_at: Mapped[datetime | None]
     to_captured_at: Mapped[datetime]
     type: Mapped[str] = mapped_column(String(16))
-    """new_page, unchanged, updated, gone, error."""
+    """new_page, unchanged, updated, gone, error, noise."""
     diff_id: Mapped[int | None] = mapped_column(ForeignKey("diffs.id"))
     error: Mapped[str | None] = mapped_column(Text)
     computed_at: Mapped[datetime]
@@ -81,6 +87,9 @@ class Change(Model):
         _changed_index("ix_changes_execution_told", "to_execution_id", "to_captured_at", "id"),
         _changed_index("ix_changes_source_told", "source_id", "to_captured_at", "id"),
         _changed_index("ix_changes_moment_told", "to_captured_at", "id"),
+        _noise_index("ix_changes_execution_noise", "to_execution_id", "to_captured_at", "id"),
+        _noise_index("ix_changes_source_noise", "source_id", "to_captured_at", "id"),
+        _noise_index("ix_changes_moment_noise", "to_captured_at", "id"),
     )
 
 

@@ -5,7 +5,7 @@ import sqlalchemy as sa
 import holdfast.db.models.base
 
 revision = '0012'
-down_revision = '0010'
+down_revision = '0011'
 branch_labels = None
 depends_on = None
 

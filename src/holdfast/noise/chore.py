@@ -1,0 +1,289 @@
+"""Judges what was indexed, a small batch at a time, by what other captures of the site and of the page show.
+
+1. Read a batch of captures that wait in `noise_queue`, and what each says of itself (`words`).
+2. In a short transaction: keep the suspects, hold each against the site's others, and write what was found.
+
+A suspect that is not enough alone stays one: a later capture that says the same under another address, or that shows
+the page as it is, has it judged again. Any number of processes may do this; a kill leaves the rest of the queue.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from sqlalchemy.orm import Session
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.noise import queries
+from holdfast.noise.marking import NoiseFinding, write_findings
+from holdfast.noise.queries import JudgedCapture, SuspectRow
+from holdfast.noise.words import (
+    MOST_CHARS,
+    MOST_HEADED_CHARS,
+    NoiseKind,
+    PageFacts,
+    Suspicion,
+    is_index,
+    leaf_of,
+    likeness,
+    names_noise,
+    site_of,
+    suspect,
+    suspect_home_text,
+    suspect_redirect,
+    word_count,
+)
+from holdfast.urls.address import url_key
+from holdfast.withdrawals.visibility import lock_changes
+
+# Captures of one transaction: of a site that shows nothing but noise each takes a millisecond; fewer cost more each.
+_BATCH: Final = 200
+# Suspects of before that one batch looks at again.
+_AGAIN: Final = 200
+# Captures of a page that are looked at on either side of a suspect.
+_AROUND: Final = 5
+# A page that was so many times as long, and had at least so much text, did not shrink by an edit.
+_SHRUNK: Final = 4
+_REAL_CHARS: Final = 400
+_HOMES: Final = 3
+_FEW_WORDS: Final = 4
+_HEADINGS: Final = 4
+# Of an answer that leads elsewhere.
+NO_TEXT: Final = -1
+_BY_STATUS: Final = {"404": NoiseKind.SOFT_404, "410": NoiseKind.SOFT_404, "401": NoiseKind.LOGIN_WALL}
+
+_log = log.get(room="noise")
+
+
+@dataclass(slots=True, kw_only=True)
+class Judged:
+    """What came of it so far."""
+
+    captures: int = 0
+    marked: Counter[str] = field(default_factory=Counter)
+    cleared: int = 0
+    finished: bool = False
+    """Whether nothing waits any more."""
+
+
+def judge_pending(
+    database: Database, clock: Clock, *, most: int | None = None, is_stopping: Callable[[], bool] = lambda: False
+) -> Judged:
+    """Judge what waits, at most about so many captures; what is done stays done if it is stopped."""
+    done = Judged()
+    while not is_stopping() and (most is None or done.captures < most):
+        if not _step(database, clock, done):
+            done.finished = True
+            break
+    if done.marked or done.cleared:
+        _log.info("noise.judged", captures=done.captures, marked=dict(done.marked), cleared=done.cleared)
+    return done
+
+
+def _step(database: Database, clock: Clock, done: Judged) -> bool:
+    """Judge one batch; False if nothing waits."""
+    with database.read() as session:
+        turn = queries.next_turn(session)
+        if turn is None:
+            return False
+        batch = queries.captures_between(session, turn.first_id, turn.last_id, limit=_BATCH)
+        suspects = _suspects(session, batch)
+    until = batch[-1].id if len(batch) == _BATCH else turn.last_id
+    with database.write() as session:
+        # First of all: what is compared with what hangs on what is noise.
+        lock_changes(session)
+        if queries.take(session, turn, until=until):
+            ruled = queries.rulings_on(session, ((one.id, one.page_key) for one in batch))
+            kept = [row for row in suspects if row.snapshot_id not in ruled]
+            queries.replace_suspects(session, turn.first_id, until, kept)
+            queries.drop_strays(session, turn.first_id, until)
+            before = {one.id for one in batch if one.noise is not None}
+            judged = _Neighbourhood(session).judge(batch, kept)
+            # Nearly all captures show their page, as before: these are not read again.
+            found = {one: what for one, what in judged.items() if what is not None or one in before or one in ruled}
+            written = write_findings(session, found, ruled, now=clock.now())
+            done.captures += len(batch)
+            done.marked.update(written.marked)
+            done.cleared += written.cleared
+    return True
+
+
+def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
+    """Return those of a batch that may not show their page, and the error pages that others are held against."""
+    short = {one.id: one for one in batch if one.document_id is not None and _is_looked_at(one)}
+    texts = queries.texts(session, {one.document_id for one in short.values() if one.document_id is not None})
+    homes: dict[str, list[int]] = {}
+    errors = _Errors(session)
+    found = [
+        row for one in short.values() if (row := errors.kept(one, texts.get(one.document_id or 0, ""))) is not None
+    ]
+    for one in batch:
+        if one.redirect_to is not None and not one.shows:
+            led = suspect_redirect(one.url, one.redirect_to)
+            if led is not None:
+                found.append(_row(one, *led))
+        elif one.document_id is not None and one.shows:
+            text = texts.get(one.document_id, "") if one.id in short else None
+            row = None if text is None else _of_words(one, text, errors)
+            if (row := row or _of_home(session, one, homes)) is not None:
+                found.append(row)
+    return found
+
+
+def _is_looked_at(one: JudgedCapture) -> bool:
+    """Return whether the text of a page is read: it is short, or has a head that names a kind of noise."""
+    chars = one.chars or 0
+    return chars <= MOST_CHARS or (chars <= MOST_HEADED_CHARS and names_noise(one.title, _headings(one)))
+
+
+def _headings(one: JudgedCapture) -> list[str]:
+    return (one.headings or "").split("\n", _HEADINGS)[:_HEADINGS]
+
+
+def _facts(one: JudgedCapture, text: str) -> PageFacts:
+    marks = (one.details or {}).get("marks") or ()
+    return PageFacts(one.url, one.title, _headings(one), text, frozenset(map(str, marks)))
+
+
+def _has_words(one: JudgedCapture, text: str) -> bool:
+    # Too few words are alike by chance: an empty page is like every other.
+    return word_count(f"{one.title or ''} {text}") >= _FEW_WORDS
+
+
+class _Errors:
+    """The texts that sites gave an error status, those of the batch at hand included."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._new: dict[tuple[int, int], SuspectRow] = {}
+        self._sites: dict[int, bool] = {}
+
+    def kept(self, one: JudgedCapture, text: str) -> SuspectRow | None:
+        """Return an error page to hold others against; None of what is none, and of a text that is known already."""
+        if not one.is_error or not _has_words(one, text):
+            return None
+        row = _row(one, None, likeness(_facts(one, text)))
+        # One of each text is enough: a site may have a million addresses with the same.
+        if (row.site, row.likeness) in self._new or self.status(row.site, row.likeness, row.leaf) is not None:
+            return None
+        self._new[row.site, row.likeness] = row
+        return row
+
+    def known_at(self, site: int) -> bool:
+        """Return whether there is any of a site: asked once, and most have none."""
+        if site not in self._sites:
+            self._sites[site] = queries.has_errors(self._session, site)
+        return self._sites[site] or any(key[0] == site for key in self._new)
+
+    def status(self, site: int, like: int, leaf: int) -> str | None:
+        """Return the status that another address of the site had with this text."""
+        near = self._new.get((site, like))
+        if near is not None and near.leaf != leaf:
+            return near.said
+        return queries.error_status(self._session, site, like, leaf=leaf)
+
+
+def _of_words(one: JudgedCapture, text: str, errors: _Errors) -> SuspectRow | None:
+    """Return a suspect by what it says, or because the site has called the same text an error."""
+    facts, site = _facts(one, text), site_of(one.url)
+    said = suspect(facts)
+    if said is not None:
+        return _row(one, said, likeness(facts))
+    if not errors.known_at(site) or not _has_words(one, text):
+        return None
+    like = likeness(facts)
+    status = errors.status(site, like, leaf_of(one.url))
+    if status is None:
+        return None
+    kind = _BY_STATUS.get(status, NoiseKind.BLOCK_PAGE)
+    return _row(
+        one, Suspicion(kind, "it is short", f"the site gave the same text the status {status} elsewhere", 1), like
+    )
+
+
+def _of_home(session: Session, one: JudgedCapture, homes: dict[str, list[int]]) -> SuspectRow | None:
+    """Return a suspect if another address shows what the start page of the site shows."""
+    split = urlsplit(one.url)
+    said = suspect_home_text((one.chars or 0) // 6)
+    if said is None or not one.shows or is_index(split.path) or split.query:
+        return None
+    home = url_key(f"{split.scheme}://{split.netloc}/")
+    if home not in homes:
+        homes[home] = queries.documents_at(session, home, limit=_HOMES)
+    if one.document_id not in homes[home]:
+        return None
+    return _row(one, said, site_of(one.url))
+
+
+def _row(one: JudgedCapture, said: Suspicion | None, like: int) -> SuspectRow:
+    return SuspectRow(
+        snapshot_id=one.id,
+        site=site_of(one.url),
+        likeness=like,
+        leaf=leaf_of(one.url),
+        url_hash=one.url_hash,
+        kind=None if said is None else said.kind.value,
+        said=str(one.status) if said is None else said.said.replace("\0", ""),
+        proof=None if said is None else said.proof,
+        least=0 if said is None else said.least,
+        chars=NO_TEXT if one.redirect_to is not None and not one.shows else one.chars or 0,
+    )
+
+
+class _Neighbourhood:
+    """What the other captures of a site say, asked once for each text in a batch."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._alike: dict[tuple[int, int, str | None], int] = {}
+        self._errors: dict[tuple[int, int, int], str | None] = {}
+
+    def judge(self, batch: list[JudgedCapture], suspects: list[SuspectRow]) -> dict[int, NoiseFinding | None]:
+        """Return what is found of every capture of a batch, and of earlier suspects that it proves."""
+        found: dict[int, NoiseFinding | None] = {one.id: None for one in batch}
+        own = {row.snapshot_id: row for row in suspects if row.kind is not None}
+        found |= {row.snapshot_id: self._finding(row) for row in own.values()}
+        again: dict[int, SuspectRow] = {}
+        # The first captures that said so were not enough by themselves; each text is asked for once.
+        proved = {(row.site, row.likeness): row for row in own.values() if found[row.snapshot_id] is not None}
+        for row in proved.values():
+            again |= {one.snapshot_id: one for one in queries.unmarked_alike(self._session, row, limit=_AGAIN)}
+        # A page that is shown as it is tells what a suspect of the same address lacks.
+        shown = {one.url_hash for one in batch if one.shows and one.is_page and one.id not in own}
+        if shown:
+            again |= {one.snapshot_id: one for one in queries.unmarked_of_pages(self._session, shown, limit=_AGAIN)}
+        for snapshot_id, row in again.items():
+            if snapshot_id not in found and (finding := self._finding(row)) is not None:
+                found[snapshot_id] = finding
+        return found
+
+    def _finding(self, row: SuspectRow) -> NoiseFinding | None:
+        """Return what a suspect is, if something beside its words says so."""
+        proof = row.proof or self._same_elsewhere(row) or self._shrunk(row)
+        return None if proof is None or row.kind is None else NoiseFinding(row.kind, f"{row.said}; {proof}")
+
+    def _same_elsewhere(self, row: SuspectRow) -> str | None:
+        wrong = row.site, row.likeness, row.leaf
+        if wrong not in self._errors:
+            self._errors[wrong] = queries.error_status(self._session, row.site, row.likeness, leaf=row.leaf)
+        if self._errors[wrong] is not None:
+            return f"the site gave the same text the status {self._errors[wrong]} elsewhere"
+        text = row.site, row.likeness, row.kind
+        if text not in self._alike:
+            self._alike[text] = queries.addresses_alike(self._session, row, most=row.least)
+        # Not how many there are: some of them may be withdrawn.
+        same = f"at least {row.least} addresses of the site do the same"
+        return same if self._alike[text] >= row.least else None
+
+    def _shrunk(self, row: SuspectRow) -> str | None:
+        if row.chars == NO_TEXT:
+            return None
+        real = max(_REAL_CHARS, _SHRUNK * row.chars)
+        around = queries.chars_around(self._session, row, each=_AROUND)
+        return "other captures of the page have far more text" if any(chars >= real for chars in around) else None

@@ -1,0 +1,439 @@
+"""What judging asks of the database, and what it writes. Every question is a few seeks, however much is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, insert, or_, select, update
+from sqlalchemy.orm import Session, aliased
+
+from holdfast.db.engine import insert_into
+from holdfast.db.models import (
+    Document,
+    DocumentText,
+    NoiseQueue,
+    NoiseRuling,
+    NoiseSuspect,
+    NoiseVerdict,
+    SearchOutbox,
+    Snapshot,
+    Source,
+)
+from holdfast.index.queries import is_ok, unpack_text
+from holdfast.index.writing import ranges
+from holdfast.withdrawals.visibility import of_page, visible
+
+_LAST = (1 << 63) - 1
+
+
+class Turn(NamedTuple):
+    """A range of captures that waits to be judged."""
+
+    id: int
+    first_id: int
+    last_id: int
+
+
+def next_turn(session: Session) -> Turn | None:
+    """Return what has waited longest; None if nothing waits."""
+    row = session.execute(
+        select(NoiseQueue.id, NoiseQueue.first_id, NoiseQueue.last_id).order_by(NoiseQueue.id).limit(1)
+    ).one_or_none()
+    return None if row is None else Turn._make(row)
+
+
+def is_waiting(session: Session) -> bool:
+    """Return whether captures wait to be judged."""
+    return next_turn(session) is not None
+
+
+def take(session: Session, turn: Turn, *, until: int) -> bool:
+    """Strike out the captures of a turn up to an id; False if another process has judged them meanwhile."""
+    same = NoiseQueue.id == turn.id, NoiseQueue.first_id == turn.first_id
+    if until >= turn.last_id:
+        done = session.execute(delete(NoiseQueue).where(*same).returning(NoiseQueue.id))
+    else:
+        done = session.execute(update(NoiseQueue).where(*same).values(first_id=until + 1).returning(NoiseQueue.id))
+    return done.one_or_none() is not None
+
+
+class JudgedCapture(NamedTuple):
+    """A capture with what its document says."""
+
+    id: int
+    url: str
+    url_hash: int
+    page_key: str
+    status: int | None
+    record_type: str
+    redirect_to: str | None
+    is_page: bool
+    document_id: int | None
+    noise: str | None
+    title: str | None
+    headings: str | None
+    chars: int | None
+    details: dict[str, Any] | None
+
+    @property
+    def shows(self) -> bool:
+        """Whether the server said that this is the page."""
+        if self.status == 304:
+            return self.record_type == "revisit"
+        return self.status is None or 200 <= self.status < 300
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the server said itself that it is not."""
+        return self.status is not None and self.status >= 400
+
+
+_CAPTURES = (
+    select(
+        Snapshot.id,
+        Snapshot.url,
+        Snapshot.url_hash,
+        func.coalesce(Snapshot.page_key, Snapshot.url_key),
+        Snapshot.status,
+        Snapshot.record_type,
+        Snapshot.redirect_to,
+        Snapshot.is_page,
+        Snapshot.document_id,
+        Snapshot.noise,
+        Document.title,
+        Document.headings,
+        Document.text_chars,
+        Document.details,
+    )
+    .outerjoin(Document, Document.id == Snapshot.document_id)
+    .where(or_(Snapshot.is_page, Snapshot.redirect_to.is_not(None)))
+    .order_by(Snapshot.id)
+)
+
+
+def captures_between(session: Session, first: int, last: int, *, limit: int) -> list[JudgedCapture]:
+    """Return the pages and redirects with ids in a range, by id."""
+    rows = session.execute(_CAPTURES.where(Snapshot.id >= first, Snapshot.id <= last).limit(limit))
+    return [JudgedCapture._make(row) for row in rows]
+
+
+def texts(session: Session, document_ids: Collection[int]) -> dict[int, str]:
+    """Return the texts of these documents."""
+    rows = session.execute(
+        select(DocumentText.document_id, DocumentText.text).where(DocumentText.document_id.in_(sorted(document_ids)))
+    )
+    return {row[0]: unpack_text(row[1]) for row in rows}
+
+
+def documents_at(session: Session, url_key: str, *, limit: int) -> list[int]:
+    """Return the documents of the newest good captures of an address."""
+    rows = session.scalars(
+        select(Snapshot.document_id)
+        .where(Snapshot.url_key == url_key, is_ok(), Snapshot.document_id.is_not(None))
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(limit)
+    )
+    return [row for row in rows if row is not None]
+
+
+class SuspectRow(NamedTuple):
+    """A suspect as it is kept."""
+
+    snapshot_id: int
+    site: int
+    likeness: int
+    leaf: int
+    url_hash: int
+    kind: str | None
+    said: str
+    proof: str | None
+    least: int
+    chars: int
+
+
+_SUSPECT = tuple(getattr(NoiseSuspect, name) for name in SuspectRow._fields)
+
+
+def replace_suspects(session: Session, first: int, last: int, rows: Sequence[SuspectRow]) -> None:
+    """Keep these suspects, in place of those that stand in a range of ids."""
+    session.execute(delete(NoiseSuspect).where(NoiseSuspect.snapshot_id.between(first, last)))
+    if rows:
+        session.execute(insert(NoiseSuspect), [{**row._asdict(), "marked": False} for row in rows])
+
+
+def drop_suspects(session: Session, ids: Collection[int]) -> None:
+    """Forget suspects: a person has ruled."""
+    session.execute(delete(NoiseSuspect).where(NoiseSuspect.snapshot_id.in_(sorted(ids))))
+
+
+def error_status(session: Session, site: int, likeness: int, *, leaf: int) -> str | None:
+    """Return the status that the site itself gave another address with the same text; None if it never did."""
+    return session.scalar(_ERROR, {"site": site, "likeness": likeness, "leaf": leaf})
+
+
+# Built once: these two are asked for every short page, and building one takes longer than the database.
+_ALIKE = NoiseSuspect.site == bindparam("site"), NoiseSuspect.likeness == bindparam("likeness")
+_ERROR = (
+    select(NoiseSuspect.said)
+    .where(*_ALIKE, NoiseSuspect.kind.is_(None), NoiseSuspect.leaf != bindparam("leaf"))
+    .limit(1)
+)
+_ANY_ERROR = (
+    select(NoiseSuspect.snapshot_id).where(NoiseSuspect.site == bindparam("site"), NoiseSuspect.kind.is_(None)).limit(1)
+)
+_NEXT_LEAF = (
+    select(NoiseSuspect.leaf)
+    .where(*_ALIKE, NoiseSuspect.kind == bindparam("kind"), NoiseSuspect.leaf >= bindparam("least"))
+    .order_by(NoiseSuspect.leaf)
+    .limit(1)
+)
+
+
+def has_errors(session: Session, site: int) -> bool:
+    """Return whether an error page of this site is known."""
+    return session.scalar(_ANY_ERROR, {"site": site}) is not None
+
+
+def addresses_alike(session: Session, row: SuspectRow, *, most: int) -> int:
+    """Return how many addresses of a site say the same, counted no further than this: a seek for each."""
+    count, last = 0, -_LAST - 1
+    while count < most:
+        given = {"site": row.site, "likeness": row.likeness, "kind": row.kind, "least": last}
+        found = session.scalar(_NEXT_LEAF, given)
+        if found is None or found == _LAST:
+            break
+        count, last = count + 1, found + 1
+    return count
+
+
+_UNMARKED = and_(~NoiseSuspect.marked, NoiseSuspect.kind.is_not(None))
+
+
+def unmarked_alike(session: Session, row: SuspectRow, *, limit: int) -> list[SuspectRow]:
+    """Return suspects that say the same and were not enough alone until now."""
+    rows = session.execute(
+        select(*_SUSPECT)
+        .where(NoiseSuspect.site == row.site, NoiseSuspect.likeness == row.likeness, _UNMARKED)
+        .order_by(NoiseSuspect.snapshot_id)
+        .limit(limit)
+    )
+    return [SuspectRow._make(one) for one in rows]
+
+
+def unmarked_of_pages(session: Session, url_hashes: Collection[int], *, limit: int) -> list[SuspectRow]:
+    """Return the suspects of these pages that were not enough alone until now."""
+    rows = session.execute(
+        select(*_SUSPECT)
+        .where(NoiseSuspect.url_hash.in_(sorted(url_hashes)), _UNMARKED)
+        .order_by(NoiseSuspect.snapshot_id)
+        .limit(limit)
+    )
+    return [SuspectRow._make(one) for one in rows]
+
+
+def note_marked(session: Session, marked: Collection[int], cleared: Collection[int]) -> None:
+    """Note which suspects were judged to be noise, and which are not any more."""
+    for ids, value in ((marked, True), (cleared, False)):
+        if ids:
+            which = NoiseSuspect.snapshot_id.in_(sorted(ids))
+            session.execute(update(NoiseSuspect).where(which).values(marked=value))
+
+
+def chars_around(session: Session, row: SuspectRow, *, each: int) -> list[int]:
+    """Return how long the texts are of the captures of the page before and after one that is no suspect."""
+    here, other = aliased(Snapshot), aliased(NoiseSuspect)
+    moment = select(here.captured_at).where(here.id == row.snapshot_id).scalar_subquery()
+    found: list[int] = []
+    for is_earlier in (True, False):
+        side: ColumnElement[bool] = Snapshot.captured_at <= moment if is_earlier else Snapshot.captured_at >= moment
+        order = Snapshot.captured_at.desc() if is_earlier else Snapshot.captured_at
+        near = (
+            select(Snapshot.id, Snapshot.document_id)
+            .where(Snapshot.url_hash == row.url_hash, side, Snapshot.is_page, is_ok(), Snapshot.noise.is_(None))
+            .order_by(order, Snapshot.id)
+            .limit(each)
+            .subquery()
+        )
+        kept = ~exists().where(other.snapshot_id == near.c.id, other.kind.is_not(None))
+        rows = session.scalars(
+            select(Document.text_chars)
+            .join(near, near.c.document_id == Document.id)
+            .where(near.c.id != row.snapshot_id, kept)
+        )
+        found += rows
+    return found
+
+
+class Ruled(NamedTuple):
+    """What a person ruled."""
+
+    kind: str | None
+    reason: str
+    actor: str
+
+
+def rulings_on(session: Session, subjects: Iterable[tuple[int, str]]) -> dict[int, Ruled]:
+    """Return what persons ruled of these captures (id and page key), by id; of the capture before that of its page."""
+    wanted = dict(subjects)
+    if not wanted:
+        return {}
+    rows = session.execute(
+        select(NoiseRuling.snapshot_id, NoiseRuling.url_key, NoiseRuling.kind, NoiseRuling.reason, NoiseRuling.actor)
+        .where(or_(NoiseRuling.snapshot_id.in_(sorted(wanted)), NoiseRuling.url_key.in_(sorted(set(wanted.values())))))
+        .order_by(NoiseRuling.id)
+    )
+    by_id: dict[int, Ruled] = {}
+    by_key: dict[str, Ruled] = {}
+    # By id: the last one that was given is in force.
+    for snapshot_id, key, kind, reason, actor in rows:
+        if snapshot_id is not None:
+            by_id[snapshot_id] = Ruled(kind, reason, actor)
+        elif key is not None:
+            by_key[key] = Ruled(kind, reason, actor)
+    found = ((one, by_id.get(one) or by_key.get(key)) for one, key in wanted.items())
+    return {one: ruled for one, ruled in found if ruled is not None}
+
+
+def snapshots(session: Session, ids: Collection[int]) -> list[Snapshot]:
+    """Return these captures, withdrawn or not, by id."""
+    if not ids:
+        return []
+    return list(session.scalars(select(Snapshot).where(Snapshot.id.in_(sorted(ids))).order_by(Snapshot.id)))
+
+
+def captures_of_page(session: Session, key: str) -> list[int]:
+    """Return all captures of the page with this key that can be judged and may be shown."""
+    judged = or_(Snapshot.is_page, Snapshot.redirect_to.is_not(None))
+    return list(session.scalars(select(Snapshot.id).where(of_page(key), judged, *visible()).order_by(Snapshot.id)))
+
+
+def put_verdict(session: Session, snapshot_id: int, kind: str, evidence: str, *, by: str | None, now: datetime) -> None:
+    """Keep why a capture is noise."""
+    values = {"kind": kind, "evidence": evidence, "decided_by": by, "decided_at": now}
+    put = insert_into(session, NoiseVerdict).values(snapshot_id=snapshot_id, **values)
+    session.execute(put.on_conflict_do_update(index_elements=["snapshot_id"], set_=values))
+
+
+def drop_verdicts(session: Session, ids: Collection[int]) -> None:
+    """Forget why these were noise."""
+    if ids:
+        session.execute(delete(NoiseVerdict).where(NoiseVerdict.snapshot_id.in_(sorted(ids))))
+
+
+def drop_strays(session: Session, first: int, last: int) -> None:
+    """Forget verdicts on captures of a range that are not there any more."""
+    here = exists().where(Snapshot.id == NoiseVerdict.snapshot_id)
+    session.execute(delete(NoiseVerdict).where(NoiseVerdict.snapshot_id.between(first, last), ~here))
+
+
+def tell_search(session: Session, ids: Collection[int], *, now: datetime) -> None:
+    """Have the search index take in these captures anew."""
+    session.add_all(
+        SearchOutbox(kind="snapshots", first_id=first, last_id=last, refs={}, created_at=now)
+        for first, last in ranges(ids)
+    )
+
+
+def verdict_on(session: Session, snapshot_id: int) -> NoiseVerdict | None:
+    """Return why a capture is noise; None if it is none."""
+    return session.get(NoiseVerdict, snapshot_id)
+
+
+class ListedNoise(NamedTuple):
+    """A capture that does not show its page, and why."""
+
+    id: int
+    kind: str
+    url: str
+    source_code: str
+    execution_id: int
+    captured_at: datetime
+    status: int | None
+    title: str | None
+    evidence: str | None
+    decided_by: str | None
+    decided_at: datetime | None
+
+
+def listed(
+    session: Session, *, source_id: int | None, kind: str | None, before: int | None, limit: int
+) -> list[ListedNoise]:
+    """Return what is noise and may be shown, the newest ids first."""
+    wanted: list[ColumnElement[bool]] = [Snapshot.noise.is_not(None), *visible()]
+    if source_id is not None:
+        wanted.append(Snapshot.source_id == source_id)
+    if kind is not None:
+        wanted.append(Snapshot.noise == kind)
+    if before is not None:
+        wanted.append(Snapshot.id < before)
+    rows = session.execute(
+        select(
+            Snapshot.id,
+            Snapshot.noise,
+            Snapshot.url,
+            Source.code,
+            Snapshot.execution_id,
+            Snapshot.captured_at,
+            Snapshot.status,
+            Document.title,
+            NoiseVerdict.evidence,
+            NoiseVerdict.decided_by,
+            NoiseVerdict.decided_at,
+        )
+        # From the verdicts: there are as many as captures that are noise, in the order of their ids.
+        .select_from(NoiseVerdict)
+        .join(Snapshot, Snapshot.id == NoiseVerdict.snapshot_id)
+        .join(Source, Source.id == Snapshot.source_id)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(*wanted)
+        .order_by(NoiseVerdict.snapshot_id.desc())
+        .limit(limit)
+    )
+    return [ListedNoise._make(row) for row in rows]
+
+
+def counts_of(session: Session, execution_id: int) -> dict[str, int]:
+    """Return how many captures of an execution are noise, by kind; what is withdrawn is not counted."""
+    rows = session.execute(
+        select(Snapshot.noise, func.count())
+        .where(Snapshot.execution_id == execution_id, Snapshot.noise.is_not(None), *visible())
+        .group_by(Snapshot.noise)
+        .order_by(Snapshot.noise)
+    )
+    return {str(row[0]): row[1] for row in rows}
+
+
+def kinds_of(session: Session, ids: Collection[int]) -> dict[int, str]:
+    """Return which of these captures are noise, and of which kind."""
+    rows = session.execute(
+        select(Snapshot.id, Snapshot.noise).where(Snapshot.id.in_(sorted(ids)), Snapshot.noise.is_not(None))
+    )
+    return {row[0]: str(row[1]) for row in rows}
+
+
+def kinds_at(session: Session, executions: Collection[int], pages: Collection[int]) -> dict[tuple[int, int], str]:
+    """Return which of these pages (by hash) these executions captured as noise, by execution and page."""
+    if not executions or not pages:
+        return {}
+    rows = session.execute(
+        select(Snapshot.execution_id, Snapshot.url_hash, Snapshot.noise)
+        .where(
+            Snapshot.noise.is_not(None),
+            Snapshot.url_hash.in_(sorted(pages)),
+            (Snapshot.execution_id + 0).in_(sorted(executions)),
+        )
+        .order_by(Snapshot.id)
+    )
+    return {(row[0], row[1]): str(row[2]) for row in rows}
+
+
+def known_rulings(session: Session) -> set[tuple[int | None, str | None]]:
+    """Return the subjects that persons ruled on."""
+    return {(row[0], row[1]) for row in session.execute(select(NoiseRuling.snapshot_id, NoiseRuling.url_key))}
+
+
+def all_rulings(session: Session) -> list[NoiseRuling]:
+    """Return all that persons ruled, oldest first."""
+    return list(session.scalars(select(NoiseRuling).order_by(NoiseRuling.id)))

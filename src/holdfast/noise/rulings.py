@@ -1,0 +1,187 @@
+"""What persons rule: this capture is noise, or it is none. It wins over what is found, for good; each is audited.
+
+A page is named by any spelling of its address; the ruling then holds for captures still to come. Rulings are noted in
+the data directory too: a rebuild of a lost database goes by that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from holdfast import audit
+from holdfast.clock import Clock
+from holdfast.db.audit_events import acting_user
+from holdfast.db.engine import Database
+from holdfast.db.models import NoiseRuling
+from holdfast.errors import Invalid, NotFound
+from holdfast.noise import queries
+from holdfast.noise.marking import ruled_finding, write_findings
+from holdfast.noise.queries import Ruled
+from holdfast.noise.words import NoiseKind
+from holdfast.urls import page_key, parse_seed
+from holdfast.warc.outfile import disk_error, sync_directory
+from holdfast.withdrawals.visibility import SnapshotNotFound, lock_changes, visible_snapshot
+
+RULINGS = "noise-rulings.jsonl"
+_LARGEST_ID = 2**63 - 1
+_AT_ONCE = 500
+
+
+class GivenRuling(NamedTuple):
+    """What was ruled."""
+
+    subject: str
+    kind: NoiseKind | None
+    """None: it is no noise."""
+    snapshots: int
+    """Captures that it holds for now."""
+
+
+class NotJudged(Invalid):
+    """This capture is neither a page nor a redirect: nothing leaves it out, and nothing has to be ruled."""
+
+    code = "not_judged"
+
+
+def rule(
+    database: Database, clock: Clock, subject: str, *, kind: NoiseKind | None, reason: str, home: Path | None = None
+) -> GivenRuling:
+    """Rule that a capture (by its id), or a page with all its captures (by its address), is noise or is none.
+
+    Invalid without a reason; SnapshotNotFound if there is no such capture, or it is withdrawn; NotFound if a page has
+    none.
+    """
+    if not reason.strip():
+        raise Invalid("say why with --reason; it is kept in the audit log")
+    with database.write() as session:
+        lock_changes(session)
+        row = NoiseRuling(
+            subject=subject,
+            kind=None if kind is None else kind.value,
+            reason=reason.strip().replace("\0", ""),
+            actor=acting_user(),
+            created_at=clock.now(),
+        )
+        row.snapshot_id, row.url_key = _target(subject)
+        held = _held(session, row)
+        if home is not None:
+            append_rulings(database, home, row)
+        session.add(row)
+        session.flush()
+        finding = ruled_finding(Ruled(row.kind, row.reason, row.actor))
+        for at in range(0, len(held), _AT_ONCE):
+            some = held[at : at + _AT_ONCE]
+            queries.drop_suspects(session, some)
+            # Rulings are asked for once more: that of a capture stands before that of its page.
+            write_findings(session, dict.fromkeys(some, finding), {}, now=clock.now())
+        detail = {"kind": row.kind, "reason": row.reason, "snapshot_id": row.snapshot_id, "url_key": row.url_key}
+        action = "noise.cleared" if kind is None else "noise.marked"
+        audit.record(session, clock, action=action, subject=subject, detail=detail)
+        return GivenRuling(subject, kind, len(held))
+
+
+def _target(subject: str) -> tuple[int | None, str | None]:
+    """Return the capture's id or the page's key; UrlRefused if it is neither a number nor an address."""
+    if subject.isascii() and subject.isdecimal():
+        number = int(subject.lstrip("0")[:20] or "0")
+        if number > _LARGEST_ID:
+            raise SnapshotNotFound(f"there is no snapshot {subject[:40]}")
+        return number, None
+    return None, page_key(parse_seed(subject).fetch)
+
+
+def _held(session: Session, row: NoiseRuling) -> list[int]:
+    """Return the captures that a ruling holds for now."""
+    if row.snapshot_id is not None:
+        found = visible_snapshot(session, row.snapshot_id)
+        if not found.is_page and found.redirect_to is None:
+            raise NotJudged(f"snapshot {found.id} is neither a page nor a redirect: it is left out nowhere")
+        return [found.id]
+    assert row.url_key is not None
+    captures = queries.captures_of_page(session, row.url_key)
+    if not captures:
+        raise NotFound(f"no page was captured at {row.subject}; find one with: holdfast search WORDS")
+    return captures
+
+
+def append_rulings(database: Database, home: Path, *rows: NoiseRuling) -> None:
+    """Write rulings behind the others, on disk when it returns; the first one brings all that are known."""
+    path = home / RULINGS
+    is_new = not path.exists()
+    lines = [_as_line(row) for row in rows]
+    if is_new:
+        with database.read() as session:
+            lines = [*map(_as_line, queries.all_rulings(session)), *lines]
+    try:
+        with path.open("ab") as file:
+            # Each begins a line of its own: the one before may be half a line of a process that died.
+            file.write(b"".join(b"\n" + json.dumps(line).encode() for line in lines) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            sync_directory(home)
+    except OSError as exc:
+        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
+
+
+_TEXTS = ("subject", "reason", "actor")
+
+
+def _as_line(row: NoiseRuling) -> dict[str, Any]:
+    return {
+        "snapshot_id": row.snapshot_id,
+        "url_key": row.url_key,
+        "kind": row.kind,
+        **{name: getattr(row, name) for name in _TEXTS},
+        "created_at": row.created_at.isoformat(),
+    }
+
+
+def restore_rulings(database: Database, home: Path) -> int:
+    """Put rulings back in force that the lines say and no row knows; return how many there were.
+
+    The captures are judged by them when they are indexed anew.
+    """
+    latest: dict[tuple[int | None, str | None], NoiseRuling] = {}
+    for line in _lines(home):
+        row = _read_line(line)
+        if row is not None:
+            latest[row.snapshot_id, row.url_key] = row
+    with database.write() as session:
+        known = queries.known_rulings(session)
+        missing = [row for subject, row in latest.items() if subject not in known]
+        session.add_all(missing)
+    return len(missing)
+
+
+def _lines(home: Path) -> list[bytes]:
+    try:
+        return (home / RULINGS).read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise disk_error(exc, f"cannot read {home / RULINGS}: {exc.strerror}") from exc
+
+
+def _read_line(text: bytes) -> NoiseRuling | None:
+    """Return the ruling that a line says; None if it is not as we write them: it must not keep others from counting."""
+    try:
+        line = json.loads(text)
+        number, key, kind = line["snapshot_id"], line["url_key"], line["kind"]
+        moment = datetime.fromisoformat(line["created_at"])
+        words = {name: line[name] for name in _TEXTS}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    is_id = key is None and type(number) is int and 0 <= number <= _LARGEST_ID
+    is_key = number is None and isinstance(key, str) and "\0" not in key
+    is_whole = all(isinstance(word, str) and "\0" not in word for word in words.values())
+    is_kind = kind is None or kind in list(NoiseKind)
+    if not (is_id or is_key) or not is_whole or not is_kind or moment.tzinfo is None:
+        return None
+    return NoiseRuling(snapshot_id=number, url_key=key, kind=kind, created_at=moment, **words)

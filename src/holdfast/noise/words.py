@@ -1,0 +1,385 @@
+"""What one page says of itself: which kind of noise its words name, and which of its traits do not hang on words.
+
+Pure, and bounded: only the first words of short pages are looked at. A page that says "not found" may be a chapter
+about it, so what is found here is a suspicion; `chore` decides with what other captures show.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from holdfast.parse.text import fold
+from holdfast.urls import hash64
+
+
+class NoiseKind(StrEnum):
+    """Why a capture does not show its page."""
+
+    SOFT_404 = "soft_404"
+    """The site has no such page and says so with 200, or sends all such addresses to one page."""
+    BLOCK_PAGE = "block_page"
+    """A firewall, a captcha or a limit of requests answered instead."""
+    CONSENT_WALL = "consent_wall"
+    """Consent to cookies is asked for instead."""
+    LOGIN_WALL = "login_wall"
+    """A login is asked for instead."""
+    PARKED = "parked"
+    """The domain is parked or for sale."""
+
+
+MOST_CHARS: Final = 2_600
+"""Longer texts are content, unless a heading says otherwise: what stands in front of it is a menu."""
+MOST_HEADED_CHARS: Final = 20_000
+# Words up to which a page may be noise of a kind; walls and errors repeat a menu and some suggestions at most.
+_MOST_WORDS: Final = {
+    NoiseKind.SOFT_404: 300,
+    NoiseKind.BLOCK_PAGE: 200,
+    NoiseKind.CONSENT_WALL: 300,
+    NoiseKind.LOGIN_WALL: 200,
+    NoiseKind.PARKED: 250,
+}
+# Words from the start of the text in which a page says what it is.
+_OPENING: Final = 60
+# Share of a part of the title, or of a heading, that a name has to be: "How to fix a 404 error" is an article.
+_SHARE: Final = 0.6
+_MAX_LINE: Final = 300
+_HEADINGS: Final = 3
+# A page of this many words whose markup is a firewall's is one; a form with a captcha in an article is not.
+_BARE_WORDS: Final = 120
+# What stands between the parts of a title; a hyphen only with spaces around it.
+_PARTS: Final = re.compile(
+    r"\s[-\u2010-\u2015~]\s|[|:!?.\u00b7\u2022\u00bb\u00ab\u2013\u2014\u3002\uff01\uff1f\uff5c\uff1a]"
+)
+_WORD: Final = re.compile(r"\w+")
+_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_SPACE: Final = re.compile(r"\s+")
+_ADDRESSES: Final = 4
+"""Addresses that must show the same before that proves something."""
+_HOMES: Final = 5
+
+
+class PageFacts(NamedTuple):
+    """What is known of a page's document."""
+
+    url: str
+    title: str | None
+    headings: Sequence[str]
+    text: str
+    marks: frozenset[str]
+    """Of its markup (`index.page_marks`)."""
+
+
+class Suspicion(NamedTuple):
+    """What a page says of itself."""
+
+    kind: NoiseKind
+    said: str
+    """In a sentence."""
+    proof: str | None
+    """What proves it without any other capture, in a sentence."""
+    least: int
+    """Addresses that have to show the same, where nothing else proves it."""
+
+
+class _Use(NamedTuple):
+    """What a phrase counts as: a name, or something said, of one kind."""
+
+    kind: NoiseKind
+    part: str
+
+
+class _Phrases(NamedTuple):
+    """All phrases by their first word, longest first, and those of languages that write without spaces."""
+
+    spaced: dict[str, list[tuple[tuple[str, ...], list[_Use]]]]
+    unspaced: list[tuple[str, list[_Use]]]
+
+
+@cache
+def _known() -> _Phrases:
+    uses: dict[tuple[str, ...], list[_Use]] = {}
+    for kind, parts in _file().items():
+        for part, languages in parts.items():
+            for text in (text for texts in languages.values() for text in texts):
+                folded = fold(text)
+                is_bare = _UNSPACED.search(folded) is not None
+                phrase = ("", _SPACE.sub("", folded)) if is_bare else tuple(_WORD.findall(folded))
+                uses.setdefault(phrase, []).append(_Use(NoiseKind(kind), part))
+    spaced: dict[str, list[tuple[tuple[str, ...], list[_Use]]]] = {}
+    for phrase in sorted((phrase for phrase in uses if phrase[0]), key=len, reverse=True):
+        spaced.setdefault(phrase[0], []).append((phrase, uses[phrase]))
+    return _Phrases(spaced, [(phrase[1], uses[phrase]) for phrase in uses if not phrase[0]])
+
+
+@cache
+def _file() -> dict[str, dict[str, dict[str, list[str]]]]:
+    with Path(__file__).with_name("phrases.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+class _Line(NamedTuple):
+    """A line as it is looked through."""
+
+    words: list[str]
+    bare: str
+    """Folded, without spaces."""
+
+
+def _line(text: str) -> _Line:
+    folded = fold(text)
+    return _Line(_WORD.findall(folded), _SPACE.sub("", folded) if _UNSPACED.search(folded) else "")
+
+
+def _hits(line: _Line) -> dict[_Use, list[str]]:
+    """Return the phrases that stand in a line, by what they count as; of those that begin alike the longest."""
+    known, found = _known(), dict[_Use, list[str]]()
+    for at, word in enumerate(line.words):
+        here: set[_Use] = set()
+        for phrase, uses in known.spaced.get(word, ()):
+            if tuple(line.words[at : at + len(phrase)]) == phrase:
+                for use in (use for use in uses if use not in here):
+                    here.add(use)
+                    found.setdefault(use, []).append(" ".join(phrase))
+    for text, uses in known.unspaced if line.bare else ():
+        if text in line.bare:
+            for use in uses:
+                found.setdefault(use, []).append(text)
+    return found
+
+
+class _Said(NamedTuple):
+    """What the head and the first words of a page say: where, and what."""
+
+    names: dict[NoiseKind, tuple[str, str]]
+    says: dict[NoiseKind, tuple[str, str]]
+    repeated: set[NoiseKind]
+    """What the first words say in two ways."""
+
+
+def _heads_of(title: str | None, headings: Sequence[str]) -> list[tuple[str, str]]:
+    texts = [("title", title or ""), *(("heading", heading) for heading in headings[:_HEADINGS])]
+    return [(where, text[:_MAX_LINE]) for where, text in texts if text]
+
+
+def _names_in(heads: Sequence[tuple[str, str]]) -> dict[NoiseKind, tuple[str, str]]:
+    """Return the names that are most of a part of a title or heading, the first of each kind."""
+    found: dict[NoiseKind, tuple[str, str]] = {}
+    for where, text in heads:
+        for line in map(_line, _PARTS.split(text)):
+            for use, phrases in _hits(line).items():
+                for phrase in phrases if use.part == "names" else ():
+                    own, whole = (
+                        (len(phrase), len(line.bare)) if line.bare else (phrase.count(" ") + 1, len(line.words))
+                    )
+                    if own >= _SHARE * whole:
+                        found.setdefault(use.kind, (where, phrase))
+    return found
+
+
+def _read(page: PageFacts, core: str) -> _Said:
+    heads = _heads_of(page.title, page.headings)
+    said = _Said(_names_in(heads), {}, set())
+    opening = " ".join(core.split(None, _OPENING)[:_OPENING])
+    for where, text in (*heads, ("text", opening)):
+        for use, phrases in _hits(_line(text)).items():
+            if use.part == "says":
+                said.says.setdefault(use.kind, (where, phrases[0]))
+                if where == "text" and len(set(phrases)) > 1:
+                    said.repeated.add(use.kind)
+    return said
+
+
+def word_count(text: str) -> int:
+    """Return how many words a text has; two characters count as one where no spaces stand between words."""
+    unspaced = len(_UNSPACED.findall(text))
+    return len(_WORD.findall(_UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2
+
+
+def core_of(page: PageFacts) -> str:
+    """Return the text from its first heading on; all of it where none is found."""
+    # The parser keeps the whole of a page that has hardly any content: its menu comes first.
+    heading = next((one for one in page.headings if one.strip()), None)
+    at = -1 if heading is None else f"\n{page.text}\n".find(f"\n{heading}\n")
+    # A line or two in front of it are no menu: "You must log in to continue."
+    return page.text[at:] if at >= _MENU_CHARS else page.text
+
+
+def names_noise(title: str | None, headings: Sequence[str]) -> bool:
+    """Return whether the head of a page names a kind of noise: only then is a longer text looked at."""
+    return bool(_names_in(_heads_of(title, headings)))
+
+
+def suspect(page: PageFacts) -> Suspicion | None:
+    """Return what a page says it is instead of a page; None if it is long, or says nothing of the kind."""
+    core = core_of(page)
+    if len(core) > MOST_CHARS:
+        return None
+    heard = _read(page, core)
+    kinds = [kind for kind in NoiseKind if kind in heard.names or kind in heard.says]
+    words = word_count(core) if kinds else 0
+    for kind in kinds:
+        if words <= _MOST_WORDS[kind] and _is_enough(kind, heard, page.marks):
+            where, what = heard.names.get(kind) or heard.says[kind]
+            sentence = f"the {where} says \u201c{what[:80]}\u201d, and the page has {words} words"
+            proof = _proof(kind, page, core, words, is_named=kind in heard.names)
+            return Suspicion(kind, sentence, proof, _ADDRESSES)
+    return None
+
+
+def _is_enough(kind: NoiseKind, heard: _Said, marks: frozenset[str]) -> bool:
+    """Return whether words of a kind make a page suspect."""
+    named, said = kind in heard.names, kind in heard.says
+    if kind is NoiseKind.LOGIN_WALL:
+        # Every second site has a link "Log in" in a short title; a wall asks for the password, or says that it is one.
+        return (named and said) or ((named or said) and "password" in marks)
+    if kind is NoiseKind.CONSENT_WALL:
+        # A notice about cookies stands on many pages: it is the page only where its head says so, or it says it twice.
+        return (named and said) or kind in heard.repeated
+    return True
+
+
+def _proof(kind: NoiseKind, page: PageFacts, core: str, words: int, *, is_named: bool) -> str | None:
+    """Return what proves a suspicion by the page alone, in a sentence: a trait that no article about it has."""
+    if words > _BARE_WORDS:
+        return None
+    if kind is NoiseKind.BLOCK_PAGE and "challenge" in page.marks:
+        return "its markup is that of a firewall's challenge"
+    if kind is NoiseKind.BLOCK_PAGE and is_named and "captcha" in page.marks:
+        return "its markup asks for a captcha"
+    if kind is NoiseKind.PARKED:
+        if "parking" in page.marks:
+            return "its markup is that of a service that parks domains"
+        name = (urlsplit(page.url).hostname or "").removeprefix("www.").encode("ascii", "replace").decode()
+        heads = " ".join((page.title or "", *page.headings[:_HEADINGS], core[:_MAX_LINE])).lower()
+        if len(name) >= _LONG_NAME and name in heads:
+            return "it speaks of its own domain"
+    if kind is NoiseKind.SOFT_404 and _echoes(page.url, core):
+        return "it repeats its own address"
+    return None
+
+
+_LONG_NAME: Final = 4
+_MENU_CHARS: Final = 200
+_LONG_PATH: Final = 8
+
+
+def _echoes(url: str, text: str) -> bool:
+    """Return whether the text holds the path that was asked for, as servers write it into their own error pages."""
+    path = urlsplit(url).path
+    return len(path) >= _LONG_PATH and any(spelled in text for spelled in {path, unquote(path)})
+
+
+def likeness(page: PageFacts) -> int:
+    """Return a number that pages of one site share which say the same, whatever address they repeat."""
+    # Title and first words: an error page that suggests others ("Did you mean \u2026") differs in the rest. Without a
+    # heading the first words are those of a menu, which all pages of a site share: then all of them count.
+    asked = _asked(page.url)
+    core, is_headed = core_of(page), any(one.strip() for one in page.headings)
+    most = _OPENING if is_headed else _LOOKED_AT
+    words = _skeleton(" ".join(core.split(None, most)[:most]), asked)
+    first = words[:_ALIKE_WORDS] if is_headed else words
+    return hash64("\0".join([" ".join(_skeleton((page.title or "")[:_MAX_LINE], asked)), " ".join(first)]))
+
+
+_LOOKED_AT: Final = 300
+_ALIKE_WORDS: Final = 10
+_LONG_WORD: Final = 24
+
+
+def _asked(url: str) -> list[tuple[str, ...]]:
+    """Return how a page may repeat what was asked for: its path, the last name in it, and values of its query."""
+    split = urlsplit(url[:4096])
+    path = unquote(split.path)
+    leaf = path.rstrip("/").rpartition("/")[2]
+    values = [value for _, value in parse_qsl(split.query)][:3]
+    spoken = {tuple(_WORD.findall(fold(one))) for one in (path, leaf, leaf.partition(".")[0], *values)}
+    return sorted(spoken - {()}, key=len, reverse=True)
+
+
+def _skeleton(text: str, asked: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the words of a text without numbers, ids, and what repeats the address."""
+    words = _WORD.findall(fold(text))
+    for phrase in asked:
+        kept: list[str] = []
+        at = 0
+        while at < len(words):
+            # Only whole: a word of the address may stand in the menu of every page, too.
+            if tuple(words[at : at + len(phrase)]) == phrase:
+                at += len(phrase)
+            else:
+                kept.append(words[at])
+                at += 1
+        words = kept
+    return [word for word in words if len(word) < _LONG_WORD and not any(map(str.isdigit, word))]
+
+
+_INDEX: Final = re.compile(r"(?:index|default|home)(?:\.\w{2,5})?|")
+
+
+def is_index(path: str) -> bool:
+    """Return whether a path ends in the name of a start page."""
+    return _INDEX.fullmatch(path.rstrip("/").rpartition("/")[2].lower()) is not None
+
+
+def site_of(url: str) -> int:
+    """Return the number of the host that an address is on, with its port."""
+    return hash64(urlsplit(url).netloc.rpartition("@")[2].lower().removeprefix("www."))
+
+
+def leaf_of(url: str) -> int:
+    """Return a number for the last name in an address: the same page in ten versions of a manual has one.
+
+    An address that is handed on in the query (`?next=/page`) counts as part of it.
+    """
+    split = urlsplit(url)
+    names = [name for name in split.path.split("/") if not _INDEX.fullmatch(name.lower())]
+    handed = [value for _, value in parse_qsl(split.query[:4096]) if value.startswith(("/", "http:", "https:"))]
+    return hash64("\0".join([names[-1] if names else "", *handed[:1]]))
+
+
+_ERROR_PATH: Final = re.compile(
+    r"/(?:404|error-?404|404-?error|not[-_]?found|page[-_]?not[-_]?found|errors?/404|nicht-gefunden|introuvable)"
+    r"(?:\.\w{2,5})?/?"
+)
+_LOGIN_PATH: Final = re.compile(
+    r"(?:/[^/]{1,40}){0,4}/(?:log-?in|sign-?in|logon|sso|auth|authenticate|connexion|anmelden|inloggen|wp-login)"
+    r"(?:\.\w{2,5})?/?"
+)
+
+
+def suspect_redirect(url: str, target: str) -> tuple[Suspicion, int] | None:
+    """Return what an answer may be that leads to a start page, an error page or a login, and its likeness.
+
+    Only within a site, and never for the address itself in another spelling.
+    """
+    here, there = urlsplit(url), urlsplit(target)
+    if site_of(url) != site_of(target) or here.path.rstrip("/") == there.path.rstrip("/"):
+        return None
+    path = there.path.lower()
+    like = hash64(f"to {path}")
+    if _ERROR_PATH.fullmatch(path):
+        return Suspicion(NoiseKind.SOFT_404, "it leads to the site's error page", "the address names it so", 1), like
+    if _LOGIN_PATH.fullmatch(path):
+        return Suspicion(NoiseKind.LOGIN_WALL, "it leads to the site's login", None, _ADDRESSES), like
+    is_home = path in ("", "/") and not there.query
+    if is_home and not is_index(here.path):
+        return Suspicion(NoiseKind.SOFT_404, "it leads to the site's start page", None, _HOMES), like
+    return None
+
+
+def suspect_home_text(words: int) -> Suspicion | None:
+    """Return what another address may be that shows the text of the start page; None of a page without much text."""
+    # A site that is drawn by a script has one shell for all its addresses, and every one of them may be a page.
+    if words < _SHELL_WORDS:
+        return None
+    return Suspicion(NoiseKind.SOFT_404, "it shows the text of the site's start page", None, _HOMES)
+
+
+_SHELL_WORDS: Final = 30
