@@ -20,7 +20,7 @@ from holdfast.index.indexer import Indexer
 from holdfast.index.queries import cdx_rows_of, document_of, link_words, path_of, text_of
 from holdfast.replay.finding import candidates
 from holdfast.warc.record import ORDINALS
-from holdfast.withdrawals.visibility import captures_of, linked_documents, visible_snapshot, visible_snapshots
+from holdfast.withdrawals.visibility import captures_of, linked_pages, visible_snapshot, visible_snapshots
 from tests.archive import BEGIN, Shot, build_archive
 from tests.weighed import MOST_ROWS, WeighedRawDatabase
 
@@ -73,7 +73,7 @@ def test_no_reader_walks_through_the_archive(database: Database, tmp_path: Path)
         path_of(session, tmp_path / "home", found.warc_file_id)
         captures_of(session, found.url_key)
         link_words(session, [1, 2])
-        linked_documents(session, snapshot_id=None, key=found.url_key)
+        linked_pages(session, snapshot_id=None, key=found.url_key)
 
     asked = [(statement, values) for statement, values in statements if statement.startswith("SELECT")]
     assert len(asked) >= 8
@@ -127,7 +127,7 @@ def test_no_statement_of_the_index_walks_through_the_archive(database: Database,
         writing_queries.last_capture_id(explained, ORDINALS, ORDINALS + 10)
         writing_queries.last_snapshot_id(explained)
         writing_queries.put_link_texts(explained, [(1, 0, "words", 1), (1, 2, "words", 1)])
-        writing_queries.newest_documents(explained, {1, 2})
+        writing_queries.groups_here(explained, {1, 2})
         writing_queries.drop_snapshots(explained, [ORDINALS + 900])
 
     assert len(explained.plans) >= 14

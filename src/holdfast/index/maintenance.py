@@ -24,7 +24,7 @@ from holdfast.index.writing import (
     index_transaction,
     put_links,
     ranges,
-    tell_documents,
+    tell_named,
 )
 from holdfast.index.writing_queries import (
     GROUP_COUNT,
@@ -326,7 +326,7 @@ class LinkReader:
                 continue
             read.append(LinkingPage(page.id, own, page.url, found))
         with index_transaction(self._raw_db) as tx:
-            tell_documents(tx, put_links(tx, read, LinkTexts().new(read)), now=to_micros(self._clock.now()))
+            tell_named(tx, put_links(tx, read, LinkTexts().new(read)), now=to_micros(self._clock.now()))
         done.pages += len(read)
         done.links += sum(len(page.links) for page in read)
 

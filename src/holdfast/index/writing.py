@@ -148,8 +148,8 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
     ids = {row[0] for row in touched}
     ids.update(settle(tx, touched))
     writing_queries.refresh_groups(tx, _shifts(before, after, gone))
-    outbox = [*_documents_rows([*made, *named]), *(("snapshots", first, last, {}) for first, last in ranges(ids))]
-    writing_queries.put_outbox(tx, outbox, now=now)
+    changes: list[OutboxRow] = [("snapshots", first, last, {}) for first, last in ranges(ids)]
+    writing_queries.put_outbox(tx, [*_documents_rows(made), *changes, *_named_rows(named)], now=now)
     writing_queries.put_unjudged(tx, ranges([*(row[0] for row in changed), *gone]))
     return len(changed) + len(gone)
 
@@ -192,10 +192,18 @@ _NAMED_AT_ONCE = 2_000
 
 
 def _documents_rows(ids: Iterable[int]) -> list[OutboxRow]:
-    """Return the outbox rows for documents that are new, read again, or linked to with new words."""
+    """Return the outbox rows for documents that are new or read again."""
+    return [("documents", part[0], part[-1], {"ids": part}) for part in _parts(ids)]
+
+
+def _named_rows(hashes: Iterable[int]) -> list[OutboxRow]:
+    """Return the outbox rows for pages that are linked to with new words."""
+    return [("link_texts", None, None, {"hashes": part}) for part in _parts(hashes)]
+
+
+def _parts(ids: Iterable[int]) -> list[list[int]]:
     listed = sorted(set(ids))
-    parts = [listed[at : at + _NAMED_AT_ONCE] for at in range(0, len(listed), _NAMED_AT_ONCE)]
-    return [("documents", part[0], part[-1], {"ids": part}) for part in parts]
+    return [listed[at : at + _NAMED_AT_ONCE] for at in range(0, len(listed), _NAMED_AT_ONCE)]
 
 
 def _find_originals(tx: Transaction, captures: Sequence[IndexedCapture]) -> None:
@@ -280,7 +288,7 @@ def _host(url: str) -> str:
 
 
 def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[tuple[int, int, str, int]]) -> set[int]:
-    """Replace the links of these pages; return the documents that are linked to with words that are new."""
+    """Replace the links of these pages; return the pages here that are linked to with words that are new."""
     if not pages:
         return set()
     edges = [
@@ -290,12 +298,12 @@ def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[tup
     ]
     writing_queries.put_links(tx, [page.snapshot_id for page in pages], edges)
     targets = writing_queries.put_link_texts(tx, texts)
-    return writing_queries.newest_documents(tx, targets) if targets else set()
+    return writing_queries.groups_here(tx, targets) if targets else set()
 
 
-def tell_documents(tx: Transaction, ids: Iterable[int], *, now: int) -> None:
-    """Have the search index take in these documents again."""
-    writing_queries.put_outbox(tx, _documents_rows(ids), now=now)
+def tell_named(tx: Transaction, hashes: Iterable[int], *, now: int) -> None:
+    """Have the search index take in what links say of these pages."""
+    writing_queries.put_outbox(tx, _named_rows(hashes), now=now)
 
 
 def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) -> dict[int, int]:

@@ -272,15 +272,11 @@ def put_link_texts(tx: Transaction, rows: Sequence[tuple[int, int, str, int]]) -
     return found
 
 
-def newest_documents(tx: Transaction, url_hashes: Iterable[int]) -> set[int]:
-    """Return the document of the newest good capture of each of these groups, of all sources."""
+def groups_here(tx: Transaction, url_hashes: Iterable[int]) -> set[int]:
+    """Return which of these groups have captures, by the hashes of their addresses."""
     found: set[int] = set()
     for part in _parts(sorted(url_hashes)):
-        rows = tx.execute(
-            "SELECT s.document_id FROM page_groups g JOIN snapshots s ON s.id = g.latest_ok_id"  # noqa: S608
-            f" WHERE g.url_hash IN ({_marks(part)}) AND s.document_id IS NOT NULL",
-            part,
-        )
+        rows = tx.execute(f"SELECT g.url_hash FROM page_groups g WHERE g.url_hash IN ({_marks(part)})", part)  # noqa: S608
         found.update(row[0] for row in rows)
     return found
 

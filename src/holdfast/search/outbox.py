@@ -247,6 +247,10 @@ def _take_in(
     for row in rows:
         if row.kind == "snapshots" and row.first_id is not None and row.last_id is not None:
             pages = _range(index_writer, database, (row.first_id, row.last_id), pages, progress, every=_COMMIT_EVERY)
+    # Behind the pages: an address that is new has its link texts already.
+    named = {int(one) for row in rows if row.kind == "link_texts" for one in row.refs.get("hashes", ())}
+    if named:
+        index_writer.link_texts(named)
     if any(row.kind == "signals" for row in rows):
         index_writer.signals()
     return pages

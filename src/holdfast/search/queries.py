@@ -45,6 +45,8 @@ class SearchPageRow(NamedTuple):
     canonical_id: int | None
     noise: str | None
     group_hash: int | None
+    language: str | None
+    """Of its document."""
 
 
 def pages_between(session: Session, first: int, last: int, *, limit: int) -> list[SearchPageRow]:
@@ -63,13 +65,35 @@ def pages_between(session: Session, first: int, last: int, *, limit: int) -> lis
             Snapshot.canonical_id,
             Snapshot.noise,
             PageGroup.url_hash,
+            Document.language,
         )
         .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
         .where(Snapshot.id >= first, Snapshot.id <= last, Snapshot.is_page)
         .order_by(Snapshot.id)
         .limit(limit)
     )
     return [SearchPageRow._make(row) for row in session.execute(statement)]
+
+
+class NamedPage(NamedTuple):
+    """The newest good capture of a page that links name."""
+
+    group_hash: int
+    url: str
+    language: str | None
+
+
+def named_pages(session: Session, hashes: Sequence[int]) -> list[NamedPage]:
+    """Return the newest good capture of each of these groups, of all sources."""
+    statement = (
+        select(PageGroup.url_hash, Snapshot.url, Document.language)
+        .join(Snapshot, Snapshot.id == PageGroup.latest_ok_id)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(PageGroup.url_hash.in_(hashes))
+        .order_by(PageGroup.url_hash, Snapshot.captured_at.desc(), Snapshot.id.desc())
+    )
+    return [NamedPage._make(row) for row in session.execute(statement)]
 
 
 def id_bounds(session: Session) -> tuple[int, int] | None:
@@ -87,8 +111,11 @@ class DocumentRow(NamedTuple):
     description: str | None
     snippet: str | None
     headings: str | None
+    terms: str | None
     language: str | None
     says_archived: bool
+    author: str | None
+    page_type: str | None
     packed: bytes | None
 
 
@@ -101,8 +128,11 @@ def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRo
             Document.description,
             Document.snippet,
             Document.headings,
+            Document.terms,
             Document.language,
             Document.says_archived,
+            Document.author,
+            Document.page_type,
             DocumentText.text,
         )
         .outerjoin(DocumentText, DocumentText.document_id == Document.id)

@@ -18,7 +18,7 @@ import numpy as np
 from holdfast.clock import to_micros
 from holdfast.db.engine import Database
 from holdfast.failpoints import reach
-from holdfast.index.queries import unpack_text
+from holdfast.index.queries import link_words, unpack_text
 from holdfast.parse.text import fold
 from holdfast.search import queries
 from holdfast.search import segments as disk
@@ -91,12 +91,15 @@ class SearchWriter:
         self._cleared.append((first, last))
         urls = [hash64(row.url) for row in rows]
         known = self._known(urls, disk.Keys.urls) | self._new_urls
+        new: dict[int, SearchPageRow] = {}
         for url, row in zip(urls, rows, strict=True):
             if url not in known:
-                known.add(url)
-                self._new_urls.add(url)
-                self._address(url, row)
-            self._rows.append(_as_row(row, url))
+                new.setdefault(url, row)
+        texts = self._link_texts({row.group_hash for row in new.values() if row.group_hash and "?" not in row.url})
+        for url, row in new.items():
+            self._new_urls.add(url)
+            self._address(url, row, texts.get(row.group_hash or 0, ()) if "?" not in row.url else ())
+        self._rows += [_as_row(row, url) for url, row in zip(urls, rows, strict=True)]
         wanted = {row.document_id for row in rows if row.document_id is not None} - self._new_documents
         self.documents(wanted - self._known(sorted(wanted), disk.Keys.documents))
 
@@ -124,8 +127,31 @@ class SearchWriter:
         if not self._mark.exists():
             self._mark.touch()
 
-    def _address(self, url: int, row: SearchPageRow) -> None:
-        self._writer.add_address(url, row.url, replace=self._replay)
+    def _link_texts(self, groups: Iterable[int]) -> dict[int, list[str]]:
+        """Return what links say of these pages; those of a page with a query stand for many pages, and are no use."""
+        found: dict[int, list[str]] = {}
+        if wanted := sorted(groups):
+            with self._database.read() as session:
+                for words in link_words(session, wanted):
+                    found.setdefault(words.to_hash, []).append(words.text)
+        return found
+
+    def link_texts(self, groups: Iterable[int]) -> None:
+        """Take in anew what links say of pages that are here; others get theirs when they come."""
+        self._begin()
+        for chunk in _chunks(sorted(set(groups)), _DOCUMENTS_AT_ONCE):
+            self.check()
+            with self._database.read() as session:
+                pages = {hash64(page.url): page for page in queries.named_pages(session, chunk) if "?" not in page.url}
+            known = self._known(list(pages), disk.Keys.urls) | self._new_urls
+            texts = self._link_texts(page.group_hash for page in pages.values())
+            for url, page in pages.items():
+                if url in known:
+                    anchors = texts.get(page.group_hash, ())
+                    self._writer.add_address(url, page.url, anchors=anchors, language=page.language)
+
+    def _address(self, url: int, row: SearchPageRow, anchors: Sequence[str]) -> None:
+        self._writer.add_address(url, row.url, anchors=anchors, language=row.language, replace=self._replay)
         text = fold(row.url).encode()
         before_query, _, query = row.url.partition("?")
         group = row.group_hash if row.group_hash is not None else hash64(before_query)
@@ -152,10 +178,11 @@ class SearchWriter:
             title=title,
             snippet=snippet,
             text=f"{text}\n{row.description or ''}",
-            heads=(row.headings or "").split("\n"),
+            heads=[*(row.headings or "").splitlines(), *(row.terms or "").splitlines()],
+            author=fold(row.author)[:_MAX_AUTHOR_CHARS] if row.author else "",
         )
         # Deleting first what is known to be new would only cost time.
-        self._writer.add(_with_author(entry, row), replace=self._replay or is_known)
+        self._writer.add(entry, replace=self._replay or is_known)
         self._new_documents.add(row.id)
         folded_title, folded_snippet = fold(title).encode(), fold(snippet).encode()
         self._documents.append(
@@ -281,16 +308,8 @@ def _language(language: str | None) -> bytes:
     return primary.encode("ascii", "ignore")[:3] if primary not in ("", "und") else b""
 
 
-def _with_author(entry: IndexEntry, row: DocumentRow) -> IndexEntry:
-    # By name, because the column comes with what is read of a page.
-    author = getattr(row, "author", None)
-    return replace(entry, author=fold(author)[:_MAX_AUTHOR_CHARS]) if author else entry
-
-
 def _document_flags(row: DocumentRow) -> int:
-    # By name, because the column comes with what is read of a page.
-    kind = getattr(row, "page_type", None)
-    place = PAGE_TYPES.index(kind) if kind in PAGE_TYPES else 0
+    place = PAGE_TYPES.index(row.page_type) if row.page_type in PAGE_TYPES else 0
     return (disk.SAYS_ARCHIVED if row.says_archived else 0) | place << disk.PAGE_TYPE_SHIFT
 
 

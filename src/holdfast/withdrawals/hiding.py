@@ -29,7 +29,7 @@ from holdfast.withdrawals.visibility import (
     compare_again,
     compare_page_again,
     is_known,
-    linked_documents,
+    linked_pages,
     lock_changes,
     withdrawals_in_force,
     withdrawals_of,
@@ -155,13 +155,9 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
             refs={"url_key": target.key, "hidden": reason is not None},
         )
     )
-    if named := linked_documents(session, snapshot_id=target.snapshot_id, key=target.key):
+    if named := linked_pages(session, snapshot_id=target.snapshot_id, key=target.key):
         # What its links say of other pages goes and comes with it.
-        session.add(
-            SearchOutbox(
-                kind="documents", first_id=named[0], last_id=named[-1], created_at=clock.now(), refs={"ids": named}
-            )
-        )
+        session.add(SearchOutbox(kind="link_texts", created_at=clock.now(), refs={"hashes": named}))
     detail = {"reason": reason, "snapshot_id": target.snapshot_id, "url_key": target.key}
     audit.record(session, clock, action=f"snapshot.{done}", subject=subject, detail=detail)
     session.flush()

@@ -251,25 +251,16 @@ def compare_page_again(session: Session, key: str) -> None:
     _compare_anew(session, of_page(key))
 
 
-_LinkedTo = aliased(Snapshot)
+def linked_pages(session: Session, *, snapshot_id: int | None, key: str | None, most: int = 10_000) -> list[int]:
+    """Return the pages that one capture, or all captures of a page, link to, by the hashes of their groups.
 
-
-def linked_documents(session: Session, *, snapshot_id: int | None, key: str | None, most: int = 10_000) -> list[int]:
-    """Return the documents of pages that one capture, or all captures of a page, link to: the first so many, by id.
-
-    Search finds them by the words of those links, which are withdrawn and come back with the linking capture.
+    Search finds them by the words of those links, which are withdrawn and come back with the linking capture. At most
+    so many, the smallest hashes.
     """
     linking = select(Snapshot.id).where(Snapshot.id == snapshot_id if key is None else of_page(key))
     targets = select(PageLink.to_hash).where(PageLink.snapshot_id.in_(linking))
-    found = (
-        select(_LinkedTo.document_id)
-        .join(PageGroup, PageGroup.latest_ok_id == _LinkedTo.id)
-        .where(PageGroup.url_hash.in_(targets), _LinkedTo.document_id.is_not(None))
-        .distinct()
-        .order_by(_LinkedTo.document_id)
-        .limit(most)
-    )
-    return [one for one in session.scalars(found) if one is not None]
+    found = select(PageGroup.url_hash).where(PageGroup.url_hash.in_(targets)).distinct()
+    return list(session.scalars(found.order_by(PageGroup.url_hash).limit(most)))
 
 
 def _compare_anew(session: Session, which: ColumnElement[bool]) -> None:
