@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from holdfast.coordination.runfile import boot_id
 from holdfast.errors import Conflict
-from holdfast.search.segments import write_safely
+from holdfast.search.segments import is_of_this_version, write_safely
 
 
 class IndexBusy(Conflict):
@@ -114,8 +114,8 @@ class IndexDirectory:
         return self.folder / (name if name.isdecimal() else "1")
 
     def exists(self) -> bool:
-        """Return whether a generation is in force."""
-        return (self.current() / "manifest.json").exists()
+        """Return whether a generation is in force that this program can use; one of another version is none."""
+        return is_of_this_version(self.current())
 
     def discard(self) -> None:
         """Remove all generations, the one in force first; only under the writer's lock."""

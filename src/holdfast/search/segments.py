@@ -118,6 +118,17 @@ class SegmentManifest:
     signals: str | None = None
 
 
+def is_of_this_version(folder: Path) -> bool:
+    """Return whether a manifest is there and of the version that this program reads and writes; a broken one counts."""
+    try:
+        return bool(json.loads((folder / "manifest.json").read_text()).get("version") == VERSION)
+    except (FileNotFoundError, AttributeError):
+        return False
+    except ValueError:
+        # Told to the operator, who may want to know why: nothing is made anew in silence.
+        return True
+
+
 def read_manifest(folder: Path) -> SegmentManifest:
     """Return the manifest in force; an empty one for a new folder; IndexBroken if it is of another version."""
     try:
@@ -127,7 +138,10 @@ def read_manifest(folder: Path) -> SegmentManifest:
     except ValueError as exc:
         raise IndexBroken("the search index has a broken manifest; run: holdfast search-index rebuild") from exc
     if fields.pop("version", None) != VERSION:
-        raise IndexBroken("the search index is of another version; run: holdfast search-index rebuild")
+        raise IndexBroken(
+            "the search index is of another version of this program; the next index run, worker or search command makes"
+            " it anew, or run: holdfast search-index rebuild"
+        )
     return SegmentManifest(sequence=fields["sequence"], segments=tuple(fields["segments"]), signals=fields["signals"])
 
 

@@ -15,6 +15,7 @@ from holdfast.db.models import Document, SearchOutbox, Snapshot
 from holdfast.errors import Unavailable
 from holdfast.index.indexer import Interrupted
 from holdfast.search import engine, queries
+from holdfast.search import segments as disk
 from holdfast.search.directory import IndexBusy, IndexDirectory
 from holdfast.search.outbox import drain, rebuild
 from holdfast.search.readers import ReaderCache
@@ -168,6 +169,16 @@ def test_an_index_that_was_thrown_away_is_made_anew(bed: Bed) -> None:
     bed.fill(pages(["parrot one"]))
     for path in sorted(IndexDirectory(bed.home).folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
+
+    drain(bed.database, bed.home, bed.clock)
+
+    assert bed.ask("parrot").total == 1
+
+
+def test_an_index_of_another_version_is_made_anew_by_the_next_drain(bed: Bed) -> None:
+    bed.fill(pages(["parrot one"]))
+    manifest = IndexDirectory(bed.home).current() / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(str(disk.VERSION), str(disk.VERSION - 1)))
 
     drain(bed.database, bed.home, bed.clock)
 
