@@ -1,0 +1,91 @@
+"""What links say of a page finds it: in a first reading, when the links come later, and not once they are withdrawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from holdfast.search.outbox import drain, rebuild
+from holdfast.search.search import ResultKind, SearchRequest, SearchService
+from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hiding import hide, unhide
+from tests.archive import Shot, build_archive, days_later
+
+Building = Callable[[Sequence[Shot]], Archive]
+MAP = "https://harbour.test/m/7"
+FRONT = "https://harbour.test/"
+
+
+@pytest.fixture
+def build(tmp_path: Path, migrated_url: str) -> Iterator[Building]:
+    """Build, and add to, one archive."""
+    opened: list[Archive] = []
+
+    def make(shots: Sequence[Shot]) -> Archive:
+        opened.append(build_archive(tmp_path / "home", shots, database_url=migrated_url))
+        return opened[-1]
+
+    yield make
+    for archive in opened:
+        archive.database.close()
+
+
+def _map() -> Shot:
+    return Shot(url=MAP, body="<title>Sheet 7</title><main><img src=x.png><p>Scale one to ten thousand.</p></main>")
+
+
+def _front(words: str, *, day: int = 0, url: str = FRONT) -> Shot:
+    body = (
+        "<title>Harbour</title><main><h1>Harbour</h1><p>Boats come and go with the water, and the office is open from"
+        f" nine to five on every day but Sunday.</p><p><a href='{MAP}'>{words}</a></p></main>"
+    )
+    return Shot(url=url, body=body, moment=days_later(day), execution=day + 1)
+
+
+def _found(archive: Archive, query: str) -> list[str]:
+    drain(archive.database, archive.home, archive.clock)
+    search = SearchService(archive.database, archive.home, archive.clock)
+    answer = search.ask(SearchRequest(q=query, view=ResultKind.PAGES), wait=True)
+    return [hit.row.url for hit in answer.hits]
+
+
+def test_a_page_is_found_first_by_what_links_to_it_say(build: Building) -> None:
+    archive = build([_front("Chart of the tidal basin"), _map()])
+
+    assert _found(archive, "tidal basin chart")[0] == MAP
+    assert _found(archive, "sheet")[0] == MAP
+
+
+def test_links_that_come_later_name_the_page_too_and_a_rebuild_gives_the_same(build: Building) -> None:
+    archive = build([_map()])
+    assert _found(archive, "tidal basin") == []
+
+    archive = build([_front("Chart of the tidal basin", day=1)])
+    later = _found(archive, "tidal basin")
+    rebuild(archive.database, archive.home, archive.clock)
+
+    assert later[0] == MAP
+    assert _found(archive, "tidal basin") == later
+
+
+def test_what_a_withdrawn_page_says_of_others_is_withdrawn_with_it(build: Building) -> None:
+    archive = build([_front("Chart of the tidal basin"), _map()])
+    assert _found(archive, "tidal basin")[0] == MAP
+
+    hide(archive.database, archive.clock, FRONT, reason="asked")
+    hidden = _found(archive, "tidal basin")
+    unhide(archive.database, archive.clock, FRONT)
+
+    assert hidden == []
+    assert _found(archive, "tidal basin")[0] == MAP
+
+
+def test_one_host_cannot_vote_a_page_up_with_a_thousand_links(build: Building) -> None:
+    pushed = [_front(f"basin basin {n}", url=f"https://spam{n % 3}.test/{n}") for n in range(60)]
+    archive = build([*pushed, _map(), Shot(url="https://basin.test/basin", body=(
+        "<title>The basin</title><main><h1>The basin</h1><p>The basin of the harbour was dug long ago.</p></main>"
+    ))])  # fmt: skip
+
+    assert _found(archive, "basin")[0] == "https://basin.test/basin"
