@@ -395,6 +395,7 @@ def test_the_demo_crawls_twice_compares_serves_and_ends(tmp_path: Path) -> None:
         ready = next(line for line in demo.stdout if line.startswith("ready: "))
         running = _Server(demo, int(ready.rpartition(":")[2]), tmp_path)
         search = running.get("/api/search?q=tide").json()
+        named = running.get("/api/search?q=drowned+causeway+chart&view=pages").json()
         changed = running.get(told["compare_path"])
         replayed = running.get(told["replay_path"], Host=f"replay.localhost:{running.port}")
         sources, stats = running.get("/api/sources").json(), running.get("/api/stats").json()
@@ -407,6 +408,8 @@ def test_the_demo_crawls_twice_compares_serves_and_ends(tmp_path: Path) -> None:
     assert told["changes"]["updated"] >= 3
     assert told["changes"]["gone"] == 1
     assert search["total"] > 2
+    assert named["results"][0]["originalUrl"].endswith("/notes/plate-4.html"), "found by what a link says of it"
+    assert "causeway" not in named["results"][0]["snippet"]
     assert "sandal" in changed.text
     assert "Kelpsound" in replayed.text
     assert sources[0]["recordCount"] == stats["snapshotsTotal"] > 30

@@ -107,6 +107,8 @@ def _invite(address: str, reading: DemoTour, front_page: str) -> None:
     print(f"  all routes   {address}/docs")
     print("\nFor programs (JSON):")
     print(f"  search       {address}/api/search?q=tide")
+    # Its best answer is a picture without a word of this: what a link says of it finds it.
+    print(f"  by its links {address}/api/search?q=drowned+causeway+chart")
     if reading.compare_path:
         print(f"  a change     {address}{reading.compare_path}")
     print("\nCtrl-C ends it.", flush=True)

@@ -15,6 +15,7 @@ from holdfast.clock import digits14
 from holdfast.db import connect
 from holdfast.db.models import Change, PageGroup, Snapshot
 from holdfast.index.indexer import Indexer, index_pending
+from holdfast.noise.chore import judge_pending
 from holdfast.replay.address import replay_path
 from holdfast.search.outbox import drain
 from holdfast.urls import parse
@@ -73,6 +74,7 @@ def read_captures(archive: Archive, front_page: str) -> DemoTour:
         closing(Indexer(raw_db, archive.clock, archive.home)) as indexer,
     ):
         indexed = index_pending(indexer, raw_db, archive.clock)
+    judge_pending(archive.database, archive.clock)
     # After the index and before the server starts: search answers from its own files.
     drain(archive.database, archive.home, archive.clock)
     changes: Counter[str] = compute_pending(archive.database, archive.clock).types
