@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: docs help setup services demo test quick check types lint house suite bench soak peers lock clean
+.PHONY: docs help setup services demo test quick quick-contract quick-unit check types lint house suite bench soak peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 12
@@ -48,7 +48,15 @@ house: setup
 	$(PYTEST) tests/house
 
 quick: setup ## unit and contract tests on SQLite that take no second each, and the house rules; no service needed
-	$(PYTEST) tests/house tests/contract tests/unit -n auto $(SHARED_OUT) -m "not postgres and not slow and not soak"
+	@$(MAKE) --no-print-directory -j 2 quick-contract quick-unit
+
+# Two runs beside each other: workers that share one would each collect all tests first, which costs half a minute.
+quick-contract quick-unit: QUICK := -m "not postgres and not slow and not soak"
+quick-contract: setup
+	$(PYTEST) tests/contract $(QUICK)
+
+quick-unit: setup
+	$(PYTEST) tests/house tests/unit $(QUICK)
 
 test: export HOLDFAST_REQUIRE_SERVICES = 1
 test: ## everything: what CI runs

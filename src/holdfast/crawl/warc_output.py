@@ -40,7 +40,8 @@ class WarcOutput:
         self, folder: Path, prefix: str, *, info: Mapping[str, str], clock: Clock, settings: WarcSettings
     ) -> None:
         self.folder = folder
-        self._identity = identity_of(folder)
+        # What is no folder yet has none: the one that takes its place is ours.
+        self._identity = identity_of(folder) if folder.is_dir() else None
         self._prefix, self._info, self._clock, self._settings = prefix, info, clock, settings
         self._writer: WarcWriter | None = None
         self._serial = 0

@@ -1,4 +1,4 @@
-"""F25: servers that are slow or rude. Each is given up in time, and nobody else is kept waiting."""
+"""Servers that are slow or rude: each is given up in time, and no other host is kept waiting."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import patience
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import rows
 from tests.site import Site, judge
@@ -72,10 +73,11 @@ def test_rude_servers_are_given_up_in_time_and_others_keep_their_pace(
         busy = _crawl(crawler, site, *rude, stalled, deaf)
 
     print(f"polite hosts: {base.seconds:.2f} s alone, {busy.seconds:.2f} s beside {len(_RUDE) + 2} rude ones")
-    assert base.seconds / busy.seconds >= 0.9
+    # Had the polite ones waited for a single one of them, it would have been as long as that was waited for.
+    assert busy.seconds - base.seconds < patience.allowed(_DEADLINE_S)
     longest = max(entry.end - entry.start for entry in busy.log if entry.end is not None)
     print(f"longest request {longest:.2f} s")
-    assert longest <= _DEADLINE_S + 0.5
+    assert longest <= _DEADLINE_S + patience.allowed(0.5)
     assert judge(busy.log, delay_s=_DELAY_S) == []
     outcomes = crawler.outcomes()
     captured = [url for url in site.urls() if outcomes.get(url) == ("success", "ok")]
