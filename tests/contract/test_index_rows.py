@@ -119,6 +119,18 @@ def test_a_page_captured_again_unchanged_adds_snapshot_rows_only(home: Path, mig
     assert (group.snapshot_count, group.latest_id, group.last_captured_at) == (2, second.id, days_later(3))
 
 
+def test_of_two_captures_of_one_moment_the_one_stored_last_is_the_latest(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY)])
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY, execution=2)])
+
+    first, second = rows.all(Snapshot)
+    (group,) = rows.all(PageGroup)
+    assert first.captured_at == second.captured_at
+    assert (group.latest_id, group.latest_ok_id) == (second.id, second.id)
+
+
 def test_the_same_body_under_another_address_has_its_own_links(home: Path, migrated_url: str, rows: Rows) -> None:
     _build(home, migrated_url, [Shot(url=PAGE, body=BODY)])
 

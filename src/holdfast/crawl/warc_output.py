@@ -138,6 +138,8 @@ class WarcOutput:
             # is not there at all is waited for, as a full disk is.
             self._broken = OutputBroken(f"{self.folder} is not the folder that it was when this process began")
             raise self._broken
+        if self._identity is None and self.folder.is_dir():
+            self._identity = found
         # The row first: a file that no row names would be no process's to repair. After NoSpace it is there already.
         if self._next is None:
             self._serial += 1

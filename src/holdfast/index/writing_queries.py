@@ -154,7 +154,7 @@ def group_ids(tx: Transaction, source_id: int, hashes: Iterable[int]) -> dict[in
 
 
 _OF_GROUP = "FROM snapshots s WHERE s.group_id = page_groups.id"
-_LATEST = "ORDER BY s.captured_at DESC, s.id LIMIT 1"
+_LATEST = "ORDER BY s.captured_at DESC, s.id DESC LIMIT 1"
 GROUP_COUNT = f"(SELECT count(*) {_OF_GROUP})"
 # What a group says of its captures, by column; each is one seek in the index of groups and moments. A 304 counts as a
 # good capture, for it stands for the answer that it confirmed.

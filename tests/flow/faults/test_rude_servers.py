@@ -16,6 +16,7 @@ from tests.site import Site, judge
 from tests.site.log import Entry
 
 _DEADLINE_S = 1.5
+_KEPT, _ATTEMPTS = 0.9, 3
 _POLITE, _PAGES, _DELAY_S = 8, 25, 0.1
 _RUDE = [
     "/slow/head", "/slow/body", "/slow/chunks", "/slow/silent", "/slow/stall", "/slow/stall-head", "/slow/continue",
@@ -62,19 +63,21 @@ def _crawl(crawler: Crawler, site: Site, *others: str) -> Pace:
 
 
 @pytest.mark.slow
-def test_rude_servers_are_given_up_in_time_and_others_keep_their_pace(
-    crawler: Crawler, tmp_path: Path, deaf: str
-) -> None:
-    calm = Crawler(tmp_path / "calm")
+def test_rude_servers_are_given_up_in_time_and_others_keep_their_pace(tmp_path: Path, deaf: str) -> None:
     with Site.start(hosts=_POLITE + len(_RUDE) + 1, pages=_PAGES, tls="stalled", process=True) as site:
-        base = _crawl(calm, site)
         rude = [site.url(_POLITE + number, f"{path}?n={n}") for number, path in enumerate(_RUDE) for n in range(2)]
         stalled = site.url(_POLITE + len(_RUDE), "/", scheme="https")
-        busy = _crawl(crawler, site, *rude, stalled, deaf)
+        # Measured again if need be: one crawl of the two may have met another process, waiting for a server would be
+        # seen each time.
+        for attempt in range(_ATTEMPTS):
+            crawler = Crawler(tmp_path / f"beside-{attempt}")
+            base = _crawl(Crawler(tmp_path / f"alone-{attempt}"), site)
+            busy = _crawl(crawler, site, *rude, stalled, deaf)
+            print(f"polite hosts: {base.seconds:.2f} s alone, {busy.seconds:.2f} s beside {len(_RUDE) + 2} rude ones")
+            if base.seconds / busy.seconds >= _KEPT:
+                break
 
-    print(f"polite hosts: {base.seconds:.2f} s alone, {busy.seconds:.2f} s beside {len(_RUDE) + 2} rude ones")
-    # Had the polite ones waited for a single one of them, it would have been as long as that was waited for.
-    assert busy.seconds - base.seconds < patience.allowed(_DEADLINE_S)
+    assert base.seconds / busy.seconds >= _KEPT
     longest = max(entry.end - entry.start for entry in busy.log if entry.end is not None)
     print(f"longest request {longest:.2f} s")
     assert longest <= _DEADLINE_S + patience.allowed(0.5)

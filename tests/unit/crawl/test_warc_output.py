@@ -129,6 +129,23 @@ def test_nothing_is_written_to_another_folder_that_stands_where_ours_was(
     assert (registry.registered, list(folder.iterdir())) == ([], [])
 
 
+def test_a_folder_that_came_later_is_held_to_as_well(
+    make: Callable[..., WarcOutput], registry: Registry, tmp_path: Path
+) -> None:
+    folder = tmp_path / "later"
+    output = make(folder)
+    folder.mkdir()
+    output.append(exchange())
+    output.close()
+    folder.rename(tmp_path / "away")
+    folder.mkdir()
+
+    with pytest.raises(OutputBroken):
+        output.append(exchange())
+
+    assert (len(registry.registered), list(folder.iterdir())) == (1, [])
+
+
 def test_a_sealed_file_is_told_again_until_the_database_has_heard_of_it(
     make: Callable[..., WarcOutput], registry: Registry, clock: FakeClock
 ) -> None:
