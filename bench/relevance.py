@@ -65,7 +65,6 @@ class Manual(NamedTuple):
     package: str
     folder: Path
     entries: Callable[[Path], Iterator[tuple[str, str]]]
-    is_index: Callable[[str], bool]
 
 
 _NOT_TYPED = re.compile(r"\(\)|\((?:in module|class in|C \w+|built-in \w+|module)?|\b(?:method|attribute)\)|[()]")
@@ -73,7 +72,7 @@ _NOT_TYPED = re.compile(r"\(\)|\((?:in module|class in|C \w+|built-in \w+|module
 
 def _sphinx(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the entries of an index that Sphinx made: what and where, without what only tells two of a name apart."""
-    for path in sorted(folder.glob("genindex-?.html")):
+    for path in sorted(folder.glob("genindex-?.html")) or [folder / "genindex.html"]:
         for link in LexborHTMLParser(path.read_bytes()).css("table.indextable a, table.genindextable a"):
             text = " ".join(link.text().split())
             if not text.startswith("["):
@@ -83,7 +82,8 @@ def _sphinx(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _docbook(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the entries of an index that DocBook made."""
-    for entry in LexborHTMLParser((folder / "bookindex.html").read_bytes()).css(".indexdiv > dl > dt"):
+    index = next(path for name in ("bookindex", "gimp-help-index") if (path := folder / f"{name}.html").exists())
+    for entry in LexborHTMLParser(index.read_bytes()).css(".indexdiv > dl > dt"):
         text = ""
         for part in entry.iter(include_text=True):
             if part.tag == "a":
@@ -94,11 +94,24 @@ def _docbook(folder: Path) -> Iterator[tuple[str, str]]:
             yield " ".join(named.split()), urldefrag(link.attributes.get("href") or "")[0]
 
 
+def _texinfo(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the entries of the indexes that Texinfo made."""
+    for path in sorted(folder.glob("*-Index.html")):
+        for link in LexborHTMLParser(path.read_bytes()).css("table[class^=index-] td[valign=top]:nth-child(2) > a"):
+            yield " ".join(link.text().split()), urldefrag(link.attributes.get("href") or "")[0]
+
+
 MANUALS = (
-    Manual("python", "python3.11-doc", Path("/usr/share/doc/python3.11/html"), _sphinx, lambda p: "genindex" in p),
-    Manual("postgresql", "postgresql-doc-15", Path("/usr/share/doc/postgresql-doc-15/html"), _docbook,
-           lambda p: p == "bookindex.html"),
-)  # fmt: skip
+    Manual("python", "python3.11-doc", Path("/usr/share/doc/python3.11/html"), _sphinx),
+    Manual("postgresql", "postgresql-doc-15", Path("/usr/share/doc/postgresql-doc-15/html"), _docbook),
+)
+"""Weights are fitted on one half of the entries of these, and judged by the other."""
+OTHERS = (
+    Manual("gimp, in French", "gimp-help-fr", Path("/usr/share/gimp/2.0/help/fr"), _docbook),
+    Manual("octave", "octave-doc", Path("/usr/share/doc/octave/octave.html"), _texinfo),
+    Manual("django", "python-django-doc", Path("/usr/share/doc/python-django-doc/html"), _sphinx),
+)
+"""Nothing is fitted on these: whether the weights hold elsewhere."""
 
 
 def entries_of(manual: Manual, known: set[str], count: int) -> list[Entry]:
@@ -288,17 +301,19 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="keep the crawled archives here")
     parser.add_argument("--queries", type=int, default=400)
     parser.add_argument("--fit", type=int, default=0, metavar="ROUNDS")
+    parser.add_argument("--others", action="store_true", help="ask other manuals, too")
     parser.add_argument("--misses", type=int, default=0, help="show so many entries whose page came late")
     options = parser.parse_args()
-    absent = [manual.package for manual in MANUALS if not manual.folder.is_dir()]
+    manuals = [*MANUALS, *(OTHERS if options.others else ())]
+    absent = [manual.package for manual in manuals if not manual.folder.is_dir()]
     if absent:
         sys.exit(f"manuals are missing; install them with: apt-get install {' '.join(absent)}")
     with tempfile.TemporaryDirectory() as scratch:
         work = options.work or Path(scratch)
-        asked = [opened(manual, work, options.queries) for manual in MANUALS]
+        asked = [opened(manual, work, options.queries) for manual in manuals]
         if options.fit:
             questions = []
-            for one in asked:
+            for one in asked[: len(MANUALS)]:
                 questions += [(features_of(one, entry), entry) for entry in one.entries[0::2]]
             start = {**asdict(FITTED), "authority": 0.6, "depth": 0.0, "pagerank": 0.0}
             print(json.dumps({name: round(weight, 3) for name, weight in fit(questions, start, options.fit).items()}))

@@ -207,8 +207,8 @@ def spelled_out(words: Iterable[str]) -> str:
 
 
 def exact_words(text: str) -> list[str]:
-    """Return the words of a text in their exact form: small letters, accents kept."""
-    found: list[str] = ANALYSERS["exact"].analyze(nfc(text))
+    """Return the words of a text in their exact form: small letters, the accents of Latin letters kept."""
+    found: list[str] = ANALYSERS["exact"].analyze(text if text.isascii() else fold_other_scripts(nfc(text)))
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from holdfast.parse.text import fold
 from holdfast.search.analysis import compound, compounds_in, exact_words, stem
-from holdfast.search.query import Words
+from holdfast.search.query import Words, quoted_in
 
 # Of one query, each costs a handful of clauses.
 _MAX_COMPOUNDS: Final = 4
@@ -38,6 +38,10 @@ class AskedWords:
     phrases: tuple[tuple[str, ...], ...] = ()
     exact: tuple[str, ...] = ()
     """As typed, in small letters: those of one and two letters, too."""
+    accented: tuple[str, ...] = ()
+    """Those of them that were typed with accents."""
+    required: tuple[str, ...] = ()
+    """Those of them that were typed with accents and in quotes: without these accents they are other words."""
     compounds: tuple[Compound, ...] = ()
 
     @property
@@ -54,10 +58,15 @@ def asked_words(words: Words, typed: str) -> AskedWords:
         Compound(whole.lower(), tuple(fold(part) for part in compound(whole)))
         for whole in compounds_in(typed)[:_MAX_COMPOUNDS]
     ]
+    exact = list(dict.fromkeys(exact))[:_MAX_EXACT]
+    accented = tuple(word for word in exact if not word.isascii() and fold(word) != word)
+    quoted = {word for piece in quoted_in(typed) for word in exact_words(piece)} if accented else ()
     return AskedWords(
         words=words.words,
         phrases=words.phrases,
-        exact=tuple(dict.fromkeys(exact))[:_MAX_EXACT],
+        exact=tuple(exact),
+        accented=accented,
+        required=tuple(word for word in accented if word in quoted),
         compounds=tuple(compounds),
     )
 
@@ -117,8 +126,8 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
     for word in asked.exact:
         yield Clause("exact", Kind.TERM, "exact", (word,))
         yield Clause("exact_heads", Kind.TERM, "exact_heads", (word,))
-    if accented := tuple(word for word in asked.exact if not word.isascii() and fold(word) != word):
-        yield Clause("accented", Kind.ALL, "exact", accented)
+    if asked.accented:
+        yield Clause("accented", Kind.ALL, "exact", asked.accented)
         # English has no accents: who types them looks for another language, or for a name.
         if kept and language != "en":
             yield Clause("foreign", Kind.ALL, body, kept)

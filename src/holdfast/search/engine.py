@@ -278,7 +278,8 @@ class IndexReader:
         wanted = _any(_query(one) for one in dict.fromkeys(clauses) if one.kind is Kind.ALL)
         if wanted is None:
             return NONE_MATCHED
-        named = [(tantivy.Occur.Must, _unscored(wanted)), *_weighted(clauses, weights)]
+        musts = [wanted, *(_term("exact_anchors", word) for word in asked.required)]
+        named = [*((tantivy.Occur.Must, _unscored(one)) for one in musts), *_weighted(clauses, weights)]
         return self._ask(tantivy.Query.boolean_query(named), limit)
 
     def clause_scores(self, asked: AskedWords, languages: Sequence[str]) -> Iterator[tuple[str, MatchedKeys, bool]]:
@@ -319,6 +320,7 @@ class IndexReader:
         if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
             return None
         must = [self._one(body, term) for term in dict.fromkeys(kept)]
+        must += [_term("exact", word) for word in asked.required]
         return must + [_phrase(body, run) for run in runs]
 
     def _one(self, field: str, term: str) -> Any:

@@ -192,12 +192,17 @@ def group_hashes(address: Url) -> tuple[int, ...]:
     return tuple(hash64(group) for group in dict.fromkeys(spelled))
 
 
+def quoted_in(text: str) -> list[str]:
+    """Return what stands in quotes; a quote that is not closed begins nothing."""
+    pieces = text.split('"')
+    return pieces[1::2] if len(pieces) % 2 else pieces[1:-1:2]
+
+
 def plain(text: str) -> Words:
     """Return the words and quoted phrases of plain text; words under three letters or past the eighth are left out."""
     loose, phrases = text, list[tuple[str, ...]]()
-    if text.count('"') >= 2:
+    if quoted := quoted_in(text):
         pieces = text.split('"')
-        quoted = pieces[1::2] if len(pieces) % 2 else pieces[1:-1:2]
         loose = " ".join(pieces[0::2] if len(pieces) % 2 else [*pieces[0:-1:2], pieces[-1]])
         spelled = [[part for word in words_of(piece) for part in letters_of(word)] for piece in quoted]
         phrases = [tuple(parts[: 4 * MAX_WORDS]) for parts in spelled]

@@ -105,6 +105,16 @@ def test_the_form_that_was_typed_comes_before_the_folded_one(forms: Bed, typed: 
 
 
 @pytest.mark.parametrize(("typed", "names"), [
+    ('"schön"', {"schoen"}), ('"schon"', {"schon", "schoen"}), ("schön", {"schon", "schoen"}),
+    ('"schön gemacht"', {"schoen"}), ('"assemblee generale"', {"generale"}), ('"assemblée generale"', {"generale"}),
+])  # fmt: skip
+def test_accents_in_quotes_are_required_and_those_that_were_not_typed_are_not(
+    forms: Bed, typed: str, names: set[str]
+) -> None:
+    assert set(_names(forms, typed)) == names
+
+
+@pytest.mark.parametrize(("typed", "names"), [
     ("東京都", ["ja"]), ("図書館", ["ja"]), ("ห้องสมุด", ["th"]), ("ชาติ", ["th"]), ("पुस्तकालय", ["hi"]),
     ("도서관", ["ko"]), ("музей", ["ru-other"]), ("東", ["ja", "ja-other"]),
 ])  # fmt: skip
