@@ -51,6 +51,9 @@ class Capture:
     noindex: bool = False
     says_archived: bool = False
     links: tuple[str, ...] = ()
+    author: str | None = None
+    published: datetime | None = None
+    page_type: str | None = None
 
 
 @dataclass(slots=True)
@@ -134,6 +137,7 @@ class Bed:
                 body_hash=sha256(key.encode()).digest(), charset="utf-8", media_type=capture.media_type, version=1,
                 body_bytes=len(key), title=capture.title, snippet=snippet, language=capture.language, details={},
                 noindex=capture.noindex, says_archived=capture.says_archived, text_chars=len(capture.text),
+                author=capture.author, published_at=capture.published, page_type=capture.page_type,
                 created_at=self.clock.now(),
             )  # fmt: skip
             session.add(document)

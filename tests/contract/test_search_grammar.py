@@ -22,7 +22,8 @@ def _at(year: int, month: int = 6, day: int = 1) -> datetime:
 _CAPTURES = {
     "home": Capture(url="https://example.org/", title="Example", text="Flu vaccine for every school.", at=_at(2021)),
     "www": Capture(url="https://www.example.org/en/flu", title="Flu vaccines",
-                   text="The flu vaccine is given at the school by the water.", at=_at(2022)),
+                   text="The flu vaccine is given at the school by the water.", at=_at(2022),
+                   author="Zoë  Doe", published=_at(2021, 12, 31), page_type="article"),
     "fr": Capture(url="https://fr.example.org/grippe", title="La grippe", language="fr",
                   text="Le vaccin contre la grippe, flu en anglais.", at=_at(2023)),
     "port": Capture(url="http://example.org:8080/flu", title="Test server", text="Flu on another port.", at=_at(2023)),
@@ -32,7 +33,7 @@ _CAPTURES = {
     "other": Capture(url="https://notexample.org/en/flu", title="About us", language=None,
                      text="Flu at a school that one two three four five six has water.", at=_at(2024, 12, 31)),
     "uk": Capture(url="https://nhs.example.gov.uk/Vaccines/Flu", title="Flu jab", text="The jab against flu.",
-                  at=_at(2025)),
+                  at=_at(2025), author="Jane Doe", published=_at(2023, 5, 31), page_type="reference"),
     "old": Capture(url="https://paper.test/news", title="News", text="Water prices rise.", at=_at(2022, 1, 1)),
     "same": Capture(url="https://paper.test/news", title="News", text="Water prices rise.", at=_at(2022, 3, 1)),
     "new": Capture(url="https://paper.test/news", title="News", text="Water prices fall.", at=_at(2023, 3, 1)),
@@ -82,11 +83,21 @@ _ASKED: list[tuple[str, set[str]]] = [
     # type:, lang:
     ("flu type:pdf", {"pdf"}),
     ("type:PDF", {"pdf"}),
-    ("type:article", set()),
     ("flu lang:fr", {"fr"}),
     ("flu lang:fr-CA", {"fr"}),
     ("flu lang:und", {"other"}),
     ("lang:fr", {"fr"}),
+    # author:, published:, and page types
+    ("author:doe", {"www", "uk"}),
+    ('flu author:"zoe doe"', {"www"}),
+    ("flu -author:doe", _FLU - {"www", "uk"}),
+    ("type:article", {"www"}),
+    ("flu type:reference OR type:article", {"www", "uk"}),
+    ("published:2021", {"www"}),
+    ("flu published:2023-05", {"uk"}),
+    ("published:2023-05-31", {"uk"}),
+    ("published:2023-06", set()),
+    ("flu -published:2021", _FLU - {"www"}),
     # intitle:, inurl:
     ("intitle:vaccine", {"www"}),
     ("intitle:flu", {"www", "uk"}),
@@ -227,3 +238,18 @@ def test_a_corrected_query_keeps_its_operators(bed: Bed) -> None:
     bed.fill(_CAPTURES.values())
 
     assert bed.ask("leaflett type:pdf").did_you_mean == "leaflet type:pdf"
+
+
+def test_what_pages_say_of_themselves_is_counted(bed: Bed) -> None:
+    bed.fill(_CAPTURES.values())
+
+    def counted(query: str) -> dict[str, list[tuple[str, int]]]:
+        facets = bed.ask(query).facets
+        return {name: [(one.value, one.count) for one in facets[name]] for name in ("pageType", "author", "published")}
+
+    assert counted("flu") == {
+        "pageType": [("article", 1), ("reference", 1)],
+        "author": [("Jane Doe", 1), ("Zoë Doe", 1)],
+        "published": [("2021", 1), ("2023", 1)],
+    }
+    assert counted("prices") == {"pageType": [], "author": [], "published": []}

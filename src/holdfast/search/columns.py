@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from holdfast.search.fingerprints import PRINT_WIDTH
 from holdfast.search.query import Field
-from holdfast.search.segments import Segment, Table, living_rows, newest_by, sorted_rows
+from holdfast.search.segments import NO_DAY, PAGE_TYPE_SHIFT, Segment, Table, living_rows, newest_by, sorted_rows
 from holdfast.urls import hash64, typed_host
 
 Rows = npt.NDArray[np.int32]
@@ -136,6 +136,13 @@ class Columns:
     host: npt.NDArray[np.int32]
     documents: Numbering
     doc_flags: npt.NDArray[np.uint8]
+    doc_published: npt.NDArray[np.int32]
+    """The day since 1970, or `NO_DAY`."""
+    doc_profile: npt.NDArray[np.int32]
+    """Place in `doc_profiles`, for three facets in one pass."""
+    doc_profiles: Table
+    author_example: npt.NDArray[np.int64]
+    """A document by each author, to read the name from; the last place is for none."""
     doc_print: npt.NDArray[np.uint64]
     """Fingerprints, a row a document; zeros where there is none."""
     languages: tuple[str, ...]
@@ -157,6 +164,7 @@ class Columns:
     of_address: Incidence
     titles: Strings
     snippets: Strings
+    authors: Strings
     urls: Strings
     group_count: int
 
@@ -180,6 +188,10 @@ class Columns:
         places = [self.groups_order[a:b] for a, b in zip(left.tolist(), right.tolist(), strict=True)]
         found = np.concatenate(places) if places else np.empty(0, np.int64)
         return np.sort(self.of_address.rows(found.astype(np.int32))[0])
+
+    def author_name(self, place: int) -> str:
+        """Return the name of an author as one of the documents has it."""
+        return self.authors.at(int(self.author_example[place]))
 
     def host_place(self, host: str) -> int:
         """Return the place of a host; -1 if no address is on it."""
@@ -227,6 +239,8 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
     inlinks, outlinks, pagerank = _signals_of(urls["group"], signals)
     blobs = [segment.strings for segment in segments]
     starts, title = docs["offset"].astype(np.int64), docs["title"].astype(np.int64)
+    snippet = docs["snippet"].astype(np.int64)
+    doc_profiles, doc_profile, author_example = _doc_profiles(docs)
     return Columns(
         ids=np.ascontiguousarray(rows["id"]),
         at=np.ascontiguousarray(rows["at"]),
@@ -240,6 +254,10 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
         documents=documents,
         host=np.append(host, 0).astype(np.int32)[url],
         doc_flags=np.append(docs["flags"], 0).astype(np.uint8),
+        doc_published=np.append(docs["published"], NO_DAY).astype(np.int32),
+        doc_profile=doc_profile,
+        doc_profiles=doc_profiles,
+        author_example=author_example,
         doc_print=np.concatenate((docs["print"], np.zeros((1, PRINT_WIDTH), np.uint64))),
         languages=tuple(name.decode() for name in language_names.tolist()),
         addresses=addresses,
@@ -256,7 +274,8 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
         of_document=Incidence(doc, len(docs) + 1),
         of_address=Incidence(url, len(urls) + 1),
         titles=Strings(blobs, doc_number, starts, title),
-        snippets=Strings(blobs, doc_number, starts + title, docs["snippet"].astype(np.int64)),
+        snippets=Strings(blobs, doc_number, starts + title, snippet),
+        authors=Strings(blobs, doc_number, starts + title + snippet, docs["author_length"].astype(np.int64)),
         urls=Strings(blobs, url_number, urls["offset"].astype(np.int64), urls["length"].astype(np.int64)),
         group_count=len(groups),
     )
@@ -287,6 +306,32 @@ def _profiles(
     found["source"], found["language"] = rows["source"][example], language[example]
     found["type"], found["status"] = rows["type"][example], status[example]
     return found, place.astype(np.int32)
+
+
+DOC_PROFILE: Final = np.dtype([("page_type", "<i8"), ("author", "<i8"), ("published", "<i8")])
+"""What many documents have in common: place of the page type, place of the author, year of publication or 0."""
+_FIRST_YEAR: Final = 1_800
+_YEARS: Final = 400
+_PAGE_TYPES: Final = 16
+
+
+def _doc_profiles(docs: Table) -> tuple[Table, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Return the combinations that occur, which one each document has (the last place is for none), and the authors."""
+    named = np.flatnonzero(docs["author"])
+    hashes, example, place_of = np.unique(docs["author"][named], return_index=True, return_inverse=True)
+    # An author without a name comes last, as a document that is not there yet does.
+    author = np.full(len(docs) + 1, len(hashes), np.int64)
+    author[named] = place_of
+    day = np.append(docs["published"], NO_DAY).astype(np.int64)
+    year = day.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) + 1_970 - _FIRST_YEAR
+    year = np.where((day == NO_DAY) | (year <= 0) | (year >= _YEARS), 0, year)
+    page_type = np.append(docs["flags"] >> np.uint8(PAGE_TYPE_SHIFT), 0).astype(np.int64)
+    codes, place = _compact((author * _PAGE_TYPES + page_type) * _YEARS + year)
+    found = np.empty(len(codes), DOC_PROFILE)
+    found["author"] = codes // (_PAGE_TYPES * _YEARS)
+    found["page_type"] = codes // _YEARS % _PAGE_TYPES
+    found["published"] = np.where(codes % _YEARS, codes % _YEARS + _FIRST_YEAR, 0)
+    return found, place.astype(np.int32), named[example]
 
 
 # Codes up to here are numbered by a table of that size, in one pass; beyond, by sorting them.

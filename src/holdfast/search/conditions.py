@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from functools import reduce
 from typing import Final, NamedTuple
 
@@ -33,6 +34,7 @@ from holdfast.search.operators import (
     NearWords,
     OfType,
     OnSite,
+    PublishedIn,
     Without,
 )
 from holdfast.search.query import Field
@@ -44,6 +46,7 @@ DOCUMENTS: Final = 100_000
 # Hosts of one site whose rows are gathered to begin with; a site of more is looked for among the newest captures.
 _HOSTS: Final = 2_000
 
+_EPOCH: Final = date(1970, 1, 1)
 _DEFAULT_PORTS: Final = ("80", "443")
 
 
@@ -169,6 +172,10 @@ class Conditions:
                 first = 0 if since is None else int(np.searchsorted(at, to_micros(since)))
                 end = len(at) if until is None else int(np.searchsorted(at, to_micros(until)))
                 return _certain((rows >= first) & (rows < end))
+            case PublishedIn(since=since, until=until):
+                day = self._columns.doc_published[self._columns.doc[rows]]
+                first, end = _day(since), _day(until) if until is not None else 1 << 30
+                return _certain((day >= first) & (day < end))
             case OfType(name) if name in PAGE_TYPES:
                 types = self._columns.doc_flags[self._columns.doc[rows]] >> np.uint8(PAGE_TYPE_SHIFT)
                 return _certain(types == PAGE_TYPES.index(name))
@@ -263,6 +270,11 @@ def _simple(conditions: Iterable[Condition]) -> Iterable[Condition]:
                 yield from _simple([part])
             case _:
                 yield one
+
+
+def _day(moment: datetime) -> int:
+    """Return the days since 1970."""
+    return (moment.date() - _EPOCH).days
 
 
 def _both(a: Verdict, b: Verdict) -> Verdict:

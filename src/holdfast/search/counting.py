@@ -14,9 +14,11 @@ import numpy.typing as npt
 
 from holdfast.clock import to_micros
 from holdfast.search.columns import Columns, Incidence, Rows
+from holdfast.search.operators import PAGE_TYPES
 from holdfast.search.segments import DUPLICATE, NOINDEX, NOISE, TYPE_NAMES
 
 FACET_VALUES: Final = 20
+FACET_YEARS: Final = 100
 _EPOCH: Final = date(1970, 1, 1)
 _DAY_MICROS: Final = 86_400_000_000
 # Up to this many days the histogram is by day, up to ten years by month, beyond by year.
@@ -250,7 +252,8 @@ class Spread:
 
 
 def spread(columns: Columns, rows: Rows, sources: dict[int, tuple[str, str]]) -> Spread:
-    """Return facets by source, language, year, type, status and host, and the histogram."""
+    """Return facets by source, language, year, type, status, host and by what documents say of themselves, and the
+    histogram."""
     profiles = np.bincount(columns.profile[rows], minlength=len(columns.profiles))
     months = np.bincount(columns.month[rows]) if len(rows) else np.zeros(0, np.int64)
     by_source = _summed(columns, "source", profiles)
@@ -266,9 +269,29 @@ def spread(columns: Columns, rows: Rows, sources: dict[int, tuple[str, str]]) ->
         "type": _largest(_summed(columns, "type", profiles), lambda p: TYPE_NAMES[p]),
         "status": _largest(_summed(columns, "status", profiles), lambda p: STATUS_NAMES[p]),
         "host": _largest(np.bincount(columns.host[rows]), columns.host_name),
+        **_of_documents(columns, rows),
     }
     unit, bars = _histogram(columns, rows, months)
     return Spread(facets=found, unit=unit, bars=bars)
+
+
+def _of_documents(columns: Columns, rows: Rows) -> dict[str, list[Count]]:
+    """Return facets by page type, author and year of publication; what says nothing of it counts nowhere."""
+    table = columns.doc_profiles
+    counts = np.bincount(columns.doc_profile[columns.doc[rows]], minlength=len(table))
+    used = np.flatnonzero(counts)
+
+    def summed(name: str) -> npt.NDArray[np.int64]:
+        return np.bincount(table[name][used], weights=counts[used]).astype(np.int64)
+
+    types, authors, years = summed("page_type"), summed("author"), summed("published")
+    types[:1], years[:1], authors[len(columns.author_example) :] = 0, 0, 0
+    published = [Count(str(year), int(years[year])) for year in np.flatnonzero(years).tolist()]
+    return {
+        "pageType": _largest(types, lambda place: PAGE_TYPES[place]),
+        "author": _largest(authors, columns.author_name),
+        "published": published[-FACET_YEARS:],
+    }
 
 
 def _summed(columns: Columns, name: str, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

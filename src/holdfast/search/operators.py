@@ -44,6 +44,14 @@ class CapturedIn:
     until: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedIn:
+    """Published in a span of time, by what the page says; `until` is not included."""
+
+    since: datetime
+    until: datetime | None
+
+
 @dataclass(frozen=True, slots=True)
 class OfType:
     """Of a kind of page, or of a page type."""
@@ -123,7 +131,7 @@ class Without:
     part: Condition
 
 
-Simple = OnSite | CapturedIn | OfType | InLanguage | ByAuthor | InTitle | InUrl | NearWords | ChangedSince
+Simple = OnSite | CapturedIn | PublishedIn | OfType | InLanguage | ByAuthor | InTitle | InUrl | NearWords | ChangedSince
 Condition = Simple | LikeCapture | AllOf | AnyOf | Without
 
 
@@ -169,6 +177,11 @@ def _before(value: str) -> Condition | Problem:
 def _after(value: str) -> Condition | Problem:
     span = _span(value)
     return Problem(f"takes {_DATES}") if span is None else CapturedIn(since=span[0])
+
+
+def _published(value: str) -> Condition | Problem:
+    span = _span(value)
+    return Problem(f"takes {_DATES}") if span is None else PublishedIn(since=span[0], until=span[1])
 
 
 def _changed(value: str) -> Condition | Problem:
@@ -304,6 +317,14 @@ OPERATORS: Final = {
             meaning="By an author whose name has all these words; accents and case do not matter.",
             examples=("author:doe", 'author:"Jane Doe"'),
             read=_author,
+        ),
+        Operator(
+            name="published",
+            value="YYYY[-MM[-DD]]",
+            meaning="Published in that year, month or day, by what the page says of itself; pages that say nothing of"
+            " it are none.",
+            examples=("published:2023", "-published:2023-05"),
+            read=_published,
         ),
         Operator(
             name="intitle",

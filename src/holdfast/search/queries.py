@@ -115,6 +115,7 @@ class DocumentRow(NamedTuple):
     language: str | None
     says_archived: bool
     author: str | None
+    published_at: datetime | None
     page_type: str | None
     packed: bytes | None
 
@@ -132,6 +133,7 @@ def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRo
             Document.language,
             Document.says_archived,
             Document.author,
+            Document.published_at,
             Document.page_type,
             DocumentText.text,
         )

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from holdfast.search.engine import SCHEMA_VERSION, IndexBroken
 from holdfast.search.fingerprints import PRINT_WIDTH
 
-VERSION: Final = SCHEMA_VERSION * 100 + 2
+VERSION: Final = SCHEMA_VERSION * 100 + 3
 
 UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, BadZipFile, struct.error)
 """What numpy raises of a file that is torn."""
@@ -71,10 +71,18 @@ DOCUMENT: Final = np.dtype(
         ("snippet", "<i4"),
         ("language", "S3"),
         ("flags", "u1"),
+        ("author", "<i8"),
+        ("author_length", "<i2"),
+        ("published", "<i4"),
         ("print", "<u8", (PRINT_WIDTH,)),
     ]
 )
-"""One document; title and snippet stand folded, one after the other, in the strings; `print` is its fingerprint."""
+"""One document; title and snippet, folded, and its author stand one after the other in the strings.
+
+`author` is the hash of the name, folded, 0 where there is none; `published` the day since 1970, or `NO_DAY`; `print`
+the fingerprint.
+"""
+NO_DAY: Final = -(1 << 31)
 
 DUPLICATE: Final = 1
 NOINDEX: Final = 2
@@ -324,7 +332,7 @@ def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
     pieces: list[bytes] = []
     size = 0
     for table, origin, lengths in (
-        (documents, doc_from, documents["title"] + documents["snippet"]),
+        (documents, doc_from, documents["title"] + documents["snippet"] + documents["author_length"]),
         (addresses, url_from, addresses["length"]),
     ):
         starts = table["offset"].tolist()

@@ -34,6 +34,7 @@ _DOCUMENTS_AT_ONCE: Final = 500
 _MAX_TITLE_CHARS: Final = 2_000
 _MAX_SNIPPET_CHARS: Final = 1_000
 _MAX_AUTHOR_CHARS: Final = 200
+_DAY_MICROS: Final = 86_400_000_000
 
 
 class _Pool:
@@ -172,6 +173,7 @@ class SearchWriter:
     def _document(self, row: DocumentRow, *, is_known: bool) -> None:
         title, snippet = (row.title or "")[:_MAX_TITLE_CHARS], (row.snippet or "")[:_MAX_SNIPPET_CHARS]
         text = unpack_text(row.packed) if row.packed is not None else snippet
+        name = " ".join((row.author or "").split())[:_MAX_AUTHOR_CHARS]
         entry = IndexEntry(
             key=row.id,
             language=row.language,
@@ -179,7 +181,7 @@ class SearchWriter:
             snippet=snippet,
             text=f"{text}\n{row.description or ''}",
             heads=[*(row.headings or "").splitlines(), *(row.terms or "").splitlines()],
-            author=fold(row.author)[:_MAX_AUTHOR_CHARS] if row.author else "",
+            author=fold(name),
         )
         # Deleting first what is known to be new would only cost time.
         self._writer.add(entry, replace=self._replay or is_known)
@@ -188,11 +190,14 @@ class SearchWriter:
         self._documents.append(
             (
                 row.id,
-                self._pool.put(folded_title + folded_snippet),
+                self._pool.put(folded_title + folded_snippet + name.encode()),
                 len(folded_title),
                 len(folded_snippet),
                 _language(row.language),
                 _document_flags(row),
+                hash64(fold(name)) if name else 0,
+                len(name.encode()),
+                disk.NO_DAY if row.published_at is None else to_micros(row.published_at) // _DAY_MICROS,
                 fingerprint(text, title),
             )
         )

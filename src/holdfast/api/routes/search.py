@@ -61,7 +61,7 @@ SimilarTo = Annotated[
     Query(alias="similarTo", ge=1, le=MAX_SNAPSHOT_ID, description="Only near-duplicates of the capture with this id."),
 ]
 Noise = Annotated[NoiseShown, Query(description="`show`: captures that show something else than their page, too.")]
-Version = Annotated[Ranking, Query(description="v3 goes by the query's breadth; v1 and v2 are kept for comparison.")]
+Version = Annotated[Ranking, Query(description="v4 has fitted weights; the others are kept for comparison.")]
 Language = Annotated[str | None, Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters.")]
 Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
 StatusClass = Annotated[Literal["2xx", "3xx", "4xx", "5xx", "unknown"] | None, Query()]

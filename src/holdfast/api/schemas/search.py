@@ -64,7 +64,10 @@ class FacetCount(Answer):
 
 
 class Facets(Answer):
-    """How the results spread; the 20 most frequent values each, all years and sources."""
+    """How the results spread; the 20 most frequent values each, all years and sources.
+
+    Page type, author and year of publication are counted where a page says them.
+    """
 
     source: list[FacetCount]
     language: list[FacetCount]
@@ -72,6 +75,9 @@ class Facets(Answer):
     type: list[FacetCount]
     status: list[FacetCount]
     host: list[FacetCount]
+    pageType: list[FacetCount]
+    author: list[FacetCount]
+    published: list[FacetCount] = Field(description="By year of publication.")
 
 
 class Bucket(Answer):
