@@ -92,7 +92,7 @@ _ASKED: list[tuple[str, set[str]]] = [
     ('flu author:"zoe doe"', {"www"}),
     ("flu -author:doe", _FLU - {"www", "uk"}),
     ("type:article", {"www"}),
-    ("flu type:reference OR type:article", {"www", "uk"}),
+    ("flu (type:reference OR type:article)", {"www", "uk"}),
     ("published:2021", {"www"}),
     ("flu published:2023-05", {"uk"}),
     ("published:2023-05-31", {"uk"}),
