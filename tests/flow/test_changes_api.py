@@ -277,7 +277,7 @@ def test_a_timeline_goes_from_the_oldest_to_the_newest(client: Client, archive: 
     assert [row["compareFromSnapshotId"] for row in found["snapshots"]] == [None, first]
     assert set(found["snapshots"][0]) == {
         "snapshotId", "captureDate", "captureTimestamp", "jobId", "jobName", "title", "statusCode",
-        "compareFromSnapshotId", "browseUrl",
+        "compareFromSnapshotId", "browseUrl", "noise",
     }  # fmt: skip
     assert found["snapshots"][0]["browseUrl"].startswith("http://replay.localhost")
     assert client.get("/api/snapshots/1/timeline").status_code == 404

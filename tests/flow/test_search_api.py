@@ -46,7 +46,7 @@ _SHOTS = [
 ]  # fmt: skip
 _FIELDS = {
     "id", "title", "sourceCode", "sourceName", "language", "captureDate", "captureTimestamp", "jobId", "originalUrl",
-    "snippet", "highlights", "mimeType", "statusCode", "rawSnapshotUrl", "browseUrl", "captureBackend",
+    "snippet", "highlights", "mimeType", "statusCode", "noise", "rawSnapshotUrl", "browseUrl", "captureBackend",
     "captureFidelity", "pageSnapshotsCount", "similarCount", "similarUrl",
 }  # fmt: skip
 

@@ -25,6 +25,7 @@ from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
 from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object, refresh_linked_hosts
 from holdfast.search.linked_queries import linked_hosts
+from holdfast.search.matching import MatchMode
 from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.operators import as_object, as_text
 from holdfast.search.outbox import drain
@@ -232,6 +233,8 @@ def _say_unindexed(archive: Archive) -> None:
 
 
 def _print(answer: SearchAnswer, request: SearchRequest) -> None:
+    if answer.mode is MatchMode.SOME_WORDS:
+        typer.echo(f"nothing has all of {request.q!r}; showing what has some of it\n")
     if answer.did_you_mean:
         typer.echo(f"nothing has {request.q!r}; showing {answer.did_you_mean!r}\n")
     for hit in answer.hits:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Domain, Page, SignalLink, SignalPage, SignalWord, Source
 from holdfast.errors import Invalid, NotFound
-from holdfast.parse.text import SMALL_WORDS, analysable, nfc, words_of
+from holdfast.parse.text import SMALL_WORDS, WORD_MARKS, analysable, nfc, words_of
 from holdfast.urls import Url, normalised_or_plain, typed_host, url_hash
 from holdfast.withdrawals.visibility import visible_page
 
@@ -167,7 +167,7 @@ MAX_ASKED = 16
 _MAX_COUNT = 32_767
 # What folding drops stands inside words: a mark over a letter does not end one.
 _MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if combining(chr(code)))
-_RUN = re.compile(rf"[\w{_MARKS}]+")
+_RUN = re.compile(rf"[\w{_MARKS}{WORD_MARKS}]+")
 _WESTERN = "cp1252"
 """An encoding with the letters, quotes and dashes of western Europe, a byte each."""
 

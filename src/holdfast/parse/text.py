@@ -213,8 +213,8 @@ _MARK_RANGES: Final = (
     " 0C81-0C83 0CBC-0CD6 0D00-0D03 0D3B-0D57 0DCA-0DF3 0E31-0E31 0E34-0E3A 0E47-0E4E 0EB1-0EB1 0EB4-0EBC 0EC8-0ECE"
     " 0F71-0F84 102B-103E 17B4-17D3 1AB0-1AFF 1DC0-1DFF 302A-302F 3099-309A FE20-FE2F"
 )
-_MARKS: Final = "".join("-".join(chr(int(code, 16)) for code in part.split("-")) for part in _MARK_RANGES.split())
-_WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
+WORD_MARKS: Final = "".join("-".join(chr(int(code, 16)) for code in part.split("-")) for part in _MARK_RANGES.split())
+_WORD = re.compile(rf"[^\W_](?:[^\W_]|[{WORD_MARKS}])*")
 
 
 def tidy(text: str) -> str:

@@ -170,7 +170,7 @@ class Writer:
         document.add_text("exact", body)
         document.add_text("whole", whole_forms(compounds))
         document.add_text("words", body[:_VOCABULARY_CHARS])
-        document.add_text("title_grams", fold(title) + _EDGE)
+        document.add_text("title_grams", fold(entry.title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
         if entry.author:
             document.add_text("author", entry.author)
@@ -473,7 +473,9 @@ def _query(clause: Clause) -> Any:
         case Kind.PHRASE:
             return _constant(_phrase(clause.field, clause.terms))
         case Kind.CLOSE:
-            return _constant(_phrase(clause.field, clause.terms, _CLOSE_SLOP))
+            # Two by two: what a phrase of three with slop finds depends on how the index was cut into segments.
+            pairs = [_phrase(clause.field, pair, _CLOSE_SLOP) for pair in pairwise(clause.terms)]
+            return _constant(_all(pairs))
 
 
 def _weighted(clauses: Iterable[Clause], weights: TextWeights) -> list[tuple[Any, Any]]:

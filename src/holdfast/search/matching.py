@@ -135,6 +135,7 @@ class MatchMode(StrEnum):
     FTS = "relevance_fts"
     FALLBACK = "relevance_fallback"
     FUZZY = "relevance_fuzzy"
+    SOME_WORDS = "relevance_some_words"
     BOOLEAN = "boolean"
     URL = "url"
     SIMILAR = "similar"
@@ -249,13 +250,16 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
 
 
 def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
-    """Return the captures of documents with some of several words, where none has all; None if there are none."""
-    if len(asked.all_words) < 2:
+    """Return the captures of documents with some of several words, where none has all; None if there are none.
+
+    What stands in quotes is meant as it is.
+    """
+    if len(asked.words) < 2 or asked.phrases:
         return None
     reach.budget.check()
     found = reader.some_words(asked, languages_of(columns), limit=min(reach.scan, _SOME_DOCUMENTS))
     match = _documents(columns, found, asked, reach)
-    return None if match is None else replace(match, mode=MatchMode.FALLBACK)
+    return None if match is None else replace(match, mode=MatchMode.SOME_WORDS)
 
 
 def languages_of(columns: Columns) -> list[str]:

@@ -55,7 +55,7 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
             _page("generale", "L'assemblée générale de la ville.", "fr"),
             _page("schon", "Das ist schon lange her.", "de"),
             _page("schoen", "Das ist schön gemacht.", "de"),
-            _page("ja", "東京都の図書館は便利です。", "ja"),
+            _page("ja", "東京都の図書館は便利です。", "ja", title="都立図書館案内"),
             _page("ja-other", "京の都は東にある。", "ja"),
             _page("th", "ห้องสมุดแห่งชาติเปิดทุกวัน", "th"),
             _page("hi", "राष्ट्रीय पुस्तकालय खुला है", "hi"),
@@ -116,7 +116,7 @@ def test_accents_in_quotes_are_required_and_those_that_were_not_typed_are_not(
 
 @pytest.mark.parametrize(("typed", "names"), [
     ("東京都", ["ja"]), ("図書館", ["ja"]), ("ห้องสมุด", ["th"]), ("ชาติ", ["th"]), ("पुस्तकालय", ["hi"]),
-    ("도서관", ["ko"]), ("музей", ["ru-other"]), ("東", ["ja", "ja-other"]),
+    ("title:図書館案", ["ja"]), ("title:図書", ["ja"]), ("도서관", ["ko"]), ("музей", ["ru-other"]), ("東", ["ja", "ja-other"]),
 ])  # fmt: skip
 def test_words_of_unspaced_and_other_scripts_are_found_as_they_stand(forms: Bed, typed: str, names: list[str]) -> None:
     assert sorted(_names(forms, typed)) == sorted(names)

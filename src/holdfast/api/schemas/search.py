@@ -105,6 +105,7 @@ class SearchResults(Answer):
     page_size: int
     mode: str = Field(
         description="How they were found: newest, relevance_fts, relevance_fallback, relevance_fuzzy, "
+        "relevance_some_words (none has all of them), "
         "boolean, url, similar, pages_fastpath."
     )
     did_you_mean: str | None = Field(
