@@ -125,7 +125,7 @@ def test_words_of_unspaced_and_other_scripts_are_found_as_they_stand(forms: Bed,
 def test_all_words_come_before_some_and_some_only_where_no_page_has_all(forms: Bed) -> None:
     assert _names(forms, "memory tmpdir zzzunheard")[:1] != []
     assert forms.ask("memory error").mode.value == "relevance_fts"
-    assert forms.ask("assemblée tmpdir").mode.value == "relevance_fallback"
+    assert forms.ask("assemblée tmpdir").mode.value == "relevance_some_words"
 
 
 @pytest.mark.parametrize(("word", "parts"), [
