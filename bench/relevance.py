@@ -118,7 +118,7 @@ def entries_of(manual: Manual, known: set[str], count: int) -> list[Entry]:
     """Return entries of an index, in an order that a seed gives: those of three letters and at most three pages."""
     found: dict[str, set[str]] = defaultdict(set)
     for query, page in manual.entries(manual.folder):
-        found[query].add(unquote(page))
+        found[query].add(unquote(page).lower())
     usable = [
         Entry(query, frozenset(pages & known))
         for query, pages in sorted(found.items())
@@ -171,8 +171,8 @@ class Asked(NamedTuple):
     entries: list[Entry]
 
     def page_of(self, url: str) -> str:
-        """Return the path of a page in its manual."""
-        return unquote(url.removeprefix(self.prefix)) or "index.html"
+        """Return the path of a page in its manual, in small letters: the index keeps addresses so."""
+        return unquote(url.removeprefix(self.prefix)).lower() or "index.html"
 
 
 def reciprocal_rank(pages: Sequence[str], right: frozenset[str]) -> float:
@@ -315,7 +315,7 @@ def main() -> None:
             questions = []
             for one in asked[: len(MANUALS)]:
                 questions += [(features_of(one, entry), entry) for entry in one.entries[0::2]]
-            start = {**asdict(FITTED), "authority": 0.6, "depth": 0.0, "pagerank": 0.0}
+            start = {**asdict(FITTED), "authority": 0.45, "depth": 0.0, "pagerank": 0.0}
             print(json.dumps({name: round(weight, 3) for name, weight in fit(questions, start, options.fit).items()}))
         for one in asked:
             name, figures = report(one, misses=options.misses)

@@ -62,29 +62,27 @@ class Coefficients:
 
 _V1: Final = Coefficients(authority=0.05, depth=-0.01, archived=0.0, title_phrase=0.20)
 # Fitted together with the weights of the text (`bench/relevance.py`), which count titles already.
-_V4: Final = Coefficients(authority=0.60, depth=0.0, archived=-0.6, query=-0.05, tracking=-0.05)
+_V4: Final = Coefficients(authority=0.45, depth=0.0, archived=-0.6, query=-0.05, tracking=-0.05)
 FITTED: Final = TextWeights(
-    body=1.0,
-    near=8.0,
-    close=3.0,
-    heads=1.5,
-    heads_all=0.3,
-    heads_phrase=8.0,
-    heads_equal=8.0,
-    exact=0.5,
+    body=4.0,
+    near=5.3,
+    title=1.2,
+    heads=0.28,
+    heads_all=6.4,
+    heads_equal=12.0,
+    exact=0.25,
     exact_heads=1.0,
     # Not fitted: the manuals are in English.
-    accented=30.0,
-    foreign=15.0,
+    accented=60.0,
+    foreign=30.0,
     whole=2.0,
-    whole_heads=16.0,
-    parts=64.0,
+    whole_heads=64.0,
+    parts=48.0,
     anchors=4.0,
     anchors_all=8.0,
-    anchors_equal=8.0,
-    exact_anchors=3.0,
-    path=5.3,
-    path_all=0.1,
+    anchors_equal=64.0,
+    exact_anchors=2.25,
+    path=3.5,
 )
 """What a word is worth where it stands: fitted on one half of the entries of two manuals' indexes."""
 _TABLE: Final = {
