@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.db.schema import make_fresh
 from holdfast.search.directory import IndexDirectory
+from holdfast.search.engine import IndexBroken
 from holdfast.search.outbox import rebuild
 from holdfast.search.queries import waiting_count
 from holdfast.search.readers import ReaderCache
@@ -81,11 +82,34 @@ def test_a_build_that_is_killed_is_not_taken_for_an_index(bed: Bed, *, was_there
 
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not IndexDirectory(bed.home).exists()
-    assert bed.ask("parrot").total == 0
+    with pytest.raises(IndexBroken, match="broke off"):
+        bed.ask("parrot")
     assert bed.drain() == (0 if was_there else 1)
     assert bed.ask("parrot").total == 6
     folders = [path for path in IndexDirectory(bed.home).folder.iterdir() if path.is_dir()]
     assert folders == [IndexDirectory(bed.home).current()]
+
+
+def test_a_search_that_makes_the_index_first_can_be_interrupted_and_begins_again(bed: Bed) -> None:
+    bed.add(pages(["parrot one", "parrot two"]))
+    command = [sys.executable, "-m", "holdfast.cli.main", "search", "parrot", "--json", "--home", str(bed.home)]
+    process = subprocess.Popen(
+        command, env={**os.environ, "HOLDFAST_FAILPOINT": "search.in_force:stop"}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), status
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=patience.deadline(60))
+    finally:
+        process.kill()
+
+    assert (process.returncode, "it is made first" in err) == (130, True), err
+    assert [path for path in IndexDirectory(bed.home).folder.iterdir() if path.is_dir()] == []
+    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=patience.deadline(60))
+    assert json.loads(again.stdout)["total"] == 2
 
 
 def _overtaken(bed: Bed, command: list[str], place: str, meanwhile: Callable[[], object]) -> str:

@@ -135,13 +135,19 @@ class IndexDirectory:
         return name if name.isdecimal() else None
 
     def mark(self) -> IndexMark | None:
-        """Return what changes with every state that is put in force; None if no index is.
+        """Return what changes with every state that is put in force; None if there is no index at all.
 
-        IndexBroken if one is named that is not there: an empty answer would say that nothing was captured.
+        IndexBroken if one is named that is not there, or there is only one in the making: an empty answer would say
+        that nothing was captured.
         """
         for _ in range(_LOOKS):
             name = self._named()
             if name is None:
+                if self._generations():
+                    raise IndexBroken(
+                        "the search index is being made, or the making of it broke off; the next index run, worker or "
+                        "search command begins it anew, or run: holdfast search-index rebuild"
+                    )
                 return None
             try:
                 found = (self.folder / name / "manifest.json").stat()
@@ -190,7 +196,10 @@ class IndexDirectory:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def _generations(self) -> set[str]:
-        return {path.name for path in self.folder.iterdir() if path.name.isdecimal()}
+        try:
+            return {path.name for path in self.folder.iterdir() if path.name.isdecimal()}
+        except FileNotFoundError:
+            return set()
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -138,7 +138,7 @@ class ReaderCache:
         try:
             mark = self._directory.mark()
         except IndexBroken:
-            if view is None:
+            if view is None or not view.manifest.sequence:
                 raise
             mark = None
         # Without an index, what is open serves until one is there again.

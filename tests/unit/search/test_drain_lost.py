@@ -44,7 +44,13 @@ def test_an_index_in_the_making_is_not_in_force_before_it_is_whole(
     _in_small_pieces(monkeypatch)
     seen: list[bool] = []
 
-    drain(bed.database, bed.home, bed.clock, progress=lambda _pages: seen.append(directory.exists()))
+    def look(_pages: int) -> None:
+        seen.append(directory.exists())
+        # An empty answer, or one from a part, would be taken for the whole.
+        with pytest.raises(IndexBroken, match="rebuild"):
+            _fresh(bed, "parrot")
+
+    drain(bed.database, bed.home, bed.clock, progress=look)
 
     assert seen == [False] * 4
     assert (directory.exists(), _fresh(bed, "parrot")) == (True, 6)
@@ -81,6 +87,8 @@ def test_an_index_without_a_name_in_force_is_made_anew_once(bed: Bed) -> None:
     directory = IndexDirectory(bed.home)
     (directory.folder / "current").unlink()  # as earlier versions left their first one
 
+    with pytest.raises(IndexBroken, match="rebuild"):
+        _fresh(bed, "parrot")
     assert is_lost(bed.database, bed.home, bed.clock)
     assert drain(bed.database, bed.home, bed.clock).pages == 2
 
@@ -134,6 +142,19 @@ def test_an_index_that_is_named_and_not_there_is_told_instead_of_an_empty_answer
 
     with pytest.raises(IndexBroken, match="rebuild"):
         _fresh(bed, "parrot")
+
+
+def test_a_process_that_began_without_an_index_tells_when_one_is_in_the_making(bed: Bed) -> None:
+    assert bed.ask().total == 0
+    bed.add(pages(["parrot one"]))
+
+    def look(_pages: int) -> None:
+        with pytest.raises(IndexBroken, match="being made"):
+            bed.ask()
+
+    drain(bed.database, bed.home, bed.clock, progress=look)
+
+    assert bed.ask().total == 1
 
 
 def test_an_archive_without_an_index_is_empty(bed: Bed) -> None:
