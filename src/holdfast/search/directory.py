@@ -21,7 +21,7 @@ from holdfast.coordination.runfile import boot_id
 from holdfast.errors import Conflict
 from holdfast.failpoints import reach
 from holdfast.search.engine import IndexBroken
-from holdfast.search.segments import is_of_this_version, sync_folder, write_safely
+from holdfast.search.segments import entries_of, is_of_this_version, sync_folder, write_safely
 
 
 class IndexBusy(Conflict):
@@ -166,7 +166,9 @@ class IndexDirectory:
 
     def exists(self) -> bool:
         """Return whether a generation is in force that this program can use; one of another version is none."""
-        return is_of_this_version(self.current())
+        folder = self.current()
+        # Without its entries it is none, too: a writer would make empty ones beside the columns, and find no word.
+        return is_of_this_version(folder) and entries_of(folder) is not None
 
     def discard(self) -> None:
         """Let no generation be in force, and remove the one that was; only under the writer's lock."""
@@ -183,8 +185,8 @@ class IndexDirectory:
         for name in found - {in_force}:
             # Left behind by a build that died: dying again and again must not fill the disk.
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        # Names never come again, not even after the folder was thrown away: readers take over by name what they have
-        # open, and a writer that goes on in a folder that is gone must not meet another one there.
+        # A name that was in force never comes again, not even after all was thrown away: readers take over by name what
+        # they have open, and a writer that goes on in a folder that is gone must not meet another one there.
         folder = self.folder / str(max(numbers) + 1 if numbers else 1 + randbelow(_FIRST_NAMES))
         folder.mkdir(parents=True)
         return folder

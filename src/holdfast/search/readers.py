@@ -95,16 +95,15 @@ def _open_view(folder: Path, before: View | None) -> View:
     reach("search.opening", "manifest")
     if not manifest.sequence:
         raise IndexBroken("the search index is gone; try again")
-    # Names of generations never come again.
+    # The name of a generation never comes again.
     same = before if before is not None and before.folder == folder else None
     known = same.segments if same is not None else {}
     # Segments never change: those of the view before are mapped already.
     segments = {name: known.get(name) or disk.load(folder, name) for name in manifest.segments}
     columns = build([_EMPTY, *segments.values()], read_signals(folder, manifest))
     reach("search.opening", "columns")
-    entries = folder / "entries"
-    # Opening would make an empty one in its place, in which no word is found.
-    if not (entries / "meta.json").exists():
+    entries = disk.entries_of(folder)
+    if entries is None:
         raise IndexBroken(f"the search index in {folder} is not whole; run: holdfast search-index rebuild")
     reader = same.reader.reopened() if same is not None and same.reader is not None else IndexReader(entries)
     return View(folder=folder, manifest=manifest, reader=reader, columns=columns, segments=segments)

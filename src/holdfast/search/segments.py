@@ -135,6 +135,12 @@ def is_of_this_version(folder: Path) -> bool:
         return True
 
 
+def entries_of(folder: Path) -> Path | None:
+    """Return where the index of words lies beside the columns; None if it is gone: opening would make an empty one."""
+    entries = folder / "entries"
+    return entries if (entries / "meta.json").exists() else None
+
+
 def read_manifest(folder: Path) -> SegmentManifest:
     """Return the manifest in force; an empty one for a new folder; IndexBroken if it is of another version."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 from sqlalchemy import update
@@ -22,12 +23,16 @@ def _fresh(bed: Bed, q: str) -> int:
     return SearchService(bed.database, bed.home, bed.clock).ask(SearchRequest(q=q), wait=True).total
 
 
+def _remove(path: Path) -> None:
+    path.unlink() if path.is_file() else shutil.rmtree(path)
+
+
 def _in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "_PAGES_AT_ONCE", 2)
     monkeypatch.setattr(outbox, "_COMMIT_REBUILD", 1)
 
 
-@pytest.mark.parametrize("thrown_away", ["everything", "its generation", "its manifest", "nothing, it is discarded"])
+@pytest.mark.parametrize("thrown_away", ["everything", "its generation", "manifest.json", "entries", "in force"])
 def test_an_index_in_the_making_is_not_in_force_before_it_is_whole(
     bed: Bed, monkeypatch: pytest.MonkeyPatch, thrown_away: str
 ) -> None:
@@ -37,10 +42,10 @@ def test_an_index_in_the_making_is_not_in_force_before_it_is_whole(
         shutil.rmtree(directory.folder)
     elif thrown_away == "its generation":
         shutil.rmtree(directory.current())
-    elif thrown_away == "its manifest":
-        (directory.current() / "manifest.json").unlink()
-    else:
+    elif thrown_away == "in force":
         directory.discard()
+    else:
+        _remove(directory.current() / thrown_away)
     _in_small_pieces(monkeypatch)
     seen: list[bool] = []
 
@@ -137,8 +142,7 @@ def test_a_running_process_serves_what_it_has_open_until_a_lost_index_is_there_a
 @pytest.mark.parametrize("gone", [".", "manifest.json", "entries"])
 def test_an_index_that_is_named_and_not_there_is_told_instead_of_an_empty_answer(bed: Bed, gone: str) -> None:
     bed.fill(pages(["parrot one"]))
-    lost = IndexDirectory(bed.home).current() / gone
-    lost.unlink() if lost.is_file() else shutil.rmtree(lost)
+    _remove(IndexDirectory(bed.home).current() / gone)
 
     with pytest.raises(IndexBroken, match="rebuild"):
         _fresh(bed, "parrot")
