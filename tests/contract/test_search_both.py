@@ -16,8 +16,8 @@ from sqlalchemy import event, update
 
 from holdfast.db.models import SearchOutbox
 from holdfast.index.indexer import Interrupted
-from holdfast.search import queries
-from holdfast.search.directory import IndexElsewhere
+from holdfast.search import outbox, queries
+from holdfast.search.directory import IndexDirectory, IndexElsewhere, this_machine
 from holdfast.search.outbox import drain, rebuild, take_over_signals
 from holdfast.search.search import NoIndexHere, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
 from holdfast.search.signals import recompute
@@ -195,6 +195,18 @@ def test_an_index_whose_directory_is_gone_is_taken_over_at_once(bed: Bed, tmp_pa
     assert SearchService(bed.database, other, bed.clock).ask(SearchRequest(q="cockatoo")).total == 1
 
 
+def test_an_index_that_lacks_what_a_directory_that_is_gone_had_taken_in_is_made_anew(bed: Bed, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    rebuild(bed.database, other, bed.clock)
+    bed.add(pages(["cockatoo one"]))
+    drain(bed.database, other, bed.clock)
+    shutil.rmtree(other)
+
+    assert bed.drain() == 0, "nothing waits"
+
+    assert bed.ask("cockatoo").total == 1
+
+
 def _keep_unseen(bed: Bed, other: Path) -> None:
     """Let the outbox be that of an index which cannot be seen from here, on a machine of the same name."""
     with bed.database.write() as session:
@@ -242,3 +254,28 @@ def test_what_an_index_took_in_before_another_had_the_outbox_goes_on_waiting(bed
         drain(bed.database, bed.home, bed.clock, progress=taken_over)
     with bed.database.read() as session:
         assert queries.waiting_count(session) == 1
+
+
+def test_an_index_in_the_making_ends_when_another_takes_the_outbox_even_if_that_one_is_gone_again(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "_PAGES_AT_ONCE", 20)
+    total = bed.ask("parrot").total
+    seen: list[int] = []
+
+    def taken_over(count: int) -> None:
+        seen.append(count)
+        if not count:
+            return
+        _keep_unseen(bed, tmp_path / "gone")
+        with bed.database.write() as session:
+            row = session.get_one(SearchOutbox, 0)
+            row.refs = {**row.refs, "machine": this_machine()}
+
+    with pytest.raises(IndexElsewhere):
+        rebuild(bed.database, bed.home, bed.clock, progress=taken_over)
+    assert seen == [0, 20]
+    assert IndexDirectory(bed.home).exists(), "the old one serves"
+
+    assert rebuild(bed.database, bed.home, bed.clock) == 60
+    assert bed.ask("parrot").total == total

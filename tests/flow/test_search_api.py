@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.search.directory import IndexDirectory
 from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import hide
@@ -261,6 +262,25 @@ def test_the_index_is_looked_after_from_the_command_line(archive: Archive, capsy
     told = terminal.type("search", "securite").out
     assert "La grippe" in told
     assert "1 to 1 of 1 snapshots" in told
+
+
+def test_a_search_without_an_index_says_that_it_is_made_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = build_archive(tmp_path / "home", [Shot(url="https://example.org/", body="<title>Heron</title>heron")])
+    built.database.close()
+    terminal, directory = Terminal(built.home, capsys), IndexDirectory(built.home)
+
+    with directory.writing():
+        busy = terminal.type("search", "heron", "--json")
+    made = terminal.type("search", "heron", "--json")
+    again = terminal.type("terms", "heron", "--json")
+
+    assert (busy.object["total"], made.object["total"]) == (0, 1)
+    assert "another process makes the search index" in busy.err
+    assert "it is made first" not in busy.err
+    assert "it is made first" in made.err
+    assert (again.code, again.err) == (0, "")
 
 
 def test_passages_are_asked_for_over_http_and_on_the_command_line(

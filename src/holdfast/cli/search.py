@@ -28,7 +28,7 @@ from holdfast.search.linked_queries import linked_hosts
 from holdfast.search.matching import MatchMode
 from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.operators import as_object, as_text
-from holdfast.search.outbox import drain
+from holdfast.search.outbox import Drained, drain, is_lost
 from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.ranking import Ranking
@@ -46,6 +46,10 @@ from holdfast.search.terms_over_time import (
 from holdfast.wiring.archive import Archive, open_archive
 
 _DRAIN_S = 5.0
+_MADE_FIRST = (
+    "holdfast: there is no search index that this version can use; it is made first. Ctrl-C ends that, and the next "
+    "search begins anew"
+)
 _DAY = ["%Y-%m-%d"]
 _SIMILAR = {True: SimilarResults.SHOW, False: SimilarResults.COLLAPSE}
 
@@ -211,18 +215,42 @@ def linked_hosts_command(
 
 
 def _take_in(archive: Archive) -> None:
-    """Take in what waits, for some seconds; say so if more does."""
+    """Take in what waits, for some seconds; say so if more does, or if the whole index is to be made first."""
+    lost = False
     try:
+        lost = is_lost(archive.database, archive.home, archive.clock)
         # For some seconds only: after a large import the whole of it would make a person wait for minutes.
-        done = drain(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
+        done = _make_anew(archive) if lost else drain(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
     # Another process takes it in already; this one answers from what is there.
     except IndexBusy:
+        if lost:
+            print("holdfast: another process makes the search index; ask again when it is there", file=sys.stderr)
         return
     except DatabaseReadOnly:  # what was taken in before can be found all the same
         print("holdfast: changes wait for the search index, which is read-only here", file=sys.stderr)
         return
     if not done.finished:
         print("holdfast: changes wait for the search index; run: holdfast search-index drain", file=sys.stderr)
+
+
+def _make_anew(archive: Archive) -> Drained:
+    """Make the index where there is none that can be used: however long that takes, so it is said and shown."""
+    show, said = _progress(quiet=False), False
+
+    def progress(pages: int) -> None:
+        nonlocal said
+        if not said:
+            # Not before the work begins: another process may be at it.
+            print(_MADE_FIRST, file=sys.stderr)
+            said = True
+        show(pages)
+
+    try:
+        return drain(archive.database, archive.home, archive.clock, progress=progress)
+    finally:
+        if said and sys.stderr.isatty():
+            # The counter leaves no line behind.
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _say_unindexed(archive: Archive) -> None:

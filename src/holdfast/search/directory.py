@@ -1,7 +1,7 @@
 """Where the search index lies: generations side by side under HOLDFAST_HOME/search, one in force, one writer.
 
-`current` names the generation in force; a rebuild makes the next one beside it and swaps the name. It refuses a second
-writer at once instead of waiting.
+`current` names the generation in force, and without that name there is none; a build makes the next one beside it and
+sets the name when it is whole. It refuses a second writer at once instead of waiting.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import randbelow
 from socket import gethostname
+from typing import Final, NamedTuple
 from uuid import uuid4
 
 from holdfast.coordination.runfile import boot_id
 from holdfast.errors import Conflict
-from holdfast.search.segments import is_of_this_version, write_safely
+from holdfast.failpoints import reach
+from holdfast.search.engine import IndexBroken
+from holdfast.search.segments import entries_of, is_of_this_version, sync_folder, write_safely
 
 
 class IndexBusy(Conflict):
@@ -39,7 +43,19 @@ class IndexElsewhere(IndexBusy):
         self.home, self.host = home, host
 
 
+class IndexMark(NamedTuple):
+    """Which state of the index is in force."""
+
+    folder: Path
+    modified_ns: int
+    inode: int
+
+
 _IDENTITY = "search-index-id"
+_NONE: Final = "0"
+_FIRST_NAMES: Final = 10**9
+# A rebuild takes far longer than a look: the second one finds what the first has missed.
+_LOOKS: Final = 5
 
 
 def is_gone(home: str, machine: str, identity: str) -> bool | None:
@@ -106,42 +122,91 @@ class IndexDirectory:
         return str(self._home.resolve()), gethostname(), this_machine()
 
     def current(self) -> Path:
-        """Return the folder of the generation in force; it may not exist yet."""
+        """Return the folder of the generation in force; where none is, one that is never made."""
+        # An index in the making has another name until it is whole: what a death leaves of it is then no index.
+        return self.folder / (self._named() or _NONE)
+
+    def _named(self) -> str | None:
+        """Return the name of the generation in force, whether it is there or not."""
         try:
             name = (self.folder / "current").read_text().strip()
         except FileNotFoundError:
-            name = "1"
-        return self.folder / (name if name.isdecimal() else "1")
+            return None
+        return name if name.isdecimal() else None
+
+    def mark(self) -> IndexMark | None:
+        """Return what changes with every state that is put in force; None if there is no index at all.
+
+        IndexBroken if one is named that is not there, or there is only one in the making: an empty answer would say
+        that nothing was captured.
+        """
+        for _ in range(_LOOKS):
+            name = self._named()
+            if name is None:
+                if self._generations():
+                    raise IndexBroken(
+                        "the search index is being made, or the making of it broke off; the next index run, worker or "
+                        "search command begins it anew, or run: holdfast search-index rebuild"
+                    )
+                return None
+            try:
+                found = (self.folder / name / "manifest.json").stat()
+            except FileNotFoundError:
+                # A rebuild names the new one before it removes the old one: look again.
+                if self._named() == name:
+                    raise IndexBroken(
+                        f"the search index in {self.folder / name} is gone; the next index run, worker or search "
+                        "command makes it anew, or run: holdfast search-index rebuild"
+                    ) from None
+                continue
+            # The inode, too: a manifest is replaced by a rename, and two within one tick of the clock have the same
+            # time.
+            return IndexMark(self.folder / name, found.st_mtime_ns, found.st_ino)
+        raise IndexBroken("the search index changes faster than it can be read; try again")
 
     def exists(self) -> bool:
         """Return whether a generation is in force that this program can use; one of another version is none."""
-        return is_of_this_version(self.current())
+        folder = self.current()
+        # Without its entries it is none, too: a writer would make empty ones beside the columns, and find no word.
+        return is_of_this_version(folder) and entries_of(folder) is not None
 
     def discard(self) -> None:
-        """Remove all generations, the one in force first; only under the writer's lock."""
+        """Let no generation be in force, and remove the one that was; only under the writer's lock."""
+        folder = self.current()
         # First what makes it the one in force: a death in between leaves no index rather than half of one.
-        (self.current() / "manifest.json").unlink(missing_ok=True)
-        for path in self.folder.iterdir():
-            if path.name.isdecimal():
-                shutil.rmtree(path, ignore_errors=True)
+        (self.folder / "current").unlink(missing_ok=True)
+        sync_folder(self.folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def fresh(self) -> Path:
         """Return an empty folder for the next generation; only under the writer's lock."""
-        numbers = [int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()]
-        folder = self.folder / str(max([0, *numbers]) + 1)
+        in_force, found = self._named(), self._generations()
+        numbers = [int(name) for name in (in_force, *found) if name is not None]
+        for name in found - {in_force}:
+            # Left behind by a build that died: dying again and again must not fill the disk.
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        # A name that was in force never comes again, not even after all was thrown away: readers take over by name what
+        # they have open, and a writer that goes on in a folder that is gone must not meet another one there.
+        folder = self.folder / str(max(numbers) + 1 if numbers else 1 + randbelow(_FIRST_NAMES))
         folder.mkdir(parents=True)
         return folder
 
     def swap(self, folder: Path) -> None:
         """Put a generation in force and remove the others; a reader that has an old one open keeps its files."""
         write_safely(self.folder / "current", folder.name.encode())
-        for path in self.folder.iterdir():
-            if path.name.isdecimal() and path.name != folder.name:
-                shutil.rmtree(path, ignore_errors=True)
+        for name in self._generations() - {folder.name}:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _generations(self) -> set[str]:
+        try:
+            return {path.name for path in self.folder.iterdir() if path.name.isdecimal()}
+        except FileNotFoundError:
+            return set()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the one writer for the block; IndexBusy if another process is. The kernel frees it if we die."""
+        reach("search.writing")
         self.folder.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -22,13 +22,14 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import SearchOutbox
 from holdfast.errors import NoSpace, Unavailable
+from holdfast.failpoints import reach
 from holdfast.index.indexer import Interrupted
 from holdfast.search import queries
 from holdfast.search.directory import IndexDirectory, IndexElsewhere, is_gone
 from holdfast.search.writer import SearchWriter
 
 Progress = Callable[[int], None]
-"""Called with how many pages were taken in so far."""
+"""Called with how many pages were taken in so far; with none when an index begins to be made."""
 Stopping = Callable[[], bool]
 """Says whether the work is to be left to the next drain; asked every few hundred documents."""
 
@@ -106,24 +107,40 @@ def drain(
     directory = IndexDirectory(home)
     with database.read() as session:
         waits = bool(queries.waiting(session, limit=1))
-        lost = not directory.exists() and queries.id_bounds(session) is not None
-        demand_outbox(session, directory, clock)
-        held = queries.outbox_owner(session)
+        lost = _is_lost(session, directory, clock)
     if not (waits or lost):
         return Drained(changes=0, pages=0, finished=True)
-    # An index that is here while another had the outbox is an old one: it never saw what the other has taken in.
-    lost = lost or (held is not None and held.owner.identity != directory.identity())
     done = _Done()
+    deadline = None if limit_s is None else clock.monotonic() + limit_s
     try:
-        if lost:
-            return _first(database, home, clock, progress, is_stopping)
-        deadline = None if limit_s is None else clock.monotonic() + limit_s
-        with directory.writing():
-            _own_outbox(database, directory, clock, by_force=False)
-            finished = _Drain(directory, database, clock, deadline, done).run(progress, is_stopping)
+        if not lost:
+            with directory.writing():
+                _own_outbox(database, directory, clock, by_force=False)
+                # Looked at again, as the one writer: an index that has gone since would become one of these changes.
+                if directory.exists():
+                    finished = _Drain(directory, database, clock, deadline, done).run(progress, is_stopping)
+                    return Drained(changes=done.changes, pages=done.pages, finished=finished)
+        return _first(database, home, clock, progress, is_stopping)
     except Interrupted:
-        finished = False
-    return Drained(changes=done.changes, pages=done.pages, finished=finished)
+        return Drained(changes=done.changes, pages=done.pages, finished=False)
+
+
+def is_lost(database: Database, home: Path, clock: Clock) -> bool:
+    """Return whether there are pages and no index that can be used: the next drain makes it anew, whole.
+
+    IndexElsewhere if another data directory's index takes in the changes of this database.
+    """
+    with database.read() as session:
+        return _is_lost(session, IndexDirectory(home), clock)
+
+
+def _is_lost(session: Session, directory: IndexDirectory, clock: Clock) -> bool:
+    demand_outbox(session, directory, clock)
+    held = queries.outbox_owner(session)
+    # An index that is here while another had the outbox is an old one: it never saw what the other has taken in.
+    if held is not None and held.owner.identity != directory.identity():
+        return True
+    return not directory.exists() and queries.id_bounds(session) is not None
 
 
 @dataclass(slots=True)
@@ -224,6 +241,16 @@ def _own_outbox(database: Database, directory: IndexDirectory, clock: Clock, *, 
                 return
 
 
+def _keep_outbox(database: Database, directory: IndexDirectory, clock: Clock) -> None:
+    """Show that the index which has the outbox is at work; IndexElsewhere if another has it by now."""
+    with database.read() as session:
+        held = queries.outbox_owner(session)
+    # Not taken back, even if the other is gone: what it struck out would be missing in the index in the making.
+    if held is not None and held.owner.identity != directory.identity():
+        raise IndexElsewhere(held.owner.home, held.owner.host)
+    _own_outbox(database, directory, clock, by_force=False)
+
+
 def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_stopping: Stopping) -> Drained:
     """Make an index where there is none; changes that waited before it began are in it, later ones go on waiting."""
     with database.read() as session:
@@ -277,13 +304,20 @@ def _range(
 
 
 def take_over_signals(database: Database, home: Path) -> None:
-    """Bring the signals of the link graph into the index; IndexBusy if another process writes it, IndexElsewhere."""
+    """Bring the signals of the link graph into the index if there is one; IndexBusy if another process writes it.
+
+    IndexElsewhere if another data directory's index takes in the changes of this database.
+    """
     directory = IndexDirectory(home)
     with database.read() as session:
         demand_outbox(session, directory)
-    with directory.writing(), _index_writer(directory.current(), database) as index_writer:
-        index_writer.signals()
-        index_writer.commit()
+    with directory.writing():
+        # Where there is none, the one that is made takes them over: an index of signals alone would count as whole.
+        if not directory.exists():
+            return
+        with _index_writer(directory.current(), database) as index_writer:
+            index_writer.signals()
+            index_writer.commit()
 
 
 def rebuild(
@@ -308,13 +342,14 @@ def rebuild(
 
     def on_progress(count: int) -> None:
         # An index in the making strikes nothing out for long, and is not to be taken for one that is gone.
-        _own_outbox(database, directory, clock, by_force=False)
+        _keep_outbox(database, directory, clock)
         progress(count)
 
     with directory.writing():
         _own_outbox(database, directory, clock, by_force=by_force)
         folder = directory.fresh()
         try:
+            progress(0)
             with _index_writer(folder, database, is_stopping) as index_writer:
                 with database.read() as session:
                     bounds = queries.id_bounds(session)
@@ -326,6 +361,7 @@ def rebuild(
             # The next rebuild begins anew: half a generation only takes room.
             shutil.rmtree(folder, ignore_errors=True)
             raise
+        reach("search.built")
         directory.swap(folder)
     _log.info("search.rebuilt", pages=pages)
     return pages

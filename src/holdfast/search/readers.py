@@ -1,9 +1,9 @@
 """What a reader has open: one generation of the index, the columns that belong to it, and what was worked out on them.
 
 A look at the manifest costs a few microseconds. While a view takes little to build, changes are taken over before the
-answer; later beside it, and the old view serves until the new one is built. Without an index the view is empty. What is
-cached can be worked out anew and is thrown away with its view; each cache has a bound, whatever is asked for
-(decision 0028).
+answer; later beside it, and the old view serves until the new one is built, also while an index that was thrown away is
+made anew. Where there is none at the start, the view is empty. What is cached can be worked out anew and is thrown away
+with its view; each cache has a bound, whatever is asked for (decision 0028).
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.clock import Clock
+from holdfast.failpoints import reach
 from holdfast.search import counting, queries, ranking
 from holdfast.search import segments as disk
 from holdfast.search.columns import Columns, build
 from holdfast.search.conditions import HostNames
-from holdfast.search.directory import IndexDirectory
+from holdfast.search.directory import IndexDirectory, IndexMark
 from holdfast.search.engine import IndexBroken, IndexReader
 from holdfast.search.ranking import Coefficients, PageWorth
 from holdfast.search.segments import Segment, SegmentManifest
@@ -61,35 +62,57 @@ class View:
     segments: dict[str, Segment] = field(repr=False)
 
 
-def open_view(folder: Path, before: View | None = None) -> View:
-    """Open the state that is in force in a generation's folder, taking over from an earlier view what is the same."""
-    for attempt in range(5):
+def open_view(directory: IndexDirectory, before: View | None = None) -> View:
+    """Open the state that is in force, taking over from an earlier view what is the same; an empty one if none is.
+
+    IndexBroken if it cannot be read, or is gone although a view of it was open.
+    """
+    for _ in range(5):
+        mark = directory.mark()
+        if mark is None:
+            if before is not None and before.manifest.sequence:
+                raise IndexBroken(
+                    "the search index is gone; the next index run, worker or search command makes it anew"
+                )
+            return _no_view(directory.current())
         try:
-            return _open_view(folder, before)
+            view = _open_view(mark.folder, before)
         except IndexBroken:
-            # The writer may have merged a segment away between the manifest and the file: look again.
-            if attempt == 4 or not _changed(folder, before):
+            # The writer may have merged a segment away between the manifest and the file, or put another index in
+            # force and removed this one: look again.
+            if directory.mark() == mark:
                 raise
+            continue
+        # Files of a generation go after its name: while it is in force, what was opened of it was whole.
+        after = directory.mark()
+        if after is not None and after.folder == mark.folder:
+            return view
     raise IndexBroken("the search index changes faster than it can be read; try again")
-
-
-def _changed(folder: Path, before: View | None) -> bool:
-    return before is None or disk.read_manifest(folder) != before.manifest
 
 
 def _open_view(folder: Path, before: View | None) -> View:
     manifest = disk.read_manifest(folder)
-    same = before is not None and before.folder == folder
-    known = before.segments if before is not None and same else {}
+    reach("search.opening", "manifest")
+    if not manifest.sequence:
+        raise IndexBroken("the search index is gone; try again")
+    # The name of a generation never comes again.
+    same = before if before is not None and before.folder == folder else None
+    known = same.segments if same is not None else {}
     # Segments never change: those of the view before are mapped already.
     segments = {name: known.get(name) or disk.load(folder, name) for name in manifest.segments}
     columns = build([_EMPTY, *segments.values()], read_signals(folder, manifest))
-    reader = before.reader if before is not None and same else None
-    if reader is not None:
-        reader = reader.reopened()
-    elif manifest.sequence:
-        reader = IndexReader(folder / "entries")
+    reach("search.opening", "columns")
+    entries = disk.entries_of(folder)
+    if entries is None:
+        raise IndexBroken(f"the search index in {folder} is not whole; run: holdfast search-index rebuild")
+    reader = same.reader.reopened() if same is not None and same.reader is not None else IndexReader(entries)
     return View(folder=folder, manifest=manifest, reader=reader, columns=columns, segments=segments)
+
+
+def _no_view(folder: Path) -> View:
+    manifest = SegmentManifest()
+    columns = build([_EMPTY], read_signals(folder, manifest))
+    return View(folder=folder, manifest=manifest, reader=None, columns=columns, segments={})
 
 
 def _nothing(_view: View) -> None:
@@ -106,13 +129,19 @@ class ReaderCache:
         self._view: View | None = None
         self._cost_s = 0.0
         self._built_at = 0.0
-        self._seen: tuple[str, int, int] | None = None
+        self._seen: IndexMark | None = None
 
     def view(self, *, wait: bool = False) -> View:
         """Return a view; with `wait` the newest one, otherwise perhaps one that is a little older."""
-        mark = self._mark()
         view = self._view
-        if view is not None and mark == self._seen:
+        try:
+            mark = self._directory.mark()
+        except IndexBroken:
+            if view is None or not view.manifest.sequence:
+                raise
+            mark = None
+        # Without an index, what is open serves until one is there again.
+        if view is not None and mark in (None, self._seen):
             return view
         if view is None or wait or self._cost_s < _INLINE_S:
             with self._lock:
@@ -122,20 +151,11 @@ class ReaderCache:
             threading.Thread(target=self._renew_beside, args=(mark,), name="search view", daemon=True).start()
         return view
 
-    def _mark(self) -> tuple[str, int, int]:
-        folder = self._directory.current()
-        try:
-            found = (folder / "manifest.json").stat()
-        except FileNotFoundError:
-            return str(folder), 0, 0
-        # The inode, too: a manifest is replaced by a rename, and two within one tick of the clock have the same time.
-        return str(folder), found.st_mtime_ns, found.st_ino
-
-    def _renew(self, mark: tuple[str, int, int], prepare: Callable[[View], None]) -> View:
+    def _renew(self, mark: IndexMark | None, prepare: Callable[[View], None]) -> View:
         if self._view is not None and mark == self._seen:
             return self._view
         started = self._clock.monotonic()
-        view = open_view(self._directory.current(), self._view)
+        view = open_view(self._directory, self._view)
         prepare(view)
         # The mark was read before the view was opened: if the index moved on meanwhile, the next question looks again.
         self._view, self._seen = view, mark
@@ -143,7 +163,7 @@ class ReaderCache:
         self._cost_s = self._built_at - started
         return view
 
-    def _renew_beside(self, mark: tuple[str, int, int]) -> None:
+    def _renew_beside(self, mark: IndexMark | None) -> None:
         try:
             self._renew(mark, self._prepare)
         # The old view goes on serving; the next question tries again.

@@ -215,7 +215,7 @@ class SearchService:
             mode=counted.match.mode,
             breadth=ranking.breadth_of(question).value,
             did_you_mean=meant(counted.match.did_you_mean, question),
-            facets=counted.spread.facets,
+            facets={**counted.spread.facets, "source": _named(counted.spread.facets["source"], sources)},
             histogram_unit=counted.spread.unit,
             histogram=counted.spread.bars,
             took_ms=(self._clock.monotonic() - started) * 1_000,
@@ -425,6 +425,12 @@ class SearchService:
                 hit = replace(hit, best_id=int(columns.ids[best]), parts=score)
             hits.append(hit)
         return hits
+
+
+def _named(facet: list[Count], sources: dict[int, tuple[str, str]]) -> list[Count]:
+    """Return the facet of sources with the names that they have now: what was counted is kept, and they are renamed."""
+    names = dict(sources.values())
+    return [replace(one, label=names.get(one.value, one.label)) for one in facet]
 
 
 def _ranked(

@@ -33,8 +33,6 @@ Ranges = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int64]
 FoundKeys = npt.NDArray[np.bool_]
 
-# In each file whose tables are in the order of their keys.
-_ORDERED: Final = "ordered.npy"
 # Of a file in a zip: what matters is how long the name and the extra fields behind it are.
 _LOCAL_HEADER: Final = struct.Struct("<26xHH")
 
@@ -137,6 +135,12 @@ def is_of_this_version(folder: Path) -> bool:
         return True
 
 
+def entries_of(folder: Path) -> Path | None:
+    """Return where the index of words lies beside the columns; None if it is gone: opening would make an empty one."""
+    entries = folder / "entries"
+    return entries if (entries / "meta.json").exists() else None
+
+
 def read_manifest(folder: Path) -> SegmentManifest:
     """Return the manifest in force; an empty one for a new folder; IndexBroken if it is of another version."""
     try:
@@ -179,11 +183,16 @@ def write_safely(path: Path, content: bytes) -> None:
         os.fsync(out.fileno())
     # A rename is atomic, and lasts only once the folder is synced, too.
     fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names that were set or removed in a folder last."""
+    opened = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(opened)
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 def store(folder: Path, segment: Segment) -> None:
@@ -200,7 +209,6 @@ def store(folder: Path, segment: Segment) -> None:
             addresses=_by_key(segment.addresses, "url"),
             documents=_by_key(segment.documents, "doc"),
             cleared=segment.cleared,
-            ordered=np.ones(1, np.uint8),
         )
         out.flush()
         os.fsync(out.fileno())
@@ -227,21 +235,17 @@ def _by_key(table: Table, key: str) -> Table:
 
 
 class Keys:
-    """Which addresses and documents a stored segment has. It is mapped: a look reads a few pages, however large it is.
-
-    A segment of an older version, whose tables are in no order, is held in memory until it is merged.
-    """
+    """Which addresses and documents a stored segment has; mapped, so that a look reads a few pages of any size."""
 
     def __init__(self, folder: Path, name: str) -> None:
         try:
             with (folder / f"{name}.npz").open("rb") as file, ZipFile(file) as packed:
                 tables = {key: _mapped(file, packed, key) for key in ("rows", "addresses", "documents")}
-                is_ordered = _ORDERED in packed.namelist()
         except UNREADABLE as exc:
             raise IndexBroken(f"a file of the search index is missing or broken: {exc}") from exc
         self.weight = sum(map(len, tables.values())) + 1
-        urls, docs = tables["addresses"]["url"], tables["documents"]["doc"]
-        self._urls, self._docs = (urls, docs) if is_ordered else (np.sort(urls), np.sort(docs))
+        # In the order of their keys, as they are stored.
+        self._urls, self._docs = tables["addresses"]["url"], tables["documents"]["doc"]
 
     def urls(self, keys: Ids) -> FoundKeys:
         """Return which of these addresses are here."""

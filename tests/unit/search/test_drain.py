@@ -155,14 +155,15 @@ def test_many_small_drains_are_merged_and_lose_nothing(bed: Bed) -> None:
 
 def test_a_rebuild_gives_the_same_answers_and_serves_meanwhile(bed: Bed) -> None:
     bed.fill(pages([f"parrot {n}" for n in range(30)]))
-    before = bed.urls("parrot")
+    before, old = bed.urls("parrot"), IndexDirectory(bed.home).current()
     seen: list[int] = []
 
     rebuild(bed.database, bed.home, bed.clock, progress=lambda _pages: seen.append(bed.ask("parrot").total))
 
-    assert seen == [30]
+    assert seen == [30, 30], "as it begins, and as it ends"
     assert bed.urls("parrot") == before
-    assert [path.name for path in IndexDirectory(bed.home).folder.iterdir() if path.name.isdecimal()] == ["2"]
+    directory = IndexDirectory(bed.home)
+    assert [path for path in directory.folder.iterdir() if path.is_dir()] == [directory.current()] != [old]
 
 
 def test_an_index_that_was_thrown_away_is_made_anew(bed: Bed) -> None:
