@@ -420,3 +420,32 @@ def test_a_filter_that_cannot_be_meant_is_refused(bed: Bed) -> None:
     for wrong in _WRONG:
         with pytest.raises(BadSearch):
             bed.ask(**wrong)
+
+
+def test_where_not_all_can_be_looked_at_the_newest_are_shown(bed: Bed) -> None:
+    bed.fill(Capture(url=f"https://a.test/en/{n}", text=f"flu {n}", at=_at(2020 + n)) for n in range(6))
+    # Nothing may be read of the index, and two texts be looked at.
+    bed.search.candidates, bed.search.checks = 0, 2
+
+    for query in ("site:a.test/en", "inurl:/en/"):
+        found = bed.ask(query)
+        assert [hit.row.captured_at.year for hit in found.hits] == [2025, 2024], query
+        assert (found.total, found.exact) == (2, False), query
+
+
+def test_a_page_is_not_like_itself_whatever_is_read(bed: Bed) -> None:
+    words = "parrot cockatoo feather aviary perch"
+    long = f"{words} {' '.join(f'filler{n}' for n in range(300))}"
+    first, _, other = bed.fill(
+        [
+            Capture(url="https://a.test/", text=long),
+            Capture(url="https://a.test/", text=words, at=_at(2026)),
+            Capture(url="https://b.test/", text=f"{words} {long}"),
+        ]
+    )
+    assert [hit.row.id for hit in bed.ask(like=first).hits] == [other]
+
+    # The newer capture of the page itself is the one that has most of the words.
+    bed.search.exact_documents = 1
+
+    assert bed.ask(f"like:{first}").total == 0

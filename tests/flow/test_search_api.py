@@ -47,7 +47,7 @@ _SHOTS = [
 _FIELDS = {
     "id", "title", "sourceCode", "sourceName", "language", "captureDate", "captureTimestamp", "jobId", "originalUrl",
     "snippet", "highlights", "mimeType", "statusCode", "rawSnapshotUrl", "browseUrl", "captureBackend",
-    "captureFidelity", "pageSnapshotsCount", "similarCount", "similarUrl",
+    "captureFidelity", "pageSnapshotsCount", "noise", "similarCount", "similarUrl",
 }  # fmt: skip
 
 
@@ -199,8 +199,29 @@ def test_terms_over_time_by_route_and_command(
 def test_what_is_mistyped_on_the_command_line_ends_with_2(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:
     terminal = Terminal(archive.home, capsys)
 
-    assert terminal.type("search", "type:word").code == 2
-    assert terminal.type("terms", "?").code == 2
+    for typed in (
+        ("search", "type:word"),
+        ("search", "flu", "--type", "HTML"),
+        ("search", "flu", "--language", "EN"),
+        ("search", "flu", "--status", "404"),
+        ("search", "flu", "--host", ""),
+        ("search", "a" * 257),
+        ("terms", "?"),
+        ("terms", "flu", "--where", "-site:example.com " * 15 + "before:2000"),
+    ):
+        assert terminal.type(*typed).code == 2, typed
+
+
+def test_filters_are_the_same_for_command_search_and_explanation(
+    archive: Archive, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(archive.home, capsys)
+
+    for name, value, total in [("status", "4xx", 1), ("language", "fr", 1), ("type", "pdf", 0), ("host", "b.test", 0)]:
+        asked = {"q": "vaccine OR grippe", name: value}
+        assert _ask(client, **asked)["total"] == total, name
+        assert client.get("/api/admin/search-debug", params=asked).json()["total"] == total, name
+        assert terminal.type("search", asked["q"], f"--{name}", value, "--json").object["total"] == total, name
 
 
 def test_hosts_that_are_linked_to_and_not_kept_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

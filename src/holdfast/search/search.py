@@ -50,7 +50,7 @@ from holdfast.search.queries import HitRow, ShownText
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
 from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
-from holdfast.search.substrings import CANDIDATES, SECONDS, Budget
+from holdfast.search.substrings import CANDIDATES, CHECKS, SECONDS, Budget
 from holdfast.search.terms_over_time import ROWS as VOLUME_ROWS
 from holdfast.search.terms_over_time import TERM_CANDIDATES, TermsAnswer, TermsRequest, count_terms
 from holdfast.sources.queries import SourceNotFound
@@ -194,10 +194,10 @@ class SearchService:
         self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
         self.browsed_rows, self.volume_rows = BROWSED_ROWS, VOLUME_ROWS
         self.named_addresses = NAMED_ADDRESSES
-        self.candidates, self.seconds = CANDIDATES, SECONDS
+        self.candidates, self.checks, self.seconds = CANDIDATES, CHECKS, SECONDS
 
-    def _budget(self) -> Budget:
-        return Budget(self._clock, candidates=self.candidates, seconds=self.seconds)
+    def _budget(self, more: int = 0) -> Budget:
+        return Budget(self._clock, candidates=self.candidates + more, checks=self.checks, seconds=self.seconds)
 
     def ask(self, request: SearchRequest, *, wait: bool = False) -> SearchAnswer:
         """Return a page of results; past the end an empty one with the same total.
@@ -252,7 +252,7 @@ class SearchService:
         with self._opened(request.source, wait=wait) as (session, cache, sources):
             mark, gate = cache.gate(session)
             # Of its own: each of the terms may read as many documents.
-            budget = Budget(self._clock, candidates=TERM_CANDIDATES + self.candidates, seconds=self.seconds)
+            budget = self._budget(TERM_CANDIDATES)
             asked = ConfinedRows(cache, question, gate, budget, _filters(asked_for, sources))
             return count_terms(asked, request, mark, most=self.volume_rows)
 
