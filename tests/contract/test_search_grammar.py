@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -338,7 +339,7 @@ def test_words_of_operators_are_no_words_beside_them(bed: Bed) -> None:
     words = "parrot cockatoo feather aviary"
     first, *_ = bed.fill(Capture(url=f"https://{name}.test/", title=f"{name} flu", text=words) for name in "abc")
 
-    assert bed.urls(f"like:{first} intitle:b", similar=SimilarResults.SHOW) == ["https://b.test/"]
+    assert bed.urls("intitle:b", like=first, similar=SimilarResults.SHOW) == ["https://b.test/"]
     assert bed.urls(f"like:{first} near:3(c flu)", similar=SimilarResults.SHOW) == ["https://c.test/"]
 
 
@@ -385,9 +386,9 @@ def test_a_capture_that_is_in_no_result_names_none(bed: Bed) -> None:
         ]
     )
 
-    for more in ({"like": hidden}, {"similar_to": hidden}):
+    for name in ("like", "similar_to"):
         with pytest.raises(SnapshotNotFound):
-            bed.ask(**more)
+            bed.ask(None, **{name: hidden})
 
 
 def test_pages_of_no_known_language_are_asked_for_as_the_facet_names_them(bed: Bed) -> None:
@@ -410,9 +411,9 @@ def test_a_total_is_not_exact_where_not_all_addresses_were_read(bed: Bed) -> Non
     assert (found.total, found.exact) == (4, False)
 
 
-_WRONG = [
+_WRONG: list[dict[str, Any]] = [
     {"type": "HTML"}, {"type": "article"}, {"language": "EN"}, {"language": "english"}, {"status": "200"}, {"host": ""},
-    {"host": "a" * 300},
+    {"host": "a" * 300}, {"like": 0}, {"like": 2**63}, {"similar_to": 2**63},
 ]  # fmt: skip
 
 
@@ -440,7 +441,7 @@ def test_a_page_is_not_like_itself_whatever_is_read(bed: Bed) -> None:
         [
             Capture(url="https://a.test/", text=long),
             Capture(url="https://a.test/", text=words, at=_at(2026)),
-            Capture(url="https://b.test/", text=f"{words} {long}"),
+            Capture(url="https://b.test/", text=f"{words} elsewhere, and with more of its own"),
         ]
     )
     assert [hit.row.id for hit in bed.ask(like=first).hits] == [other]
@@ -448,4 +449,4 @@ def test_a_page_is_not_like_itself_whatever_is_read(bed: Bed) -> None:
     # The newer capture of the page itself is the one that has most of the words.
     bed.search.exact_documents = 1
 
-    assert bed.ask(f"like:{first}").total == 0
+    assert bed.ask(like=first, duplicates=True).total == 0

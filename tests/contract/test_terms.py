@@ -103,7 +103,8 @@ def test_an_empty_archive_has_no_time(bed: Bed) -> None:
 def test_what_cannot_be_counted_is_refused(bed: Bed) -> None:
     bed.fill(_CAPTURES)
 
-    for terms in [(), ("?",), tuple("abcdefghi"), ("one two three four five six seven eight nine",)]:
+    long = "one two three four five six seven eight nine"
+    for terms in [(), ("?",), tuple("abcdefghi"), (long,), ("a" * 200, "b" * 60)]:
         with pytest.raises(BadTerms):
             _terms(bed, *terms)
     with pytest.raises(SourceNotFound):

@@ -547,6 +547,8 @@ def _check(request: SearchRequest) -> None:
         raise BadSearch(f"`page` starts at 1 and `pageSize` goes from 1 to {MAX_PAGE_SIZE}")
     if not 1 <= request.passages <= MAX_PASSAGES:
         raise BadSearch(f"`passages` goes from 1 to {MAX_PASSAGES}")
+    if request.like is not None and not 1 <= request.like <= MAX_SNAPSHOT_ID:
+        raise BadSearch(f"`like` is the id of a capture, from 1 to {MAX_SNAPSHOT_ID}")
     if request.similar_to is not None:
         if not 1 <= request.similar_to <= MAX_SNAPSHOT_ID:
             raise BadSearch(f"`similarTo` is the id of a capture, from 1 to {MAX_SNAPSHOT_ID}")

@@ -22,6 +22,7 @@ from holdfast.parse.text import words_of
 from holdfast.search.columns import Rows
 from holdfast.search.confined import ConfinedRows
 from holdfast.search.engine import IndexReader
+from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.readers import Counts, Kept
 from holdfast.withdrawals.visibility import Mark
 
@@ -99,6 +100,8 @@ def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *,
         raise BadTerms(
             f"name 1 to {MAX_TERMS} terms, parted by commas, each of 1 to {MAX_TERM_WORDS} words: flu,whooping cough"
         )
+    if sum(map(len, request.terms)) > MAX_QUERY_CHARS:
+        raise BadTerms(f"terms have at most {MAX_QUERY_CHARS} characters together; ask for some of them at a time")
     key = (mark, asked.filters, asked.question.conditions)
     volume, is_whole = asked.cache.volume(key, lambda: _volume(asked, most))
     filled = np.flatnonzero(volume)
