@@ -186,7 +186,7 @@ _REFUSED = [
     ("site: example.org flu", "site:example.org"),
     ("site:a.org OR site:b.org) flu", "do not add up"),
     ("flu) -(site:a.org type:pdf", "do not add up"),
-    (f'intitle:"{"a " * 17}"', "at most 16 words"),
+    (f'intitle:"{"a " * 33}"', "at most 32 words"),
     (f"near:5({' '.join('abcdefghi')})", "at most 8 words"),
     ("near:5(\u6c34 \u5b66\u6821)", "two letters or more"),
 ]

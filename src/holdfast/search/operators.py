@@ -22,7 +22,7 @@ from holdfast.urls import parse
 NEAR_WORDS: Final = 10
 """Words that may stand between two that are near each other, where a query does not say."""
 MAX_NEAR: Final = 100
-MAX_VALUE_WORDS: Final = 16
+MAX_VALUE_WORDS: Final = 32
 MAX_NEAR_WORDS: Final = 8
 KINDS: Final = ("html", "other", "pdf", "text")
 """The kinds of pages, as facets name them."""
