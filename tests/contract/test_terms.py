@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.search.confined import BadOperator
+from holdfast.search.search import BadSearch
 from holdfast.search.terms_over_time import (
     BadTerms,
     TermCounts,
@@ -102,14 +103,46 @@ def test_an_empty_archive_has_no_time(bed: Bed) -> None:
 def test_what_cannot_be_counted_is_refused(bed: Bed) -> None:
     bed.fill(_CAPTURES)
 
-    for terms in [(), ("?",), tuple("abcdefghi")]:
+    long = "one two three four five six seven eight nine"
+    for terms in [(), ("?",), tuple("abcdefghi"), (long,), ("a" * 200, "b" * 60)]:
         with pytest.raises(BadTerms):
             _terms(bed, *terms)
     with pytest.raises(SourceNotFound):
         _terms(bed, "flu", source="nope")
-    for operators in ["before:yesterday", "flu", "similar:1"]:
+    for operators in ["before:yesterday", "flu", "like:1"]:
         with pytest.raises(BadOperator):
             _terms(bed, "flu", operators=operators)
+
+
+def test_operators_on_words_confine_terms(bed: Bed) -> None:
+    bed.fill([*_CAPTURES, _capture(2024, "flu and water", path="f", title="Flu")])
+
+    assert _terms(bed, "flu", operators="intitle:flu").volume == [1]
+    assert _terms(bed, "flu", operators="near:3(measles flu)").volume == [1]
+
+
+def test_what_is_longer_than_a_query_is_refused_and_not_cut(bed: Bed) -> None:
+    with pytest.raises(BadSearch, match="at most 256"):
+        _terms(bed, "flu", operators="-site:example.com " * 15 + "before:2000")
+
+
+def test_a_single_letter_of_an_unspaced_script_is_counted_wherever_it_stands(bed: Bed) -> None:
+    texts = {"水道の話": "ja", "飲み水": "ja", "a 水道": "en", "火": "ja"}
+    bed.fill(_capture(2020, text, path=str(n), language=texts[text]) for n, text in enumerate(texts))
+
+    assert _terms(bed, "水").terms == [TermCounts(term="水", captures=[3], documents=[3], exact=True)]
+
+
+def test_a_volume_that_was_not_looked_at_as_a_whole_is_told_each_time(bed: Bed) -> None:
+    bed.fill(_capture(2020 + n, f"flu {n}", path=f"en/{n}") for n in range(6))
+    bed.search.volume_rows = 3
+
+    for _ in range(2):
+        found = _terms(bed, "flu", operators="-type:pdf")
+        assert (sum(found.volume), found.starts[-1], found.terms[0].exact) == (3, "2025", False)
+    # A rare operator gives all rows by itself, and filters alone cost nothing.
+    assert _terms(bed, "flu", operators="inurl:/en/").terms[0].exact
+    assert _terms(bed, "flu").terms[0].exact
 
 
 def test_the_same_as_json_and_csv(bed: Bed) -> None:

@@ -171,7 +171,7 @@ def test_the_query_language_is_told_by_route_and_command(
 def test_captures_like_another(client: Client) -> None:
     flu = _ask(client, q="flu vaccine clinic")["results"][0]["id"]
 
-    assert _ask(client, q=f"similar:{flu}")["results"] == _ask(client, like=flu)["results"] == []
+    assert _ask(client, q=f"like:{flu}")["results"] == _ask(client, like=flu)["results"] == []
     for number in (1, 2**62):
         answer = client.get("/api/search", params={"like": number})
         assert (answer.status_code, answer.json()["code"]) == (404, "snapshot_not_found")
@@ -200,8 +200,29 @@ def test_terms_over_time_by_route_and_command(
 def test_what_is_mistyped_on_the_command_line_ends_with_2(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:
     terminal = Terminal(archive.home, capsys)
 
-    assert terminal.type("search", "type:word").code == 2
-    assert terminal.type("terms", "?").code == 2
+    for typed in (
+        ("search", "type:word"),
+        ("search", "flu", "--type", "HTML"),
+        ("search", "flu", "--language", "EN"),
+        ("search", "flu", "--status", "404"),
+        ("search", "flu", "--host", ""),
+        ("search", "a" * 257),
+        ("terms", "?"),
+        ("terms", "flu", "--where", "-site:example.com " * 15 + "before:2000"),
+    ):
+        assert terminal.type(*typed).code == 2, typed
+
+
+def test_filters_are_the_same_for_command_search_and_explanation(
+    archive: Archive, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(archive.home, capsys)
+
+    for name, value, total in [("status", "4xx", 1), ("language", "fr", 1), ("type", "pdf", 0), ("host", "b.test", 0)]:
+        asked = {"q": "vaccine OR grippe", name: value}
+        assert _ask(client, **asked)["total"] == total, name
+        assert client.get("/api/admin/search-debug", params=asked).json()["total"] == total, name
+        assert terminal.type("search", asked["q"], f"--{name}", value, "--json").object["total"] == total, name
 
 
 def test_hosts_that_are_linked_to_and_not_kept_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

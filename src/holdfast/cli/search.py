@@ -33,7 +33,7 @@ from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.ranking import Ranking
 from holdfast.search.readers import ReaderCache
-from holdfast.search.search import Hit, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
+from holdfast.search.search import BadSearch, Hit, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
 from holdfast.search.terms_over_time import (
     BadTerms,
     TermsAnswer,
@@ -66,10 +66,13 @@ def search(
         ResultKind, typer.Option(help="Captures, or pages with the latest of theirs.")
     ] = ResultKind.SNAPSHOTS,
     sort: Annotated[Sort | None, typer.Option(help="By relevance where there are words, else newest.")] = None,
-    language: Annotated[str | None, typer.Option(help="Only this language: en, fr.")] = None,
+    language: Annotated[str | None, typer.Option(help="Only this language: en, fr; und where it is not known.")] = None,
     like: Annotated[int | None, typer.Option(help="Captures like this one, by its number, instead of words.")] = None,
     syntax: Annotated[bool, typer.Option("--syntax", help="Tell all that can be asked, and do nothing.")] = False,
-    kind: Annotated[str | None, typer.Option("--type", help="Only html, text or pdf.")] = None,
+    kind: Annotated[str | None, typer.Option("--type", help="Only html, text, pdf or other.")] = None,
+    status_class: Annotated[
+        str | None, typer.Option("--status", help="Only this class of statuses: 1xx, 2xx, 3xx, 4xx, 5xx, unknown.")
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Only this host.")] = None,
     non_2xx: Annotated[bool, typer.Option("--include-non-2xx", help="Redirects and errors too.")] = False,
     duplicates: Annotated[bool, typer.Option("--include-duplicates", help="Equal captures of one day too.")] = False,
@@ -113,6 +116,7 @@ def search(
         end=until.date() if until else None,
         language=language,
         type=kind,
+        status=status_class,
         host=host,
         page=page,
         page_size=page_size,
@@ -135,10 +139,10 @@ def search(
 
 @contextmanager
 def _mistyped(argument: str) -> Iterator[None]:
-    """End with 2, as for arguments that do not parse, where an operator or a term cannot be meant."""
+    """End with 2, as for arguments that do not parse, where a value, an operator or a term cannot be meant."""
     try:
         yield
-    except (BadOperator, BadTerms) as exc:
+    except (BadOperator, BadSearch, BadTerms) as exc:
         raise typer.BadParameter(str(exc), param_hint=argument) from exc
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from holdfast.search.operators import (
@@ -37,12 +38,13 @@ _TOKEN: Final = re.compile(
     | (?P<paren>[()])
     | (?<![^\s(])(?P<minus>-)(?=[^\s-])
     | (?<![^\s(-])(?P<operator>(?P<name>(?i:{_NAMES})):(?!:)
-        (?P<value>{_QUOTED}|\d{{0,3}}+\([^()]{{0,256}}+\)|[^\s()"]++))(?![^\s()])
+        (?P<value>{_QUOTED}|\d{{0,3}}+\([^()]{{0,256}}+\)|[^\s()"]++(?:\([^\s()"]*+\)[^\s()"]*+)*+))(?![^\s()])
     | (?<![^\s(])(?P<joint>AND|OR|NOT)(?![^\s()])
     | (?P<word>[^\s()"]++|")
     """,
     re.VERBOSE,
 )
+_JOINTS: Final = ("AND", "OR", "NOT")
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
@@ -125,8 +127,32 @@ def _tokens(text: str) -> list[_Token]:
             quoted = match["close"].rpartition("~")[0]
             kind, condition = "operator", _condition(match["close"], "near", f"{match['slop']}({_unquoted(quoted)})")
         found.append(_Token(kind, match[0], match.start(), match.end(), condition))
+    found = _with_small_joints(found)
+    for before, token in pairwise(found):
+        # Too near to an operator to be taken for words, which would find pages of any host.
+        if before.text.lower() == "site:" and token.kind == "word" and "." in token.text:
+            raise _Refused(
+                f"`{before.text} {token.text}`: site: takes its host without a blank: site:{token.text};"
+                f' to look for it as text, write "{before.text} {token.text}"'
+            )
     if sum(token.condition is not None for token in found) > MAX_OPERATORS:
         raise _Refused(f"a query has at most {MAX_OPERATORS} operators")
+    return found
+
+
+def _with_small_joints(tokens: list[_Token]) -> list[_Token]:
+    """Return the tokens with `or`, `and` and `not` as joints where operators stand on both sides."""
+    found: list[_Token] = []
+    for at, token in enumerate(tokens):
+        left = next((one for one in reversed(found) if one.text != ")"), None)
+        follows = left is not None and (left.condition is not None or left.kind == "joint")
+        if token.kind == "word" and token.text.upper() in _JOINTS and follows:
+            behind = (one for one in tokens[at + 1 :] if one.text != "(" and one.text.upper() not in (*_JOINTS, "-"))
+            right = next(behind, None)
+            if right is not None and right.condition is not None:
+                found.append(token._replace(kind="joint", text=token.text.upper()))
+                continue
+        found.append(token)
     return found
 
 
@@ -233,7 +259,7 @@ def _both(conditions: list[Condition]) -> Condition:
 
 def _inner(condition: Condition) -> Condition:
     if isinstance(condition, LikeCapture):
-        raise _Refused("similar: stands by itself, beside other operators, not in parentheses and not with OR or NOT")
+        raise _Refused("like: stands by itself, beside other operators, not in parentheses and not with OR or NOT")
     return condition
 
 
@@ -251,16 +277,22 @@ def _left(text: str, pieces: list[_Piece]) -> str:
 
 
 def _loosely(text: str, tokens: list[_Token]) -> tuple[list[Condition], str, str]:
-    """Return the operators that stand anywhere, all to hold, the text without them, and them as they were typed."""
+    """Return the operators that stand anywhere, all to hold, the text without them, and them as they were typed.
+
+    Refused where that would turn what was asked into something else.
+    """
+    _demand_clear(tokens)
     conditions: list[Condition] = []
     taken: list[str] = []
     left, at = "", 0
-    for before, token in zip([None, *tokens], tokens, strict=False):
+    for place, token in enumerate(tokens):
         if token.condition is None:
             continue
-        negated = before is not None and before.kind == "minus"
-        start = before.start if before is not None and negated else token.start
-        conditions.append(Without(_inner(token.condition)) if negated else token.condition)
+        first = place
+        while first and _negates(tokens[first - 1]):
+            first -= 1
+        start = tokens[first].start
+        conditions.append(Without(_inner(token.condition)) if (place - first) % 2 else token.condition)
         left += text[at:start]
         taken.append(text[start : token.end])
         at = token.end
@@ -273,9 +305,27 @@ def _loosely(text: str, tokens: list[_Token]) -> tuple[list[Condition], str, str
     return conditions, " ".join(words), " ".join(taken)
 
 
+def _negates(token: _Token) -> bool:
+    return token.kind == "minus" or (token.kind == "joint" and token.text == "NOT")
+
+
+def _demand_clear(tokens: list[_Token]) -> None:
+    """Refuse operators that OR joins with anything, or that a negated parenthesis may hold."""
+    last = max(place for place, token in enumerate(tokens) if token.condition is not None)
+    for place, token in enumerate(tokens):
+        if token.kind == "joint" and token.text == "OR":
+            around = (reversed(tokens[:place]), tokens[place + 1 :])
+            sides = [next((one for one in side if one.kind != "paren" and not _negates(one)), None) for side in around]
+            unclear = None not in sides and any(one is not None and one.condition is not None for one in sides)
+        else:
+            unclear = place < last and _negates(token) and tokens[place + 1].kind == "paren"
+        if unclear:
+            raise _Refused("the parentheses do not add up: close each that is opened, or put them in quotes as text")
+
+
 def _gathered(conditions: list[Condition]) -> Parted:
     alike = list(dict.fromkeys(one.snapshot_id for one in conditions if isinstance(one, LikeCapture)))
     if len(alike) > 1:
-        raise _Refused("similar: takes one capture at a time")
+        raise _Refused("like: takes one capture at a time")
     others = tuple(one for one in conditions if not isinstance(one, LikeCapture))
     return Parted(rest="", conditions=others, like=alike[0] if alike else None)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from holdfast.clock import to_micros
 from holdfast.search.columns import Columns, Rows
-from holdfast.search.counting import GOOD, Filters, Keep
+from holdfast.search.counting import GOOD, SHOWS, Filters, Keep
 from holdfast.search.engine import IndexReader, MatchedKeys
 from holdfast.search.operators import (
     PAGE_TYPES,
@@ -39,7 +39,7 @@ from holdfast.search.operators import (
 )
 from holdfast.search.query import Field
 from holdfast.search.segments import PAGE_TYPE_SHIFT, TYPE_NAMES
-from holdfast.search.substrings import CHECKED, Budget, Substrings
+from holdfast.search.substrings import Budget, Substrings, looked_at
 
 DOCUMENTS: Final = 100_000
 """Documents that one condition on words reads at most: some 50 ms of them."""
@@ -106,7 +106,7 @@ def narrowed(filters: Filters, conditions: Iterable[Condition]) -> Filters:
                 filters = replace(filters, since=max(starts, default=None), until=min(ends, default=None))
             case OfType(name) if filters.type is None and name not in PAGE_TYPES:
                 filters = replace(filters, type=name)
-            case InLanguage(code) if filters.language is None and code:
+            case InLanguage(code) if filters.language is None:
                 filters = replace(filters, language=code)
             case _:
                 pass
@@ -114,10 +114,24 @@ def narrowed(filters: Filters, conditions: Iterable[Condition]) -> Filters:
 
 
 class Conditions:
-    """Judges rows by the conditions of one query; of one thread."""
+    """Judges rows by the conditions of one query; of one thread.
 
-    def __init__(self, reader: IndexReader, columns: Columns, gate: npt.NDArray[np.uint8], budget: Budget) -> None:
+    `newest_first` says that rows come in the order of time, so that the last of them are shown: where not all can be
+    looked at, these are.
+    """
+
+    def __init__(
+        self,
+        reader: IndexReader,
+        columns: Columns,
+        gate: npt.NDArray[np.uint8],
+        budget: Budget,
+        *,
+        noise: bool = False,
+        newest_first: bool = False,
+    ) -> None:
         self._reader, self._columns, self._gate, self._budget = reader, columns, gate, budget
+        self._good, self._newest_first = GOOD if noise else GOOD | SHOWS, newest_first
         self._substrings = Substrings(reader, columns, budget)
         self._sites: dict[OnSite, Rows] = {}
         self._documents: dict[Condition, tuple[Rows, bool]] = {}
@@ -187,7 +201,7 @@ class Conditions:
                 place = names.index(code) if code in names else -1
                 return _certain((self._columns.profiles["language"] == place)[self._columns.profile[rows]])
             case InUrl(text):
-                return Verdict(*self._substrings.judged(text, Field.URL, rows))
+                return Verdict(*self._substrings.judged(text, Field.URL, rows, newest_first=self._newest_first))
             case ChangedSince(yes=yes, span=span):
                 found = _certain(self._changed(rows, yes=yes))
                 return found if span is None else _both(found, self._judge(span, rows))
@@ -227,7 +241,8 @@ class Conditions:
         if not site.path:
             return _certain(on_host)
         # Addresses of the host are looked at one by one, as many as there are looks left for.
-        there = np.flatnonzero(on_host)[: min(CHECKED, max(0, self._budget.checks_left))]
+        there = np.flatnonzero(on_host)
+        there = there[looked_at(len(there), self._budget, newest_first=self._newest_first)]
         addresses, of_row = np.unique(columns.url[rows[there]], return_inverse=True)
         self._budget.check()
         self._budget.checks_left -= len(addresses)
@@ -241,14 +256,14 @@ class Conditions:
         """Return which rows hold another document than the good capture before them, or the same one.
 
         A first capture is neither. What no reader may see decides nothing: a withdrawn capture is passed over as if it
-        were not there.
+        were not there; so is noise, unless it is shown.
         """
         columns = self._columns
         asked = np.zeros(len(columns.addresses.keys) + 1, np.bool_)
         asked[columns.url[rows]] = True
         # Address after address, each in the order of time.
         history = columns.of_address.rows(np.flatnonzero(asked).astype(np.int32))[0]
-        good = (self._gate[history] & np.uint8(GOOD)) == GOOD
+        good = (self._gate[history] & np.uint8(self._good)) == self._good
         history = history[good & (columns.doc[history] < len(columns.documents.keys))]
         url, source = columns.url[history], columns.profiles["source"][columns.profile[history]]
         if len(source) and source.min() != source.max():

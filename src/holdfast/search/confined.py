@@ -12,7 +12,7 @@ from holdfast.search.columns import Rows
 from holdfast.search.conditions import Conditions, narrowed
 from holdfast.search.counting import Filters, Keep, newest, passing
 from holdfast.search.matching import Match, browsed
-from holdfast.search.query import ParsedQuery, parse_query
+from holdfast.search.query import Intent, ParsedQuery, parse_query
 from holdfast.search.readers import Gate, Kept, ResultCache
 from holdfast.search.substrings import Budget
 
@@ -30,9 +30,9 @@ def question_of(q: str | None, *, like: int | None = None) -> ParsedQuery:
         raise BadOperator(question.problem)
     if like is not None:
         if question.like not in (None, like):
-            raise BadOperator("`like` and similar: name two captures; ask for one")
+            raise BadOperator("`like` and like: name two captures; ask for one")
         question = replace(question, like=like)
-    if question.like is not None and question.text:
+    if question.like is not None and question.has_words:
         raise BadOperator("captures like another are found by its words: leave yours out, operators may stay")
     return question
 
@@ -40,9 +40,10 @@ def question_of(q: str | None, *, like: int | None = None) -> ParsedQuery:
 def operators_alone(text: str | None) -> ParsedQuery:
     """Return what operators ask that no words stand beside; BadOperator for anything else."""
     question = question_of(text)
-    if question.text or question.like is not None:
-        raise BadOperator("terms are counted as they are; `where` takes operators alone, and similar: is none here")
-    return question
+    if question.has_words or question.like is not None:
+        raise BadOperator("terms are counted as they are; `where` takes operators alone, and like: is none here")
+    # Their own words rank nothing here.
+    return replace(question, intent=Intent.BROWSE)
 
 
 def meant(words: str | None, question: ParsedQuery) -> str | None:
@@ -61,7 +62,14 @@ class ConfinedRows(Generic[Kept]):
         self._conditions: Conditions | None = None
         # An index without a reader is empty: there is nothing to judge.
         if question.conditions and cache.view.reader is not None:
-            self._conditions = Conditions(cache.view.reader, cache.view.columns, gate, budget)
+            self._conditions = Conditions(
+                cache.view.reader,
+                cache.view.columns,
+                gate,
+                budget,
+                noise=filters.noise,
+                newest_first=question.intent is Intent.BROWSE,
+            )
             self._conditions.know_hosts(cache.hosts, question.conditions)
             self.filters = replace(self.filters, hosts=self._conditions.hosts(question.conditions), conditioned=True)
 

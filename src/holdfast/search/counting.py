@@ -44,6 +44,7 @@ class Filters:
     noise: bool = False
     """Also captures that do not show their page."""
     language: str | None = None
+    """Empty for pages whose language is not known."""
     type: str | None = None
     status: str | None = None
     host: str | None = None
@@ -57,8 +58,13 @@ class Filters:
         """Whether fewer captures count than do by themselves."""
         if self.conditioned:
             return True
-        named = (self.source, self.since, self.until, self.language, self.type, self.status, self.host, self.hosts)
-        return any(value is not None for value in named)
+        named = (self.since, self.until, self.host, self.hosts)
+        return self.profiled or any(value is not None for value in named)
+
+    @property
+    def profiled(self) -> bool:
+        """Whether source, language, type or status decide."""
+        return any(value is not None for value in (self.source, self.language, self.type, self.status))
 
 
 PUBLIC: Final = 1
@@ -66,7 +72,8 @@ _OK: Final = 2
 _FIRST: Final = 4
 GOOD: Final = PUBLIC | _OK
 """What may be shown and is no redirect and no error."""
-_SHOWS: Final = 8
+SHOWS: Final = 8
+"""What is no noise."""
 
 
 def gates(columns: Columns, hidden: Rows) -> npt.NDArray[np.uint8]:
@@ -76,7 +83,7 @@ def gates(columns: Columns, hidden: Rows) -> npt.NDArray[np.uint8]:
     found = np.where((columns.flags & NOINDEX) == 0, PUBLIC, 0).astype(np.uint8)
     found |= np.where(ok, _OK, 0).astype(np.uint8)
     found |= np.where((columns.flags & DUPLICATE) == 0, _FIRST, 0).astype(np.uint8)
-    found |= np.where((columns.flags & NOISE) == 0, _SHOWS, 0).astype(np.uint8)
+    found |= np.where((columns.flags & NOISE) == 0, SHOWS, 0).astype(np.uint8)
     found[hidden] &= ~np.uint8(PUBLIC)
     return found
 
@@ -84,15 +91,15 @@ def gates(columns: Columns, hidden: Rows) -> npt.NDArray[np.uint8]:
 def passing(columns: Columns, rows: Rows, gate: npt.NDArray[np.uint8], filters: Filters) -> Keep:
     """Return which of the rows pass the filters."""
     # One comparison of bits for four conditions: it is made for every row of every search.
-    need = PUBLIC | (0 if filters.non_2xx or filters.status else _OK) | (0 if filters.duplicates else _FIRST)
-    need |= 0 if filters.noise else _SHOWS
+    need = PUBLIC | (0 if filters.non_2xx or filters.status is not None else _OK)
+    need |= (0 if filters.duplicates else _FIRST) | (0 if filters.noise else SHOWS)
     keep: Keep = (gate[rows] & np.uint8(need)) == need
     # Rows stand in the order of time: a range of dates is a range of row numbers.
     if filters.since is not None:
         keep &= rows >= np.searchsorted(columns.at, to_micros(filters.since))
     if filters.until is not None:
         keep &= rows < np.searchsorted(columns.at, to_micros(filters.until))
-    if filters.source is not None or filters.language or filters.type or filters.status:
+    if filters.profiled:
         keep &= _wanted(columns, filters)[columns.profile[rows]]
     if filters.host is not None:
         keep &= columns.host[rows] == columns.host_place(filters.host)
@@ -140,7 +147,7 @@ def newest(columns: Columns, filters: Filters, owned: Owned, *, most: int) -> tu
         return found[-most:], len(found) <= most
     if filters.hosts is not None:
         parts = [owned.by_host.of(place, first, end) for place in filters.hosts]
-    elif filters.source is None and not (filters.language or filters.type or filters.status):
+    elif not filters.profiled:
         return np.arange(max(first, end - most), max(first, end), dtype=np.int32), end - first <= most
     else:
         parts = [owned.by_profile.of(int(place), first, end) for place in np.flatnonzero(_wanted(columns, filters))]

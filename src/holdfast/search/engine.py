@@ -49,6 +49,7 @@ from holdfast.search.asked import (
     document_clauses,
     kept_stems,
 )
+from holdfast.search.named_words import author_terms, is_letter, spellings, terms_of
 from holdfast.search.query import Field
 
 Ids = npt.NDArray[np.int64]
@@ -65,6 +66,9 @@ _MAX_HEADS_CHARS: Final = 100_000
 # Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
 # documents do. The same number of pairs that a single letter of an unspaced script is looked for in.
 _SHORT_GRAMS: Final = 512
+# Letters whose pairs a reader remembers.
+_KNOWN_LETTERS: Final = 64
+_BODIES: Final = tuple(f"body_{language}" for language in LANGUAGES)
 # Words that may stand between those of a query that are close to each other.
 _CLOSE_SLOP: Final = 8
 
@@ -90,12 +94,16 @@ def _schema() -> Any:
     builder.add_text_field("words", tokenizer_name="folded", index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
         builder.add_text_field(f"{field}_grams", tokenizer_name="grams", index_option="basic")
-    builder.add_text_field("author", tokenizer_name="folded", index_option="basic")
+    # Told apart before they come here: the analysers would part the words of some scripts elsewhere than a query does.
+    builder.add_text_field("author", tokenizer_name="listed", index_option="basic")
+    # Of a document, as `language_field` tells it: titles of all languages share a field, and a stem of one language may
+    # be a word of another.
+    builder.add_text_field("language", tokenizer_name="listed", index_option="basic")
     return builder.build()
 
 
 _SCHEMA: Final = _schema()
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +171,7 @@ class Writer:
         # The title belongs to the body: words of one query may stand in either. So do the parts of compounds.
         body = f"{title}\n{prepared(text)}\n{spelled_out(compounds)}"
         heads = _within(entry.heads, _MAX_HEADS_CHARS)
+        document.add_text("language", language)
         document.add_text("title", _bordered([entry.title], language))
         document.add_text("heads", _bordered(heads, language))
         document.add_text("exact_heads", _exact([entry.title, *heads]))
@@ -173,7 +182,7 @@ class Writer:
         document.add_text("title_grams", fold(entry.title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
         if entry.author:
-            document.add_text("author", entry.author)
+            document.add_text("author", " ".join(author_terms(entry.author)))
         self._writer.add_document(document)
 
     def add_address(
@@ -225,6 +234,7 @@ class IndexReader:
     def __init__(self, folder: Path, before: IndexReader | None = None) -> None:
         self._folder = folder
         self._links: _LinkedFolder | None = None if before is None else before._links
+        self._known_pairs: dict[tuple[str, tuple[str, ...]], list[tuple[str, str]]] = {}
         try:
             if before is None:
                 # An index that this process may only read can be searched: tantivy locks what it reads, and only the
@@ -325,10 +335,26 @@ class IndexReader:
 
     def _one(self, field: str, term: str) -> Any:
         """Return a query for one word; one letter of an unspaced script is what pairs start with."""
-        if len(term) > 1 or not is_unspaced(term):
+        if not is_letter(term):
             return _term(field, term)
-        pairs = self._searcher.terms_with_prefix(field, term, limit=_SHORT_GRAMS)
-        return _any([_term(field, pair) for pair, _ in pairs]) or _term(field, term)
+        pairs = self._pairs(term, _BODIES if field in _BODIES else (field,))
+        return _any([_term(at, pair) for at, pair in pairs if at == field]) or _term(field, term)
+
+    def _pairs(self, letter: str, fields: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Return the most frequent pairs that a letter starts, with their fields: so many in all fields together."""
+        known = self._known_pairs.get((letter, fields))
+        if known is None:
+            found = [
+                (-count, field, pair)
+                for field in fields
+                for pair, count in self._searcher.terms_with_prefix(field, letter, limit=_SHORT_GRAMS)
+            ]
+            known = [(field, pair) for _, field, pair in sorted(found)[:_SHORT_GRAMS]]
+            # A query asks for the same letter once for each language.
+            if len(self._known_pairs) >= _KNOWN_LETTERS:
+                self._known_pairs.clear()
+            self._known_pairs[letter, fields] = known
+        return known
 
     def substring(self, text: str, field: Field, *, limit: int) -> MatchedKeys:
         """Return keys whose trigrams allow the substring: candidates, to be checked against the text itself.
@@ -364,34 +390,53 @@ class IndexReader:
 
     def in_titles(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
         """Return documents whose title has these words side by side, in any of their forms: what `intitle:` asks."""
-        runs = {kept: None for language in LANGUAGES if (kept := kept_stems(query_pairs(words), language))}
-        return self._ask(_constant(_any([_phrase("title", kept) for kept in runs])), limit)
+        runs: dict[tuple[str, ...], list[str]] = {}
+        for language in LANGUAGES:
+            for terms in spellings(words):
+                if kept := kept_stems(terms, language):
+                    runs.setdefault(kept, []).append(language)
+        return self._ask(_constant(_any([self._titled(run, languages) for run, languages in runs.items()])), limit)
+
+    def _titled(self, run: tuple[str, ...], languages: Sequence[str]) -> Any:
+        """Return a query for terms side by side in titles of the languages that keep them so."""
+        wanted = self._one("title", run[0]) if len(run) == 1 else _run("title", run)
+        if len(languages) == len(LANGUAGES):
+            return wanted
+        return _all([wanted, _any([_term("language", language) for language in languages])])
 
     def with_phrase(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
-        """Return documents with these words side by side in their text, in any of their forms, unscored."""
-        pairs = query_pairs(words)
-        runs = [(language, kept) for language in LANGUAGES if (kept := kept_stems(pairs, language))]
-        return self._ask(_constant(_any([_phrase(f"body_{language}", kept) for language, kept in runs])), limit)
+        """Return documents with these words side by side in their text, in any of their forms, unscored.
+
+        More are counted than are returned where there are more, or may be.
+        """
+        forms = spellings(words)
+        if len(forms[0]) == 1 and is_letter(forms[0][0]):
+            pairs = self._pairs(forms[0][0], _BODIES)
+            found = self._ask(_constant(_any([_term(field, pair) for field, pair in pairs])), limit)
+            return replace(found, count=max(found.count, limit + 1)) if len(pairs) >= _SHORT_GRAMS else found
+        runs = {(one, kept): None for one in LANGUAGES for terms in forms if (kept := kept_stems(terms, one))}
+        return self._ask(_constant(_any([_run(f"body_{language}", kept) for language, kept in runs])), limit)
 
     def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
         """Return documents in which each word stands near the next, in any order: what `near:` asks."""
         found = []
         for language in LANGUAGES:
-            kept = kept_stems(query_pairs(words), language)
-            if kept is None or len(kept) < 2:
-                continue
-            body = f"body_{language}"
-            # Both orders: alone, a phrase that is turned round would count as two words further apart.
-            pairs = [[_phrase(body, pair, distance), _phrase(body, pair[::-1], distance)] for pair in pairwise(kept)]
-            found.append(_all(map(_any, pairs)))
+            kept = [kept_stems(terms_of(word), language) for word in words]
+            # A form of the same word is met by that word alone: it says nothing of two.
+            pairs = [(a, b) for a, b in pairwise(kept) if a and b and a != b]
+            if pairs and all(kept):
+                # Both orders: alone, a phrase that is turned round would count as two words further apart.
+                both = [[_beside(f"body_{language}", *pair, distance) for pair in ((a, b), (b, a))] for a, b in pairs]
+                found.append(_all(map(_any, both)))
         return self._ask(_constant(_any(found)), limit)
 
     def authors(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
         """Return documents by an author whose name has all these words: what `author:` asks."""
-        return self._ask(_constant(_all([_term("author", word) for word in words])), limit)
+        terms = dict.fromkeys(term for word in words for term in terms_of(word))
+        return self._ask(_constant(_all([self._one("author", term) for term in terms])), limit)
 
     def some(self, words: Sequence[str], *, least: int, limit: int) -> MatchedKeys:
-        """Return documents in which at least so many of these words occur, scored: what `similar:` asks."""
+        """Return documents in which at least so many of these words occur, scored: what `like:` asks."""
         found = []
         for language in LANGUAGES:
             terms = dict.fromkeys(kept for word in words if (kept := stem(word, language)))
@@ -453,6 +498,22 @@ def _phrase(field: str, terms: Sequence[str], slop: int = 0) -> Any:
     if len(terms) == 1:
         return _term(field, terms[0])
     return tantivy.Query.phrase_query(_SCHEMA, field, list(terms), slop=slop)
+
+
+def _run(field: str, terms: Sequence[str]) -> Any:
+    """Return a query for terms side by side; a single unspaced letter at their end is what a pair starts with."""
+    if len(terms) == 1 or not is_letter(terms[-1]):
+        return _phrase(field, terms)
+    # Terms are letters, digits and marks: nothing of them has a meaning in a pattern.
+    return tantivy.Query.regex_phrase_query(_SCHEMA, field, [*terms[:-1], f"{terms[-1]}.?"])
+
+
+def _beside(field: str, first: Sequence[str], second: Sequence[str], distance: int) -> Any:
+    """Return a query for one word before another with so many others, or unspaced letters, between them at most."""
+    # A pair reaches over the place of the next one.
+    slop = distance + (len(first[-1]) - 1 if is_unspaced(first[-1]) else 0)
+    words = [_phrase(field, terms) for terms in (first, second) if len(terms) > 1]
+    return _all([*words, _phrase(field, [*first, *second], slop)])
 
 
 def _unscored(query: Any) -> Any:

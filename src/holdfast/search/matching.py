@@ -7,6 +7,7 @@ the words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -180,8 +181,8 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
 
 # Documents that are looked at to see whether a word occurs in anything that may be shown.
 _WITNESSES: Final = 1_000
-# Addresses that the words name, the best of them.
-_NAMED_ADDRESSES: Final = 2_000
+NAMED_ADDRESSES: Final = 2_000
+"""Addresses that the words name, the best of them."""
 # Documents with some of the words, the best of them.
 _SOME_DOCUMENTS: Final = 1_000
 
@@ -195,6 +196,8 @@ class SearchReach:
     gate: npt.NDArray[np.uint8]
     """By row: what it may pass."""
     budget: Budget
+    named: int = NAMED_ADDRESSES
+    """Addresses that are read at most where the words name them."""
     allowed: npt.NDArray[np.bool_] | None = None
     """By document: those of one source; None for all."""
     title_bits: bool = False
@@ -237,15 +240,22 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
             match = _worded(reader, columns, asked_words(words, question.text), reach)
             if match is not None:
                 return replace(match, mode=MatchMode.FALLBACK)
+    elif not fold(question.text):
+        # Marks that stand on no letter: as a substring they would be everywhere.
+        return _plain_rows(np.empty(0, np.int32), MatchMode.FALLBACK)
     parts = _boolean(reader, columns, _substrings_of(question), MatchMode.FALLBACK, reach)
     if len(parts.rows) or not words.words:
         return parts
-    near = corrected(reader, words.words, reach.budget, lambda word: _is_shown(reader, columns, word, reach))
+    # The words of operators hold as they are: pages with others would be left out again.
+    own = tuple(word for word in words.words if word not in question.named)
+    near = corrected(reader, own, reach.budget, lambda word: _is_shown(reader, columns, word, reach))
     if near is not None:
-        meant = replace(words, words=near)
-        match = _worded(reader, columns, asked_words(meant, " ".join(near)), reach)
+        kept = tuple(word for word in words.words if word in question.named)
+        meant = replace(words, words=(*near, *kept))
+        match = _worded(reader, columns, asked_words(meant, " ".join(meant.words)), reach)
         if match is not None:
-            return replace(match, mode=MatchMode.FUZZY, did_you_mean=_as_meant(question, words, meant))
+            swaps = dict(zip(own, near, strict=True))
+            return replace(match, mode=MatchMode.FUZZY, did_you_mean=_as_meant(question, swaps))
     return _some_words(reader, columns, asked_words(words, question.text), reach) or parts
 
 
@@ -274,13 +284,13 @@ def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchRea
     return bool(reach.shows(columns.of_document.rows(documents)[0]).any())
 
 
-def _as_meant(question: ParsedQuery, words: Words, meant: Words) -> str:
-    """Return the query as it was probably meant."""
-    swaps = dict(zip(words.words, meant.words, strict=True))
+def _as_meant(question: ParsedQuery, swaps: dict[str, str]) -> str | None:
+    """Return the query as it was probably meant; None if that reads as it was typed."""
     typed = fold(question.text)
-    for wrong, right in swaps.items():
-        typed = typed.replace(wrong, right)
-    return typed
+    # Whole words: `linic` is a part of `clinic`.
+    wrong = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, swaps))})(?![^\W_])")
+    read = wrong.sub(lambda found: swaps[found[0]], typed)
+    return None if read == typed else read
 
 
 def _substrings_of(question: ParsedQuery) -> Node:
@@ -311,7 +321,7 @@ def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: Sea
     reach.budget.check()
     languages = languages_of(columns)
     found = reader.words(asked, languages, FITTED, limit=reach.scan)
-    named = reader.addresses(asked, languages, FITTED, limit=_NAMED_ADDRESSES)
+    named = reader.addresses(asked, languages, FITTED, limit=reach.named)
     match = _documents(columns, found, asked, reach, named)
     if match is None or not reach.title_bits:
         return match
@@ -344,7 +354,7 @@ def _documents(
         text=text,
         shown=Words(words=asked.words, phrases=asked.phrases),
         documents=found.count,
-        complete=found.count <= len(found.keys),
+        complete=found.count <= len(found.keys) and named.count <= len(named.keys),
         goes_on=found.count > len(found.keys),
     )
 

@@ -123,6 +123,8 @@ def page_of(
     return places, similar
 
 
+# How parameters are written whose values are not just told.
+_VALUES: Final = {("noise", True): "show"}
 _PARAMETERS: Final = {"non_2xx": "includeNon2xx", "duplicates": "includeDuplicates", "start": "from", "end": "to"}
 _OF_THE_PAGE: Final = ("page", "page_size", "explain", "similar", "similar_to")
 
@@ -133,7 +135,7 @@ def similar_url(request: DataclassInstance, usual: DataclassInstance, snapshot_i
     for name in (entry.name for entry in fields(request) if entry.name not in _OF_THE_PAGE):
         value = getattr(request, name)
         if value != getattr(usual, name):
-            asked[_PARAMETERS.get(name, name)] = "true" if value is True else value
+            asked[_PARAMETERS.get(name, name)] = _VALUES.get((name, value), "true" if value is True else value)
     return f"/api/search?{urlencode({**asked, 'similarTo': snapshot_id})}"
 
 
@@ -159,13 +161,18 @@ class NearDuplicates:
         return keep
 
 
-def near_duplicates_of(columns: Columns, snapshot_id: int, gate: npt.NDArray[np.uint8]) -> NearDuplicates:
-    """Return the near-duplicates of a capture; SnapshotNotFound if the index has it not, or it may not be seen."""
+def row_of(columns: Columns, snapshot_id: int, gate: npt.NDArray[np.uint8]) -> int:
+    """Return the row of a capture; SnapshotNotFound if the index has it not, or it may not be seen."""
     rows = columns.rows_of_ids(np.array([snapshot_id], np.int64))
     if not len(rows) or not gate[rows[0]] & PUBLIC:
         raise SnapshotNotFound(f"no capture {snapshot_id} can be found; its number is that of a search result")
-    row = int(rows[0])
-    own = prints_of(columns, rows[:1])
+    return int(rows[0])
+
+
+def near_duplicates_of(columns: Columns, snapshot_id: int, gate: npt.NDArray[np.uint8]) -> NearDuplicates:
+    """Return the near-duplicates of a capture; SnapshotNotFound if the index has it not, or it may not be seen."""
+    row = row_of(columns, snapshot_id, gate)
+    own = prints_of(columns, np.array([row], np.int32))
     documents = np.zeros(len(columns.doc_print), np.bool_)
     if has_print(own)[0]:
         for first in range(0, len(documents), _DOCUMENTS):

@@ -1,4 +1,4 @@
-"""The operators of a query, `site:` to `similar:`: one table of them, from which every help is written, and how their
+"""The operators of a query, `site:` to `like:`: one table of them, from which every help is written, and how their
 values are read.
 
 An operator says which captures count and leaves the search for words as it is. It never raises: a value that cannot be
@@ -15,13 +15,15 @@ from textwrap import wrap
 from typing import Any, Final
 
 from holdfast.errors import UrlRefused
-from holdfast.parse.text import fold, letters_of, words_of
+from holdfast.parse.text import fold, words_of
+from holdfast.search.named_words import is_letter
 from holdfast.urls import parse
 
 NEAR_WORDS: Final = 10
 """Words that may stand between two that are near each other, where a query does not say."""
 MAX_NEAR: Final = 100
-MAX_VALUE_WORDS: Final = 8
+MAX_VALUE_WORDS: Final = 32
+MAX_NEAR_WORDS: Final = 8
 KINDS: Final = ("html", "other", "pdf", "text")
 """The kinds of pages, as facets name them."""
 PAGE_TYPES: Final = ("", "article", "listing", "home", "product", "reference", "form", "media")
@@ -220,19 +222,22 @@ def _lang(value: str) -> Condition | Problem:
     return InLanguage("" if code == "und" else code)
 
 
-def _value_words(value: str) -> tuple[str, ...]:
-    parts = [part for word in words_of(value) for part in letters_of(word)]
-    return tuple(parts[:MAX_VALUE_WORDS])
+def _words(value: str, takes: str, *, most: int = MAX_VALUE_WORDS) -> tuple[str, ...] | Problem:
+    """Return the words of a value, folded; letters of an unspaced script that stand together are one."""
+    words = words_of(value)
+    if len(words) > most:
+        return Problem(f"{takes}; at most {most} words")
+    return tuple(words) if words else Problem(takes)
 
 
 def _intitle(value: str) -> Condition | Problem:
-    words = _value_words(value)
-    return InTitle(words) if words else Problem('takes a word, or several in quotes: intitle:flu, intitle:"flu shot"')
+    words = _words(value, 'takes a word, or several in quotes: intitle:flu, intitle:"flu shot"')
+    return words if isinstance(words, Problem) else InTitle(words)
 
 
 def _author(value: str) -> Condition | Problem:
-    words = _value_words(value)
-    return ByAuthor(words) if words else Problem('takes a name: author:doe, author:"Jane Doe"')
+    words = _words(value, 'takes a name: author:doe, author:"Jane Doe"')
+    return words if isinstance(words, Problem) else ByAuthor(words)
 
 
 def _inurl(value: str) -> Condition | Problem:
@@ -245,16 +250,22 @@ _NEAR = re.compile(r"(\d{0,3})\((.*)\)", re.DOTALL)
 
 def _near(value: str) -> Condition | Problem:
     found = _NEAR.fullmatch(value)
-    words = _value_words(found[2]) if found else ()
-    distance = int(found[1] or NEAR_WORDS) if found else 0
+    takes = f"takes two or more words and how far apart, 1 to {MAX_NEAR}: near:5(water school)"
+    if found is None:
+        return Problem(takes)
+    words, distance = _words(found[2], takes, most=MAX_NEAR_WORDS), int(found[1] or NEAR_WORDS)
+    if isinstance(words, Problem):
+        return words
     if len(dict.fromkeys(words)) < 2 or not 1 <= distance <= MAX_NEAR:
-        return Problem(f"takes two or more words and how far apart, 1 to {MAX_NEAR}: near:5(water school)")
+        return Problem(takes)
+    if any(map(is_letter, words)):
+        return Problem("takes words of two letters or more in scripts that do not part their words")
     return NearWords(words=words, distance=distance)
 
 
-def _similar(value: str) -> Condition | Problem:
+def _like(value: str) -> Condition | Problem:
     if not re.fullmatch(r"[0-9]{1,18}", value):
-        return Problem("takes the number of a capture, as results name it: similar:4194305")
+        return Problem("takes the number of a capture, as results name it: like:4194305")
     return LikeCapture(int(value))
 
 
@@ -345,7 +356,9 @@ OPERATORS: Final = {
             name="near",
             value="N(WORDS)",
             meaning=f"With these words in any order and at most N others between two of them that are named one after"
-            f' the other, N from 1 to {MAX_NEAR}, {NEAR_WORDS} if it is left out. `"water school"~5` is the same.',
+            f' the other, N from 1 to {MAX_NEAR}, {NEAR_WORDS} if it is left out. `"water school"~5` is the same.'
+            " Of three or more words each is near the next, perhaps at different places; two forms of one word"
+            " (`run running`) are no two words. Where a script does not part its words, letters count.",
             examples=("near:5(water school)", '"water school"~5'),
             read=_near,
         ),
@@ -359,12 +372,12 @@ OPERATORS: Final = {
             read=_changed,
         ),
         Operator(
-            name="similar",
+            name="like",
             value="ID",
             meaning="Like this capture by its most telling words, other pages than its own, the most alike first."
             " Instead of words; other operators go with it.",
-            examples=("similar:4194305", "similar:4194305 site:example.org"),
-            read=_similar,
+            examples=("like:4194305", "like:4194305 site:example.org"),
+            read=_like,
         ),
     )
 }
@@ -384,7 +397,7 @@ WORD_SYNTAX: Final = (
 RULES: Final = (
     "Operators stand beside the words and say which captures count; the words decide the order.",
     "All of them must hold. OR, NOT, `-` and parentheses join operators with operators:"
-    " `(site:a.org OR site:b.org) -type:pdf flu`.",
+    " `(site:a.org OR site:b.org) -type:pdf flu`; between two operators small letters do, too.",
     "What is no operator is a word: `10:30`, `std::vector`, `foo:bar`. In quotes an operator is text, too.",
     "An operator whose value cannot be meant, as in `before:yesterday`, is refused with what would be right.",
 )

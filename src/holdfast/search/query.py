@@ -124,10 +124,16 @@ class ParsedQuery:
     """Its operators as they were typed; `text` is without them."""
     like: int | None = None
     """A capture that the results are to be like."""
+    named: tuple[str, ...] = ()
+    """Words that its operators alone name: they rank, and are not corrected."""
+    has_words: bool = False
+    """Whether it has text beside its operators."""
     problem: str | None = None
     """Why it cannot be answered as it stands."""
 
 
+# What keyboards and word processors make of a quote.
+_QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'))
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _FIELDED = re.compile(r"(title|snippet|url):", re.IGNORECASE)
 _OPERATOR = re.compile(r"(?<!\S)(?:and|or|not)(?!\S)", re.IGNORECASE)
@@ -139,20 +145,30 @@ def parse_query(text: str) -> ParsedQuery:
     """Return what a query means; any string has a meaning."""
     # Cut before and after: tidying may make a text shorter, and must not be given a megabyte.
     clean = tidy(text[: 4 * MAX_QUERY_CHARS])[:MAX_QUERY_CHARS].strip()
-    parted = part(clean)
-    found = _understood(parted.rest)
-    if parted.rest is clean:
+    parted = part(clean.translate(_QUOTES))
+    found = replace(_understood(parted.rest), has_words=bool(parted.rest))
+    if not parted.taken:
         return found if parted.problem is None else replace(found, problem=parted.problem)
     return replace(_with_words(found, parted), conditions=parted.conditions, operators=parted.taken, like=parted.like)
 
 
 def _with_words(found: ParsedQuery, parted: Parted) -> ParsedQuery:
-    """Return a query that looks for the words of its operators, too: `intitle:flu` alone is ranked by `flu`."""
+    """Return a query that looks for the words of its operators, too: `intitle:flu` alone is ranked by `flu`.
+
+    No more of them than a query has words: what is left out of the ranking must hold all the same.
+    """
     if not parted.words or found.intent not in (Intent.BROWSE, Intent.PLAIN):
         return found
-    words = tuple(dict.fromkeys([*found.words.words, *parted.words]))
-    text = found.text or " ".join(parted.words)
-    return replace(found, text=text, intent=Intent.PLAIN, words=replace(found.words, words=words))
+    runs = [tuple(letters_of(word)) if is_unspaced(word) else (word,) for word in parted.words]
+    words = tuple(dict.fromkeys([*found.words.words, *(run[0] for run in runs if len(run) == 1)]))[:MAX_WORDS]
+    phrases = tuple(dict.fromkeys([*found.words.phrases, *(run for run in runs if len(run) > 1)]))[:MAX_WORDS]
+    return replace(
+        found,
+        text=found.text or " ".join(parted.words),
+        intent=Intent.PLAIN,
+        words=Words(words=words, phrases=phrases),
+        named=tuple(word for word in words if word not in found.words.words),
+    )
 
 
 def _understood(clean: str) -> ParsedQuery:

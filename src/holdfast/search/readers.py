@@ -223,7 +223,7 @@ class ResultCache(Generic[Kept]):
         self._hidden: Counter[int] = Counter()
         self._owned: counting.Owned | None = None
         self._hosts: HostNames | None = None
-        self._volumes: LRUCache[Hashable, Counts] = LRUCache(_VOLUMES)
+        self._volumes: LRUCache[Hashable, tuple[Counts, bool]] = LRUCache(_VOLUMES)
         # The count of everything, as captures and as pages, is always worth keeping.
         self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
@@ -271,8 +271,8 @@ class ResultCache(Generic[Kept]):
         """Whether the hosts were asked for."""
         return self._hosts is not None
 
-    def volume(self, key: Hashable, work: Callable[[], Counts]) -> Counts:
-        """Return how many captures each month has under some filters, counted once."""
+    def volume(self, key: Hashable, work: Callable[[], tuple[Counts, bool]]) -> tuple[Counts, bool]:
+        """Return how many captures each month has under some filters and whether these are all, counted once."""
         with self._lock:
             known = self._volumes.get(key)
         if known is None:

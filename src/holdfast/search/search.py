@@ -9,6 +9,7 @@ text: `highlights` are pieces of plain text with `hit` true where a word was fou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,7 @@ from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.fingerprints import Places
 from holdfast.search.highlight import Finder, Piece
-from holdfast.search.matching import Match, MatchMode, SearchReach, browsed, find
+from holdfast.search.matching import NAMED_ADDRESSES, Match, MatchMode, SearchReach, browsed, find
 from holdfast.search.near_duplicates import (
     COMPARED,
     Collapsed,
@@ -42,13 +43,15 @@ from holdfast.search.near_duplicates import (
     near_duplicates_of,
     page_of,
 )
+from holdfast.search.operators import KINDS
 from holdfast.search.outbox import demand_outbox
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.queries import HitRow, ShownText
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
 from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
-from holdfast.search.substrings import CANDIDATES, SECONDS, Budget
+from holdfast.search.substrings import CANDIDATES, CHECKS, SECONDS, Budget
+from holdfast.search.terms_over_time import ROWS as VOLUME_ROWS
 from holdfast.search.terms_over_time import TERM_CANDIDATES, TermsAnswer, TermsRequest, count_terms
 from holdfast.sources.queries import SourceNotFound
 
@@ -61,6 +64,9 @@ BROWSED_ROWS: Final = 200_000
 """Captures that are read where there are filters and no words: the newest ones, 9 ms of them."""
 MAX_PAGE_SIZE: Final = 100
 MAX_SNAPSHOT_ID: Final = 2**63 - 1
+MAX_HOST_CHARS: Final = 260
+UNKNOWN_LANGUAGE: Final = "und"
+_LANGUAGE: Final = re.compile("[a-z]{2,3}")
 
 
 class Sort(StrEnum):
@@ -186,11 +192,12 @@ class SearchService:
         self._cache: ResultCache[_Counted] | None = None
         self._prepared: ResultCache[_Counted] | None = None
         self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
-        self.browsed_rows = BROWSED_ROWS
-        self.candidates, self.seconds = CANDIDATES, SECONDS
+        self.browsed_rows, self.volume_rows = BROWSED_ROWS, VOLUME_ROWS
+        self.named_addresses = NAMED_ADDRESSES
+        self.candidates, self.checks, self.seconds = CANDIDATES, CHECKS, SECONDS
 
-    def _budget(self) -> Budget:
-        return Budget(self._clock, candidates=self.candidates, seconds=self.seconds)
+    def _budget(self, more: int = 0) -> Budget:
+        return Budget(self._clock, candidates=self.candidates + more, checks=self.checks, seconds=self.seconds)
 
     def ask(self, request: SearchRequest, *, wait: bool = False) -> SearchAnswer:
         """Return a page of results; past the end an empty one with the same total.
@@ -204,7 +211,7 @@ class SearchService:
         question = question_of(request.q, like=request.like)
         with self._opened(request.source, wait=wait) as (session, cache, sources):
             if question.like is not None:
-                words = similar.telling_words(session, cache.view, question.like)
+                words = similar.telling_words(session, cache.view, question.like, cache.gate(session)[1])
                 question = replace(question, text=" ".join(words.words), intent=Intent.PLAIN, words=words)
             counted = self._counted(session, cache, question, request, sources)
             hits = self._hits(session, cache, question, request, counted, sources)
@@ -239,15 +246,15 @@ class SearchService:
 
     def terms(self, request: TermsRequest, *, wait: bool = False) -> TermsAnswer:
         """Return how often terms were captured over time; BadSearch for what cannot be asked so, and as `ask` else."""
-        question = operators_alone(request.operators)
-        asked_for = SearchRequest(source=request.source, start=request.start, end=request.end)
+        asked_for = SearchRequest(q=request.operators, source=request.source, start=request.start, end=request.end)
         _check(asked_for)
+        question = operators_alone(request.operators)
         with self._opened(request.source, wait=wait) as (session, cache, sources):
             mark, gate = cache.gate(session)
             # Of its own: each of the terms may read as many documents.
-            budget = Budget(self._clock, candidates=TERM_CANDIDATES + self.candidates, seconds=self.seconds)
+            budget = self._budget(TERM_CANDIDATES)
             asked = ConfinedRows(cache, question, gate, budget, _filters(asked_for, sources))
-            return count_terms(asked, request, mark)
+            return count_terms(asked, request, mark, most=self.volume_rows)
 
     def _counted(
         self,
@@ -318,7 +325,14 @@ class SearchService:
             asks_titles = request.ranking is not Ranking.V4
             # Documents that the source never captured are left out before their rows are counted.
             allowed = None if filters.source is None else cache.documents_of(filters.source)
-            reach = SearchReach(scan=0, gate=gate, budget=budget, allowed=allowed, title_bits=asks_titles)
+            reach = SearchReach(
+                scan=0,
+                gate=gate,
+                budget=budget,
+                named=self.named_addresses,
+                allowed=allowed,
+                title_bits=asks_titles,
+            )
             match, keep = self._found(asked, reach)
         if wanted is not None:
             keep &= wanted.among(columns, match.rows, as_pages=request.view is ResultKind.PAGES)
@@ -505,7 +519,8 @@ def _filters(request: SearchRequest, sources: dict[int, tuple[str, str]]) -> Fil
         non_2xx=request.non_2xx,
         duplicates=request.duplicates,
         noise=request.noise,
-        language=request.language,
+        # As the facet names it.
+        language="" if request.language == UNKNOWN_LANGUAGE else request.language,
         type=request.type,
         status=request.status,
         host=request.host,
@@ -522,12 +537,24 @@ def _day_after(day: date) -> datetime | None:
 def _check(request: SearchRequest) -> None:
     if request.q is not None and len(request.q) > MAX_QUERY_CHARS:
         raise BadSearch(f"a query has at most {MAX_QUERY_CHARS} characters, this one has {len(request.q)}")
+    if request.language is not None and not _LANGUAGE.fullmatch(request.language):
+        raise BadSearch(
+            f"`language` has two or three small letters, as in en, or is {UNKNOWN_LANGUAGE} where it is not known"
+        )
+    if request.type is not None and request.type not in KINDS:
+        raise BadSearch(f"`type` is one of {', '.join(KINDS)}; what a page is for is asked by type: in the query")
+    if request.status is not None and request.status not in counting.STATUS_NAMES:
+        raise BadSearch(f"`status` is one of {', '.join(counting.STATUS_NAMES)}")
+    if request.host is not None and not 1 <= len(request.host) <= MAX_HOST_CHARS:
+        raise BadSearch(f"`host` has 1 to {MAX_HOST_CHARS} characters")
     if request.start and request.end and request.start > request.end:
         raise BadSearch(f"`from` ({request.start}) lies after `to` ({request.end}); swap them")
     if request.page < 1 or not 1 <= request.page_size <= MAX_PAGE_SIZE:
         raise BadSearch(f"`page` starts at 1 and `pageSize` goes from 1 to {MAX_PAGE_SIZE}")
     if not 1 <= request.passages <= MAX_PASSAGES:
         raise BadSearch(f"`passages` goes from 1 to {MAX_PASSAGES}")
+    if request.like is not None and not 1 <= request.like <= MAX_SNAPSHOT_ID:
+        raise BadSearch(f"`like` is the id of a capture, from 1 to {MAX_SNAPSHOT_ID}")
     if request.similar_to is not None:
         if not 1 <= request.similar_to <= MAX_SNAPSHOT_ID:
             raise BadSearch(f"`similarTo` is the id of a capture, from 1 to {MAX_SNAPSHOT_ID}")

@@ -19,8 +19,9 @@ from holdfast.parse.text import is_unspaced, words_of
 from holdfast.search import queries
 from holdfast.search.columns import Columns, Rows
 from holdfast.search.matching import Match, MatchMode, SearchReach
+from holdfast.search.near_duplicates import row_of
 from holdfast.search.query import MIN_WORD_CHARS, Words
-from holdfast.search.readers import View
+from holdfast.search.readers import Gate, View
 from holdfast.withdrawals.visibility import visible_snapshot
 
 # Of a text: what a page is about stands at its beginning, and a text may have millions of letters.
@@ -45,12 +46,14 @@ class NothingToGoBy(NotFound):
         super().__init__(f"snapshot {snapshot_id} has no text of its own to find others by; choose another capture")
 
 
-def telling_words(session: Session, view: View, snapshot_id: int) -> Words:
+def telling_words(session: Session, view: View, snapshot_id: int, gate: Gate) -> Words:
     """Return the words that tell a capture from others, the most telling first.
 
     SnapshotNotFound if it may not be seen; NothingToGoBy if it has no such words.
     """
     found = visible_snapshot(session, snapshot_id)
+    # What asks for noindex is left out of results, and names none either.
+    row_of(view.columns, snapshot_id, gate)
     document = found.document_id
     rows = queries.documents_with_text(session, [document]) if document is not None else []
     packed = rows[0].packed if rows else None
@@ -105,5 +108,6 @@ def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Mat
 
 def _is_own(columns: Columns, rows: Rows, snapshot_id: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return which rows are captures of the page itself, or of its very text elsewhere."""
-    own = rows[columns.ids[rows] == snapshot_id]
+    # By its number: it need not be among the best.
+    own = columns.rows_of_ids(np.array([snapshot_id], np.int64))
     return np.isin(columns.group[rows], columns.group[own]) | np.isin(columns.doc[rows], columns.doc[own])

@@ -66,6 +66,12 @@ class Budget:
             raise SearchTooLong("this search takes too long here; ask for fewer or longer words, or try again later")
 
 
+def looked_at(count: int, budget: Budget, *, newest_first: bool) -> slice:
+    """Return which of so many rows there are looks for: the first, or the last where the newest are shown."""
+    looks = min(count, CHECKED, max(0, budget.checks_left))
+    return slice(count - looks, count) if newest_first else slice(0, looks)
+
+
 # Documents or addresses that are read for one term and field.
 _EACH: Final = 50_000
 _GRAM: Final = 3
@@ -172,10 +178,11 @@ class Substrings:
         places, whole = self.places(text, field)
         return owners.rows(places)[0], whole
 
-    def judged(self, text: str, field: Field, rows: Rows) -> tuple[Keep, Keep]:
+    def judged(self, text: str, field: Field, rows: Rows, *, newest_first: bool = False) -> tuple[Keep, Keep]:
         """Return which of these rows have the substring in one field for sure, and which for sure do not.
 
-        Where an index cannot decide, the first of them are looked at, as many as there are looks left for.
+        Where an index cannot decide, the first of them are looked at, as many as there are looks left for; the last, if
+        they stand in the order of time and the newest are shown.
         """
         places, whole = self.places(text, field)
         marks = np.zeros(len(self._numbering(field).keys) + 1, np.bool_)
@@ -183,10 +190,10 @@ class Substrings:
         holds: Keep = marks[self._owners(field, rows)]
         if whole:
             return holds, ~holds
-        looked = rows[: min(CHECKED, max(0, self._budget.checks_left))]
+        looked = looked_at(len(rows), self._budget, newest_first=newest_first)
         fails = np.zeros(len(rows), np.bool_)
-        holds[: len(looked)] = self._holds_in(text, field, looked)
-        fails[: len(looked)] = ~holds[: len(looked)]
+        holds[looked] = self._holds_in(text, field, rows[looked])
+        fails[looked] = ~holds[looked]
         return holds, fails
 
     def evaluate(self, node: Node) -> RowSet:

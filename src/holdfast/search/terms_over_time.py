@@ -18,11 +18,11 @@ from typing import Any, Final
 import numpy as np
 
 from holdfast.errors import Invalid
-from holdfast.parse.text import letters_of, words_of
+from holdfast.parse.text import words_of
 from holdfast.search.columns import Rows
 from holdfast.search.confined import ConfinedRows
-from holdfast.search.counting import newest
 from holdfast.search.engine import IndexReader
+from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.readers import Counts, Kept
 from holdfast.withdrawals.visibility import Mark
 
@@ -30,6 +30,8 @@ MAX_TERMS: Final = 8
 MAX_TERM_WORDS: Final = 8
 DOCUMENTS: Final = 50_000
 """Documents that are read of one term at most: 25 ms of them."""
+ROWS: Final = 500_000
+"""Captures that are looked at for the volume where operators confine it: a third of a second of them."""
 TERM_CANDIDATES: Final = MAX_TERMS * DOCUMENTS
 """Documents that are read of all terms of a request."""
 
@@ -67,6 +69,8 @@ class TermCounts:
     captures: list[int]
     documents: list[int]
     exact: bool
+    """False if documents were not read, so that counts are too low, or captures were not looked at, so that the volume
+    is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,28 +90,26 @@ def split_terms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term for part in text.split(",") if (term := part.strip().strip('"').strip())))
 
 
-def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark) -> TermsAnswer:
-    """Return the counts of each term; BadTerms for what cannot be counted. `mark` tells what is withdrawn by now."""
-    terms = [_words(term) for term in request.terms]
-    if not 1 <= len(terms) <= MAX_TERMS or not all(terms):
-        raise BadTerms(f"name 1 to {MAX_TERMS} terms, parted by commas, each with a word in it: flu,measles")
+def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *, most: int = ROWS) -> TermsAnswer:
+    """Return the counts of each term; BadTerms for what cannot be counted. `mark` tells what is withdrawn by now.
+
+    `most` captures are looked at for the volume where operators confine it, the newest.
+    """
+    terms = [tuple(words_of(term)) for term in request.terms]
+    if not 1 <= len(terms) <= MAX_TERMS or not all(1 <= len(words) <= MAX_TERM_WORDS for words in terms):
+        raise BadTerms(
+            f"name 1 to {MAX_TERMS} terms, parted by commas, each of 1 to {MAX_TERM_WORDS} words: flu,whooping cough"
+        )
+    if sum(map(len, request.terms)) > MAX_QUERY_CHARS:
+        raise BadTerms(f"terms have at most {MAX_QUERY_CHARS} characters together; ask for some of them at a time")
     key = (mark, asked.filters, asked.question.conditions)
-    volume = asked.cache.volume(key, lambda: _by_month(asked, _everything(asked)))
+    volume, is_whole = asked.cache.volume(key, lambda: _volume(asked, most))
     filled = np.flatnonzero(volume)
     first, end = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
     reader = asked.cache.view.reader
     units = _Units(request.unit, first, end)
-    return TermsAnswer(
-        unit=request.unit,
-        starts=units.starts,
-        volume=units.summed(volume),
-        terms=[_counted(asked, reader, words, units) for words in terms] if reader is not None else [],
-    )
-
-
-def _words(term: str) -> tuple[str, ...]:
-    parts = [part for word in words_of(term) for part in letters_of(word)]
-    return tuple(parts[:MAX_TERM_WORDS])
+    counted = [] if reader is None else [_counted(asked, reader, words, units, is_whole=is_whole) for words in terms]
+    return TermsAnswer(unit=request.unit, starts=units.starts, volume=units.summed(volume), terms=counted)
 
 
 class _Units:
@@ -134,29 +136,34 @@ class _Units:
         return [int(count) for count in sums.tolist()]
 
 
-def _counted(asked: ConfinedRows[Kept], reader: IndexReader, words: tuple[str, ...], units: _Units) -> TermCounts:
+def _counted(
+    asked: ConfinedRows[Kept], reader: IndexReader, words: tuple[str, ...], units: _Units, *, is_whole: bool
+) -> TermCounts:
     columns, budget = asked.cache.view.columns, asked.budget
     limit = budget.grant(DOCUMENTS)
     found = reader.with_phrase(words, limit=limit)
     budget.spend(len(found.keys))
-    rows, _ = columns.of_document.rows(columns.documents.known(found.keys))
     # In the order of time, so that the first row of a document is its first capture.
-    rows = np.sort(rows[asked.passing(rows)])
+    rows = np.sort(columns.of_document.rows(columns.documents.known(found.keys))[0])
+    rows = rows[asked.passing(rows)]
     is_complete = asked.complete and limit > 0 and found.count <= len(found.keys)
     firsts = rows[np.unique(columns.doc[rows], return_index=True)[1]] if len(rows) else rows
     return TermCounts(
         term=" ".join(words),
         captures=units.summed(_by_month(asked, rows)),
         documents=units.summed(_by_month(asked, firsts)),
-        exact=is_complete,
+        exact=is_complete and is_whole,
     )
 
 
-def _everything(asked: ConfinedRows[Kept]) -> Rows:
-    columns = asked.cache.view.columns
-    # All that filters leave; of a source or a host only its own rows are looked at.
-    rows, _ = newest(columns, asked.filters, asked.cache.owned(), most=max(1, len(columns)))
-    return rows[asked.passing(rows)]
+def _volume(asked: ConfinedRows[Kept], most: int) -> tuple[Counts, bool]:
+    """Return the captures of each month, and whether all were looked at."""
+    # Filters alone are a few passes over columns; operators may cost a hundred times as much for each row.
+    if not asked.question.conditions:
+        most = max(1, len(asked.cache.view.columns))
+    found = asked.browsed(most=most)
+    rows = found.rows[asked.passing(found.rows)]
+    return _by_month(asked, rows), found.complete and asked.complete
 
 
 def _by_month(asked: ConfinedRows[Kept], rows: Rows) -> Counts:

@@ -52,3 +52,20 @@ def test_more_are_counted_than_are_returned(reader: IndexReader) -> None:
     found = reader.in_titles(["flu"], limit=2)
 
     assert (len(found.keys), found.count) == (2, 3)
+
+
+def test_a_letter_of_more_pairs_than_are_read_is_counted_as_more(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    for key, language in enumerate(("ja", "en", "fr"), 1):
+        text = " ".join(f"\u6c34{chr(0x5000 + key * 300 + n)}" for n in range(300))
+        writer.add(IndexEntry(key=key, language=language, title="", snippet="", text=text))
+    writer.add(IndexEntry(key=4, language="ja", title="", snippet="", text="\u706b\u6c34"))
+    writer.commit()
+    writer.close()
+    reader = IndexReader(tmp_path)
+
+    found = reader.with_phrase(["\u6c34"], limit=10)
+
+    assert 0 < len(found.keys) < found.count
+    fire = reader.with_phrase(["\u706b"], limit=10)
+    assert (list(fire.keys), fire.count) == ([4], 1)

@@ -54,6 +54,14 @@ _FR, _EN, _PDF = InLanguage("fr"), InLanguage("en"), OfType("pdf")
         ("site:bücher.example", "", (OnSite(host="xn--bcher-kva.example"),)),
         ("(flu lang:fr", "(flu", (_FR,)),
         ("flu) -lang:fr OR", "flu)", (Without(_FR),)),
+        ("flu :) NOT lang:fr", "flu :)", (Without(_FR),)),
+        ("flu :) NOT -lang:fr", "flu :)", (_FR,)),
+        ("lang:fr or lang:en", "", (AnyOf((_FR, _EN)),)),
+        ("lang:fr and not (type:pdf or lang:en)", "", (_FR, Without(AnyOf((_PDF, _EN))))),
+        ("lang:fr or flu", "or flu", (_FR,)),
+        ("inurl:Foo_(bar) flu", "flu", (InUrl("foo_(bar)"),)),
+        ("(inurl:foo) flu", "flu", (InUrl("foo"),)),
+        ("intitle:水道", "", (InTitle(("水道",)),)),
         ("lang: fr", "lang: fr", ()),
         ("xlang:fr", "xlang:fr", ()),
         ("https://example.org/?lang:fr", "https://example.org/?lang:fr", ()),
@@ -74,6 +82,16 @@ def test_words_of_operators_rank_where_there_are_no_others() -> None:
     assert (alone.intent, alone.words.words) == (Intent.PLAIN, ("flu", "water", "school"))
     assert parse_query("lang:fr").intent is Intent.BROWSE
     assert parse_query("-intitle:flu").intent is Intent.BROWSE
+
+
+def test_operators_add_no_more_words_than_a_query_has() -> None:
+    letters = iter(range(0x4E00, 0x9000))
+    many = parse_query(" ".join("intitle:" + "".join(chr(next(letters)) for _ in range(8)) for _ in range(14)))
+
+    assert len(many.conditions) == 14
+    assert (len(many.words.words), len(many.words.phrases)) == (0, 8)
+    assert len(parse_query("one two three four five six intitle:'seven eight nine ten'").words.words) == 8
+    assert len(parse_query('near:5(one two three four five) intitle:"six seven eight nine"').words.words) == 8
 
 
 def test_every_example_of_the_help_is_what_it_says() -> None:

@@ -29,7 +29,7 @@ from holdfast.search.operators import as_object
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
-from holdfast.search.search import MAX_PAGE_SIZE, MAX_SNAPSHOT_ID, ResultKind, SearchRequest, Sort
+from holdfast.search.search import MAX_HOST_CHARS, MAX_PAGE_SIZE, MAX_SNAPSHOT_ID, ResultKind, SearchRequest, Sort
 from holdfast.search.terms_over_time import TermsRequest, TimeUnit, split_terms, terms_csv, terms_object
 
 router = APIRouter(tags=["search"])
@@ -62,10 +62,13 @@ SimilarTo = Annotated[
 ]
 Noise = Annotated[NoiseShown, Query(description="`show`: captures that show something else than their page, too.")]
 Version = Annotated[Ranking, Query(description="v4 has fitted weights; the others are kept for comparison.")]
-Language = Annotated[str | None, Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters.")]
+Language = Annotated[
+    str | None,
+    Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters; und where it is not known."),
+]
 Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
-StatusClass = Annotated[Literal["2xx", "3xx", "4xx", "5xx", "unknown"] | None, Query()]
-Host = Annotated[str | None, Query(min_length=1, max_length=260)]
+StatusClass = Annotated[Literal["1xx", "2xx", "3xx", "4xx", "5xx", "unknown"] | None, Query()]
+Host = Annotated[str | None, Query(min_length=1, max_length=MAX_HOST_CHARS)]
 Like = Annotated[
     RowId | None, Query(description="Captures of other pages that are like this one in their words, instead of words.")
 ]
@@ -87,8 +90,13 @@ async def search_request(
     ranking: Version = Ranking.V4,
     similar: Similar = None,
     similar_to: SimilarTo = None,
+    language: Language = None,
+    type_: Kinds = None,
+    status: StatusClass = None,
+    host: Host = None,
+    passages: Passages = 1,
 ) -> SearchRequest:
-    """Return what the parameters ask for that a search and its explanation share."""
+    """Return what the parameters ask for, the same for a search and its explanation."""
     return SearchRequest(
         q=q,
         source=source,
@@ -105,6 +113,11 @@ async def search_request(
         ranking=ranking,
         similar=similar,
         similar_to=similar_to,
+        language=language,
+        type=type_,
+        status=status,
+        host=host,
+        passages=passages,
     )
 
 
@@ -117,17 +130,11 @@ def search(
     searching: SearchDep,
     metrics: MetricsDep,
     asked: Asked,
-    language: Language = None,
-    type_: Kinds = None,
-    status: StatusClass = None,
-    host: Host = None,
-    passages: Passages = 1,
 ) -> SearchResults:
     """Return a page of results with totals, facets and a histogram; past the end an empty one with the same total."""
-    request = replace(asked, language=language, type=type_, status=status, host=host, passages=passages)
-    answer = searching.ask(request)
+    answer = searching.ask(asked)
     metrics.searched(answer.mode.value)
-    return SearchResults.model_validate(answer_object(answer, request, partial(browse_url, archive.settings)))
+    return SearchResults.model_validate(answer_object(answer, asked, partial(browse_url, archive.settings)))
 
 
 @router.get("/api/search/syntax", dependencies=[PUBLIC])
