@@ -40,7 +40,7 @@ class GivenRuling(NamedTuple):
     kind: NoiseKind | None
     """None: it is no noise."""
     snapshots: int
-    """Captures that it holds for now."""
+    """Captures that it holds for now and that may be shown."""
 
 
 class NotJudged(Invalid):
@@ -69,7 +69,7 @@ def rule(
             created_at=clock.now(),
         )
         row.snapshot_id, row.url_key = _target(subject)
-        held = _held(session, row)
+        held, shown = _held(session, row)
         if home is not None:
             append_rulings(database, home, row)
         session.add(row)
@@ -83,7 +83,7 @@ def rule(
         detail = {"kind": row.kind, "reason": row.reason, "snapshot_id": row.snapshot_id, "url_key": row.url_key}
         action = "noise.cleared" if kind is None else "noise.marked"
         audit.record(session, clock, action=action, subject=subject, detail=detail)
-        return GivenRuling(subject, kind, len(held))
+        return GivenRuling(subject, kind, shown)
 
 
 def _target(subject: str) -> tuple[int | None, str | None]:
@@ -96,18 +96,19 @@ def _target(subject: str) -> tuple[int | None, str | None]:
     return None, page_key(parse_seed(subject).fetch)
 
 
-def _held(session: Session, row: NoiseRuling) -> list[int]:
-    """Return the captures that a ruling holds for now."""
+def _held(session: Session, row: NoiseRuling) -> tuple[list[int], int]:
+    """Return the captures that a ruling holds for, and how many of them may be shown."""
     if row.snapshot_id is not None:
         found = visible_snapshot(session, row.snapshot_id)
         if not found.is_page and found.redirect_to is None:
             raise NotJudged(f"snapshot {found.id} is neither a page nor a redirect: it is left out nowhere")
-        return [found.id]
+        return [found.id], 1
     assert row.url_key is not None
-    captures = queries.captures_of_page(session, row.url_key)
-    if not captures:
+    shown = len(queries.captures_of_page(session, row.url_key, withdrawn=False))
+    if not shown:
         raise NotFound(f"no page was captured at {row.subject}; find one with: holdfast search WORDS")
-    return captures
+    # Those that are withdrawn now, too: they may be shown again, and nothing is judged then.
+    return queries.captures_of_page(session, row.url_key, withdrawn=True), shown
 
 
 def append_rulings(database: Database, home: Path, *rows: NoiseRuling) -> None:
@@ -144,9 +145,9 @@ def _as_line(row: NoiseRuling) -> dict[str, Any]:
 
 
 def restore_rulings(database: Database, home: Path) -> int:
-    """Put rulings back in force that the lines say and no row knows; return how many there were.
+    """Put rulings back in force that the lines say and no row knows, or only an older one of; return how many.
 
-    The captures are judged by them when they are indexed anew.
+    Captures that are here wait to be judged by them, those that are not when they are indexed anew.
     """
     latest: dict[tuple[int | None, str | None], NoiseRuling] = {}
     for line in _lines(home):
@@ -155,8 +156,13 @@ def restore_rulings(database: Database, home: Path) -> int:
             latest[row.snapshot_id, row.url_key] = row
     with database.write() as session:
         known = queries.known_rulings(session)
-        missing = [row for subject, row in latest.items() if subject not in known]
+        missing = [row for subject, row in latest.items() if subject not in known or known[subject] < row.created_at]
         session.add_all(missing)
+        for row in missing:
+            # Files that are read again and have not changed are not judged again by themselves.
+            held = [row.snapshot_id] if row.snapshot_id is not None else []
+            held += queries.captures_of_page(session, row.url_key, withdrawn=True) if row.url_key is not None else []
+            queries.judge_again(session, held)
     return len(missing)
 
 
