@@ -335,8 +335,8 @@ def test_rulings_survive_the_loss_of_the_database(build: Building) -> None:
             session.execute(delete(table))
         session.execute(update(Snapshot).values(noise=None, truncated="length"))
 
-    assert restore_rulings(archive.database, archive.home) == 1
-    assert restore_rulings(archive.database, archive.home) == 0
+    assert restore_rulings(archive.database, archive.clock, archive.home) == 1
+    assert restore_rulings(archive.database, archive.clock, archive.home) == 0
     with closing(connect(archive.settings.database)) as raw_db:
         with raw_db.write() as tx:
             read_all_again(tx, source=None)

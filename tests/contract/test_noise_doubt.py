@@ -220,7 +220,7 @@ def test_rulings_of_the_file_hold_for_captures_that_a_rebuild_leaves_as_they_are
         session.execute(delete(NoiseRuling))
         session.execute(update(Snapshot).values(noise="soft_404"))
 
-    assert restore_rulings(archive.database, archive.home) == 2
+    assert restore_rulings(archive.database, archive.clock, archive.home) == 2
 
     assert set(_found(archive)) == {f"/{name} 0" for name in "cde"}
 
@@ -234,12 +234,12 @@ def test_the_newer_ruling_of_the_file_wins_over_the_older_one_of_the_database(bu
         session.delete(last)
         session.execute(update(Snapshot).values(noise=None))
 
-    assert restore_rulings(archive.database, archive.home) == 1
-    assert restore_rulings(archive.database, archive.home) == 0
+    assert restore_rulings(archive.database, archive.clock, archive.home) == 1
+    assert restore_rulings(archive.database, archive.clock, archive.home) == 0
     assert _found(archive) == {"/statement 0": "block_page"}
     # One that the file has not heard of is newer than the file.
     rule(archive.database, archive.clock, PAGE, kind=None, reason="it is the page")
-    assert restore_rulings(archive.database, archive.home) == 0
+    assert restore_rulings(archive.database, archive.clock, archive.home) == 0
     assert _found(archive) == {}
 
 

@@ -27,9 +27,9 @@ from holdfast.noise.queries import JudgedCapture, ShownNearby, SuspectRow
 from holdfast.noise.words import (
     MOST_CHARS,
     MOST_HEADED_CHARS,
-    Head,
     NoiseKind,
     PageFacts,
+    PageName,
     Suspicion,
     called_alike,
     is_index,
@@ -320,8 +320,8 @@ class _Neighbourhood:
     def _is_other(self, row: SuspectRow, whole: list[ShownNearby]) -> bool:
         """Return whether a suspect is another page than these captures of its address show."""
         title, headings = queries.head_of(self._session, row.snapshot_id)
-        own = Head(title, _headings(headings))
+        own = PageName(title, _headings(headings))
         # Under its own name the page itself may say so: "This statement was withdrawn and is no longer available."
         return row.kind in kinds_named(*own) or not any(
-            called_alike(own, Head(one.title, _headings(one.headings))) for one in whole
+            called_alike(own, PageName(one.title, _headings(one.headings))) for one in whole
         )

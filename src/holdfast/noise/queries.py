@@ -510,11 +510,6 @@ def known_rulings(session: Session) -> dict[tuple[int | None, str | None], datet
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def judge_again(session: Session, ids: Collection[int]) -> None:
-    """Have these captures judged anew."""
-    session.add_all(NoiseQueue(first_id=first, last_id=last) for first, last in ranges(ids))
-
-
 def all_rulings(session: Session) -> list[NoiseRuling]:
     """Return all that persons ruled, oldest first."""
     return list(session.scalars(select(NoiseRuling).order_by(NoiseRuling.id)))

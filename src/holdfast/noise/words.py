@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -77,7 +77,7 @@ class PageFacts(NamedTuple):
     """Of its markup (`index.page_marks`)."""
 
 
-class Head(NamedTuple):
+class PageName(NamedTuple):
     """How a page is called."""
 
     title: str | None
@@ -197,7 +197,7 @@ def _read(page: PageFacts, core: str) -> _Said:
     heads = _heads_of(page.title, page.headings)
     said = _Said(_names_in(heads), {}, set(), set())
     opening = " ".join(core.split(None, _OPENING)[:_OPENING])
-    own = _own_host(page.url)
+    own = _own_host((urlsplit(page.url).hostname or "").removeprefix("www."))
     for where, text in (*heads, ("text", opening)):
         line = _line(text if own is None else own.sub(_THIS_HOST, text))
         for use, phrases in _hits(line).items():
@@ -215,9 +215,9 @@ def _read(page: PageFacts, core: str) -> _Said:
 _THIS_HOST: Final = "thishost"
 
 
-def _own_host(url: str) -> re.Pattern[str] | None:
+@lru_cache(maxsize=256)
+def _own_host(host: str) -> re.Pattern[str] | None:
     """Return what finds the host of a page in its text, by itself and not in a mail address or a longer name."""
-    host = (urlsplit(url).hostname or "").removeprefix("www.")
     if len(host) < _LONG_NAME or len(host) > _MAX_LINE:
         return None
     names = {host}
@@ -248,7 +248,7 @@ def kinds_named(title: str | None, headings: Sequence[str]) -> set[NoiseKind]:
     return set(_names_in(_heads_of(title, headings)))
 
 
-def called_alike(page: Head, other: Head) -> bool:
+def called_alike(page: PageName, other: PageName) -> bool:
     """Return whether a page bears the name of another: its first heading, or its title where it has none."""
     name = next((one for one in other.headings if one.strip()), other.title or "")[:_MAX_LINE]
     wanted = set(_WORD.findall(fold(name)))
