@@ -14,7 +14,17 @@ from bench import noise_pages
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.migrate import downgrade, upgrade
-from holdfast.db.models import Change, Document, NoiseQueue, NoiseRuling, NoiseVerdict, SearchOutbox, Snapshot, WarcFile
+from holdfast.db.models import (
+    Change,
+    Document,
+    NoiseQueue,
+    NoiseRuling,
+    NoiseSuspect,
+    NoiseVerdict,
+    SearchOutbox,
+    Snapshot,
+    WarcFile,
+)
 from holdfast.errors import NotFound
 from holdfast.index.page_marks import marks_of
 from holdfast.noise import queries
@@ -191,6 +201,22 @@ def test_what_is_withdrawn_is_no_evidence(build: Building) -> None:
     hide(archive.database, archive.clock, f"{HOST}/gone", reason="asked")
 
     assert _found(archive) == {}
+
+
+def test_one_error_page_of_each_text_is_kept_whatever_its_name(build: Building) -> None:
+    for day in range(3):
+        archive = build([_missing(f"{day}/{n}/logo.html", day=day, status=404) for n in range(3)])
+        assert _found(archive) == {}
+
+    with archive.database.read() as session:
+        kept = session.scalars(select(NoiseSuspect.snapshot_id)).all()
+    assert len(kept) == 1
+    # It is still one after all of it was judged once more.
+    with archive.database.write() as session:
+        session.add(NoiseQueue(first_id=0, last_id=(1 << 63) - 1))
+    assert _found(build([_missing("other", day=4)])) == {"/other 4": "soft_404"}
+    with archive.database.read() as session:
+        assert session.scalars(select(NoiseSuspect.snapshot_id).where(NoiseSuspect.kind.is_(None))).all() == kept
 
 
 def test_a_ruling_on_a_page_holds_for_captures_that_are_withdrawn_at_that_moment(build: Building) -> None:

@@ -187,7 +187,7 @@ class _Errors:
             return None
         row = _row(one, None, likeness(_facts(one, text)))
         # One of each text is enough: a site may have a million addresses with the same.
-        if (row.site, row.likeness) in self._new or self.status(row.site, row.likeness, row.leaf) is not None:
+        if (row.site, row.likeness) in self._new or queries.is_known_error(self._session, row):
             return None
         self._new[row.site, row.likeness] = row
         return row

@@ -219,6 +219,13 @@ _ERROR = (
     .where(*_ALIKE, NoiseSuspect.kind.is_(None), NoiseSuspect.leaf != bindparam("leaf"), *visible())
     .limit(1)
 )
+# By any other capture, under whatever name: a missing picture has one in a thousand folders.
+_KNOWN_ERROR = (
+    select(NoiseSuspect.snapshot_id)
+    .join(Snapshot, Snapshot.id == NoiseSuspect.snapshot_id)
+    .where(*_ALIKE, NoiseSuspect.kind.is_(None), NoiseSuspect.snapshot_id != bindparam("own"), *visible())
+    .limit(1)
+)
 _ANY_ERROR = (
     select(NoiseSuspect.snapshot_id).where(NoiseSuspect.site == bindparam("site"), NoiseSuspect.kind.is_(None)).limit(1)
 )
@@ -228,6 +235,12 @@ _NEXT_LEAF = (
     .order_by(NoiseSuspect.leaf)
     .limit(1)
 )
+
+
+def is_known_error(session: Session, row: SuspectRow) -> bool:
+    """Return whether another capture of the site is kept that has this text with an error status."""
+    given = {"site": row.site, "likeness": row.likeness, "own": row.snapshot_id}
+    return session.scalar(_KNOWN_ERROR, given) is not None
 
 
 def has_errors(session: Session, site: int) -> bool:
