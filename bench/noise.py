@@ -101,11 +101,11 @@ def served(sites: dict[str, Site]) -> Iterator[int]:
 def made(count: int) -> list[MadePage]:
     """Return the pages that are mixed in with a manual."""
     parts = (noise_pages.soft_404s, noise_pages.block_pages, noise_pages.walls, noise_pages.content)
-    return [page for part in parts for page in part(count)]
+    return [*(page for part in parts for page in part(count)), *noise_pages.banner_site(), *noise_pages.entries()]
 
 
 def sites_of(manuals: Iterable[Path], count: int) -> dict[str, Site]:
-    """Return the sites by their address: one for each manual, and parked domains."""
+    """Return the sites by their address: one for each manual, parked domains, and one of content like noise."""
     sites = {
         f"127.0.0.{10 + n}": Site(folder, {page.path: page for page in made(count)}) for n, folder in enumerate(manuals)
     }
@@ -113,6 +113,7 @@ def sites_of(manuals: Iterable[Path], count: int) -> dict[str, Site]:
         host, other = f"127.0.1.{n + 1}", f"127.0.2.{n + 1}"
         sites[host] = Site(pages={page.path: page for page in noise_pages.parked(host)})
         sites[other] = Site(pages={page.path: page for page in noise_pages.parked_by_service(other)})
+    sites["127.0.3.1"] = Site(pages={page.path: page for page in noise_pages.traits("127.0.3.1")})
     return sites
 
 

@@ -194,3 +194,70 @@ def content(count: int) -> Iterator[MadePage]:
     for name in _names(6, salt=29):
         main = f"<p>The {name} sold for more than its owner hoped, and the buyer is glad.</p>"
         yield MadePage(f"/market/{name}", html(f"{name} is for sale", main), "article about a sale", None)
+
+
+_JSD = "<script>a.src='/cdn-cgi/challenge-platform/scripts/jsd/main.js';</script>"
+"""What Cloudflare adds to ordinary pages."""
+
+
+def banner_site() -> Iterator[MadePage]:
+    """Yield two pages and a true 404 of a site with one title, under one heading, and an error page of its own."""
+    head = "<h1>Town of Exampleville</h1><p>Official site of the municipality, its council and its services</p>"
+    texts = {
+        "p1.html": "The council meets each month. " + "Minutes are kept in the hall. " * 15,
+        "p2.html": "Our parks. " + "There are trees and lawns and a pond. " * 15,
+    }
+    missing = html("Town of Exampleville", f"{head}<p>Sorry, the file was not found.</p>", template=False)
+    yield MadePage("/town/gone.html", missing, "error page", None, 404)
+    for name, text in texts.items():
+        page = html("Town of Exampleville", f"{head}<p>{text}</p>", template=False)
+        yield MadePage(f"/town/{name}", page, "under one banner", None)
+
+
+def entries() -> Iterator[MadePage]:
+    """Yield entries of lists that are alike but for their subject, each with words that errors and walls have, too."""
+    for n, name in enumerate(("brass-lamp", "oak-chair", "blue-vase", "iron-pan", "silk-scarf")):
+        text = (
+            f"An item from our past collections, no longer available: {name.replace('-', ' ')}. Made by hand, sold "
+            f"until 2009, with a note by curator number {n}: " + f"the {name} was the first of its kind. " * 6
+        )
+        page = html("Shop archive", f"<h1>Shop archive</h1><p>{text}</p>", template=False)
+        yield MadePage(f"/archive/{name}", page, "entry of a catalogue", None)
+    for word in ("ubuntu", "saudade", "hygge", "schadenfreude"):
+        text = (
+            f"Hasło w słowniku, którego polski odpowiednik nie istnieje: {word}. Znaczenie podane niżej, z przykładem."
+        )
+        page = html("Słownik", f"<h1>Słownik</h1><p>{text}</p>", template=False)
+        yield MadePage(f"/haslo/{word}", page, "entry of a dictionary", None)
+    form = "<form><input type=password></form>"
+    for topic, name in (("a1", "Anna"), ("b2", "Bert"), ("c3", "Carl"), ("d4", "Dora")):
+        text = (
+            "<p>You must be logged in to reply to this topic in the forum of the club.</p>"
+            f"<p>{name} wrote about the boat and its mast and the sails in the year of the great storm.</p>"
+        )
+        page = html("Forum", f"<h1>Forum</h1>{text}{form}", template=False)
+        yield MadePage(f"/topic/{topic}", page, "topic of a forum", None)
+
+
+def traits(host: str) -> Iterator[MadePage]:
+    """Yield pages of which a single trait is that of noise: their own host, path or markup."""
+
+    def page(path: str, title: str, main: str, head: str = "") -> MadePage:
+        return MadePage(path, html(title, main, template=False, head=head), "a trait of noise", None)
+
+    main = "<h1>Sunset</h1><p>Oil on canvas, 2019. This painting is available for purchase.</p>"
+    yield page("/works/sunset", "Sunset, oil on canvas", f"{main}<p>Write to studio@{host} for the price.</p>")
+    main = "<h1>Villa is for sale</h1><p>Three bedrooms, a garden, near the lake.</p>"
+    yield page("/listing/12", f"Villa is for sale | {host}", main)
+    main = f"<h1>Names</h1><p>This domain is for sale: names.example. Write to sale@{host}, or see {host}.</p>"
+    yield page("/names", "Names that we sell", main)
+    main = "<h1>Limits</h1><p>The rate limit of the API is 60 calls a minute for each key.</p>"
+    yield page("/api/limits", "Limits - Example API", main, head=_JSD)
+    main = "<h1>Via Roma riaperta</h1><p>Il camion che era uscito di strada è stato bloccato dai vigili.</p>"
+    yield page("/cronaca/1234", "Via Roma riaperta al traffico", main, head=_JSD)
+    main = "<h1>Access denied</h1><p>What a system says that does not let a user in, and what to do then.</p>"
+    yield page("/help/denied", "Access denied - Help", main, head=_JSD)
+    main = "<h1>Reports</h1><p>GET /v1/reports returns the requested resource as JSON.</p>"
+    yield page("/v1/reports", "Reports", main)
+    main = "<h1>404 Not Found</h1><p>Try it: GET /status/404-not-found answers so.</p>"
+    yield page("/status/404-not-found", "404 Not Found - Status codes", main)

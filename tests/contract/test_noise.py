@@ -23,6 +23,7 @@ from holdfast.noise import queries
 from holdfast.noise.chore import Judged, judge_pending
 from holdfast.noise.rulings import RULINGS, restore_rulings, rule
 from holdfast.noise.words import NoiseKind
+from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchRequest, SearchService
 from holdfast.urls import parse_seed
@@ -102,6 +103,8 @@ def test_of_a_fixed_set_nothing_but_noise_is_taken_for_it_and_nearly_all_of_it(b
     made: dict[tuple[str, str], MadePage] = {}
     for part in (noise_pages.soft_404s, noise_pages.block_pages, noise_pages.walls, noise_pages.content):
         made |= {("example.org", page.path): page for page in part(6)}
+    made |= {("example.org", page.path): page for page in (*noise_pages.banner_site(), *noise_pages.entries())}
+    made |= {("like.example", page.path): page for page in noise_pages.traits("like.example")}
     for n in range(3):
         made |= {(f"sale{n}.example", "/"): page for page in noise_pages.parked(f"sale{n}.example")}
         made |= {(f"lot{n}.example", "/"): page for page in noise_pages.parked_by_service(f"lot{n}.example")}
@@ -190,7 +193,7 @@ def test_a_chore_that_ends_early_goes_on_where_it_was(build: Building) -> None:
 def _search(archive: Archive, *, noise: bool = False) -> list[tuple[str, str | None]]:
     drain(archive.database, archive.home, archive.clock)
     answer = SearchService(archive.database, archive.home, archive.clock).ask(
-        SearchRequest(q="page", noise=noise), wait=True
+        SearchRequest(q="page", noise=noise, similar=SimilarResults.SHOW), wait=True
     )
     assert answer.total == len(answer.hits)
     return sorted((hit.row.url.removeprefix(HOST), hit.row.noise) for hit in answer.hits)
@@ -332,8 +335,8 @@ def test_rulings_survive_the_loss_of_the_database(build: Building) -> None:
             session.execute(delete(table))
         session.execute(update(Snapshot).values(noise=None, truncated="length"))
 
-    assert restore_rulings(archive.database, archive.home) == 1
-    assert restore_rulings(archive.database, archive.home) == 0
+    assert restore_rulings(archive.database, archive.clock, archive.home) == 1
+    assert restore_rulings(archive.database, archive.clock, archive.home) == 0
     with closing(connect(archive.settings.database)) as raw_db:
         with raw_db.write() as tx:
             read_all_again(tx, source=None)

@@ -29,7 +29,7 @@ def typist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Typist:
 
 
 def _search(typist: Typist, *more: str) -> list[tuple[str, str | None]]:
-    code, out, _ = typist("search", "page", "--json", *more)
+    code, out, _ = typist("search", "page", "--show-similar", "--json", *more)
     assert code == 0
     return sorted((hit["originalUrl"].removeprefix(HOST), hit["noise"]) for hit in json.loads(out)["results"])
 

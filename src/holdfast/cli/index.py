@@ -129,7 +129,7 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
     with closing(Database(runtime.settings.database)) as database:
         # First: no file that is read again may show what was hidden.
         hidden = restore_withdrawals(database, home)
-        ruled = restore_rulings(database, home)
+        ruled = restore_rulings(database, runtime.clock, home)
         restored = restore_files(database, runtime.raw_db, runtime.clock, home, found.lost)
     with runtime.raw_db.write() as tx:
         waiting = read_all_again(tx, source=source)

@@ -615,7 +615,7 @@ CREATE INDEX ix_snapshots_noise_page ON snapshots (url_hash, id) WHERE noise IS 
 CREATE TABLE noise_queue (
 	id INTEGER NOT NULL, 
 	first_id BIGINT NOT NULL, 
-	last_id BIGINT NOT NULL, 
+	last_id BIGINT NOT NULL, late BOOLEAN DEFAULT false NOT NULL, 
 	CONSTRAINT pk_noise_queue PRIMARY KEY (id)
 );
 CREATE TABLE noise_suspects (
@@ -684,4 +684,6 @@ CREATE TABLE linked_host_files (
 	counted BLOB NOT NULL, 
 	CONSTRAINT pk_linked_host_files PRIMARY KEY (warc_file_id)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0012');
+CREATE INDEX ix_noise_queue_order ON noise_queue (late, id);
+CREATE INDEX ix_noise_queue_first_id ON noise_queue (first_id);
+INSERT INTO alembic_version(version_num) VALUES ('0013');

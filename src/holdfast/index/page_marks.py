@@ -16,18 +16,17 @@ _MOST_BYTES: Final = 48 * 1024
 # Most pages have none of these: one pass (22 us for 3 KB, where a search for each sign takes 180) spares the others.
 _ANY: Final = re2.compile(
     rb"(?i)captcha|/challenge-platform|_cf_chl|cf-browser|cf-turnstile|incapsula|awswaf|ddos-guard|sucuri|cp_challenge|parking|"
-    rb"parklogic|window\.park|bodis\.com|hugedomains|afternic|buy-domain|password"
+    rb"parklogic|window\.park|bodis\.com|password"
 )
 
 _MARKS: Final[dict[str, tuple[bytes, ...]]] = {
     "challenge": (
-        b"/cdn-cgi/challenge-platform/",
         b"cf-browser-verification",
         b"_cf_chl_opt",
         b"captcha-delivery.com",
-        b"_incapsula_resource",
+        b"_incapsula_resource?cwudnsai",
         b"px-captcha",
-        b"awswafintegration",
+        b"awswafintegration.checkforcerefresh",
         b"/.well-known/ddos-guard/",
         b"sucuri_cloudproxy",
         b"distil_r_captcha",
@@ -40,12 +39,11 @@ _MARKS: Final[dict[str, tuple[bytes, ...]]] = {
         b"bodis.com",
         b"parklogic.com",
         b"/parking-lander/",
-        b"hugedomains.com/domain_profile",
-        b"afternic.com/forsale",
-        b"dan.com/buy-domain",
         b"window.park =",
     ),
 }
+# Cloudflare adds scripts below /challenge-platform/ to ordinary pages, too (`/scripts/jsd/main.js`).
+_ORCHESTRATE: Final = re.compile(rb"/cdn-cgi/challenge-platform/h/[^\s\"'<>]{1,80}?/orchestrate/")
 _PASSWORD: Final = re.compile(rb"type\s{0,8}=\s{0,8}[\"']?password")
 
 
@@ -56,6 +54,8 @@ def marks_of(body: bytes) -> list[str]:
         return []
     low = start.lower()
     found = [name for name, signs in _MARKS.items() if any(sign in low for sign in signs)]
+    if "challenge" not in found and b"/challenge-platform/" in low and _ORCHESTRATE.search(low):
+        found.append("challenge")
     if b"password" in low and _PASSWORD.search(low):
         found.append("password")
     return found

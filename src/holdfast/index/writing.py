@@ -150,7 +150,10 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
     writing_queries.refresh_groups(tx, _shifts(before, after, gone))
     changes: list[OutboxRow] = [("snapshots", first, last, {}) for first, last in ranges(ids)]
     writing_queries.put_outbox(tx, [*_documents_rows(made), *changes, *_named_rows(named)], now=now)
-    writing_queries.put_unjudged(tx, ranges([*(row[0] for row in changed), *gone]))
+    # A document that is read anew may say something else of captures whose own rows are as they were.
+    anew = set(made)
+    read_anew = (capture.id for capture in batch.captures if capture.document_id in anew)
+    writing_queries.put_unjudged(tx, ranges({*(row[0] for row in changed), *gone, *read_anew}))
     return len(changed) + len(gone)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -22,17 +23,19 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.noise import queries
 from holdfast.noise.marking import NoiseFinding, write_findings
-from holdfast.noise.queries import JudgedCapture, SuspectRow
+from holdfast.noise.queries import JudgedCapture, ShownNearby, SuspectRow
 from holdfast.noise.words import (
     MOST_CHARS,
     MOST_HEADED_CHARS,
     NoiseKind,
     PageFacts,
+    PageName,
     Suspicion,
+    called_alike,
     is_index,
+    kinds_named,
     leaf_of,
     likeness,
-    names_noise,
     site_of,
     suspect,
     suspect_home_text,
@@ -77,49 +80,63 @@ def judge_pending(
 ) -> Judged:
     """Judge what waits, at most about so many captures; what is done stays done if it is stopped."""
     done = Judged()
+    place = 0
     while not is_stopping() and (most is None or done.captures < most):
-        if not _step(database, clock, done):
+        step = _step(database, clock, done, place=place)
+        if step is _Step.NOTHING and place == 0:
             done.finished = True
             break
+        # Processes that judge at once would read the same captures, and all but one in vain.
+        place = {_Step.DONE: place, _Step.LOST: place + 1, _Step.NOTHING: 0}[step]
     if done.marked or done.cleared:
         _log.info("noise.judged", captures=done.captures, marked=dict(done.marked), cleared=done.cleared)
     return done
 
 
-def _step(database: Database, clock: Clock, done: Judged) -> bool:
-    """Judge one batch; False if nothing waits."""
+class _Step(Enum):
+    """What came of one batch."""
+
+    DONE = auto()
+    LOST = auto()
+    """Another process was faster."""
+    NOTHING = auto()
+    """Nothing waits there."""
+
+
+def _step(database: Database, clock: Clock, done: Judged, *, place: int) -> _Step:
+    """Judge one batch."""
     with database.read() as session:
-        turn = queries.next_turn(session)
+        turn = queries.next_turn(session, place=place)
         if turn is None:
-            return False
+            return _Step.NOTHING
         batch = queries.captures_between(session, turn.first_id, turn.last_id, limit=_BATCH)
         suspects = _suspects(session, batch)
     until = batch[-1].id if len(batch) == _BATCH else turn.last_id
     with database.write() as session:
         # First of all: what is compared with what hangs on what is noise.
         lock_changes(session)
-        if queries.take(session, turn, until=until):
-            ruled = queries.rulings_on(session, ((one.id, one.page_key) for one in batch))
-            kept = [row for row in suspects if row.snapshot_id not in ruled]
-            queries.replace_suspects(session, turn.first_id, until, kept)
-            queries.drop_strays(session, turn.first_id, until)
-            before = {one.id for one in batch if one.noise is not None}
-            judged = _Neighbourhood(session).judge(batch, kept)
-            # Nearly all captures show their page, as before: these are not read again.
-            found = {one: what for one, what in judged.items() if what is not None or one in before or one in ruled}
-            written = write_findings(session, found, ruled, now=clock.now())
-            done.captures += len(batch)
-            done.marked.update(written.marked)
-            done.cleared += written.cleared
-    return True
+        if not queries.take(session, turn, until=until):
+            return _Step.LOST
+        ruled = queries.rulings_on(session, ((one.id, one.page_key) for one in batch))
+        kept = [row for row in suspects if row.snapshot_id not in ruled]
+        queries.replace_suspects(session, turn.first_id, until, kept)
+        queries.drop_strays(session, turn.first_id, until)
+        before = {one.id for one in batch if one.noise is not None}
+        judged = _Neighbourhood(session).judge(batch, kept)
+        # Nearly all captures show their page, as before: these are not read again.
+        found = {one: what for one, what in judged.items() if what is not None or one in before or one in ruled}
+        written = write_findings(session, found, ruled, now=clock.now())
+        done.captures += len(batch)
+        done.marked.update(written.marked)
+        done.cleared += written.cleared
+    return _Step.DONE
 
 
 def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
     """Return those of a batch that may not show their page, and the error pages that others are held against."""
     short = {one.id: one for one in batch if one.document_id is not None and _is_looked_at(one)}
     texts = queries.texts(session, {one.document_id for one in short.values() if one.document_id is not None})
-    homes: dict[str, list[int]] = {}
-    errors = _Errors(session)
+    homes, errors = _Homes(session), _Errors(session)
     found = [
         row for one in short.values() if (row := errors.kept(one, texts.get(one.document_id or 0, ""))) is not None
     ]
@@ -130,8 +147,8 @@ def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
                 found.append(_row(one, *led))
         elif one.document_id is not None and one.shows:
             text = texts.get(one.document_id, "") if one.id in short else None
-            row = None if text is None else _of_words(one, text, errors)
-            if (row := row or _of_home(session, one, homes)) is not None:
+            row = None if text is None else _of_words(one, text, errors, homes)
+            if (row := row or _of_home(one, homes)) is not None:
                 found.append(row)
     return found
 
@@ -139,16 +156,16 @@ def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
 def _is_looked_at(one: JudgedCapture) -> bool:
     """Return whether the text of a page is read: it is short, or has a head that names a kind of noise."""
     chars = one.chars or 0
-    return chars <= MOST_CHARS or (chars <= MOST_HEADED_CHARS and names_noise(one.title, _headings(one)))
+    return chars <= MOST_CHARS or (chars <= MOST_HEADED_CHARS and bool(kinds_named(one.title, _headings(one.headings))))
 
 
-def _headings(one: JudgedCapture) -> list[str]:
-    return (one.headings or "").split("\n", _HEADINGS)[:_HEADINGS]
+def _headings(kept: str | None) -> list[str]:
+    return (kept or "").split("\n", _HEADINGS)[:_HEADINGS]
 
 
 def _facts(one: JudgedCapture, text: str) -> PageFacts:
     marks = (one.details or {}).get("marks") or ()
-    return PageFacts(one.url, one.title, _headings(one), text, frozenset(map(str, marks)))
+    return PageFacts(one.url, one.title, _headings(one.headings), text, frozenset(map(str, marks)))
 
 
 def _has_words(one: JudgedCapture, text: str) -> bool:
@@ -170,7 +187,7 @@ class _Errors:
             return None
         row = _row(one, None, likeness(_facts(one, text)))
         # One of each text is enough: a site may have a million addresses with the same.
-        if (row.site, row.likeness) in self._new or self.status(row.site, row.likeness, row.leaf) is not None:
+        if (row.site, row.likeness) in self._new or queries.is_known_error(self._session, row):
             return None
         self._new[row.site, row.likeness] = row
         return row
@@ -189,7 +206,23 @@ class _Errors:
         return queries.error_status(self._session, site, like, leaf=leaf)
 
 
-def _of_words(one: JudgedCapture, text: str, errors: _Errors) -> SuspectRow | None:
+class _Homes:
+    """What the start pages of sites show, asked once for each."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._documents: dict[str, list[int]] = {}
+
+    def shows(self, one: JudgedCapture) -> bool:
+        """Return whether a capture has the text of the start page of its site."""
+        split = urlsplit(one.url)
+        home = url_key(f"{split.scheme}://{split.netloc}/")
+        if home not in self._documents:
+            self._documents[home] = queries.documents_at(self._session, home, limit=_HOMES)
+        return one.document_id in self._documents[home]
+
+
+def _of_words(one: JudgedCapture, text: str, errors: _Errors, homes: _Homes) -> SuspectRow | None:
     """Return a suspect by what it says, or because the site has called the same text an error."""
     facts, site = _facts(one, text), site_of(one.url)
     said = suspect(facts)
@@ -199,7 +232,8 @@ def _of_words(one: JudgedCapture, text: str, errors: _Errors) -> SuspectRow | No
         return None
     like = likeness(facts)
     status = errors.status(site, like, leaf_of(one.url))
-    if status is None:
+    # Sites that a script draws send the text of their start page with 404 for every address that is no file.
+    if status is None or homes.shows(one):
         return None
     kind = _BY_STATUS.get(status, NoiseKind.BLOCK_PAGE)
     return _row(
@@ -207,18 +241,13 @@ def _of_words(one: JudgedCapture, text: str, errors: _Errors) -> SuspectRow | No
     )
 
 
-def _of_home(session: Session, one: JudgedCapture, homes: dict[str, list[int]]) -> SuspectRow | None:
+def _of_home(one: JudgedCapture, homes: _Homes) -> SuspectRow | None:
     """Return a suspect if another address shows what the start page of the site shows."""
     split = urlsplit(one.url)
     said = suspect_home_text((one.chars or 0) // 6)
     if said is None or not one.shows or is_index(split.path) or split.query:
         return None
-    home = url_key(f"{split.scheme}://{split.netloc}/")
-    if home not in homes:
-        homes[home] = queries.documents_at(session, home, limit=_HOMES)
-    if one.document_id not in homes[home]:
-        return None
-    return _row(one, said, site_of(one.url))
+    return _row(one, said, site_of(one.url)) if homes.shows(one) else None
 
 
 def _row(one: JudgedCapture, said: Suspicion | None, like: int) -> SuspectRow:
@@ -284,6 +313,15 @@ class _Neighbourhood:
     def _shrunk(self, row: SuspectRow) -> str | None:
         if row.chars == NO_TEXT:
             return None
-        real = max(_REAL_CHARS, _SHRUNK * row.chars)
-        around = queries.chars_around(self._session, row, each=_AROUND)
-        return "other captures of the page have far more text" if any(chars >= real for chars in around) else None
+        least = max(_REAL_CHARS, _SHRUNK * row.chars)
+        whole = [one for one in queries.shown_around(self._session, row, each=_AROUND) if one.chars >= least]
+        return "other captures of the page have far more text" if whole and self._is_other(row, whole) else None
+
+    def _is_other(self, row: SuspectRow, whole: list[ShownNearby]) -> bool:
+        """Return whether a suspect is another page than these captures of its address show."""
+        title, headings = queries.head_of(self._session, row.snapshot_id)
+        own = PageName(title, _headings(headings))
+        # Under its own name the page itself may say so: "This statement was withdrawn and is no longer available."
+        return row.kind in kinds_named(*own) or not any(
+            called_alike(own, PageName(one.title, _headings(one.headings))) for one in whole
+        )

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.engine import insert_into
 from holdfast.db.models import (
     Document,
     DocumentText,
+    Execution,
+    Job,
     NoiseQueue,
     NoiseRuling,
     NoiseSuspect,
@@ -20,9 +36,11 @@ from holdfast.db.models import (
     SearchOutbox,
     Snapshot,
     Source,
+    WarcFile,
 )
 from holdfast.index.queries import is_ok, unpack_text
 from holdfast.index.writing import ranges
+from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.visibility import of_page, visible
 
 _LAST = (1 << 63) - 1
@@ -36,11 +54,15 @@ class Turn(NamedTuple):
     last_id: int
 
 
-def next_turn(session: Session) -> Turn | None:
-    """Return what has waited longest; None if nothing waits."""
-    row = session.execute(
-        select(NoiseQueue.id, NoiseQueue.first_id, NoiseQueue.last_id).order_by(NoiseQueue.id).limit(1)
-    ).one_or_none()
+def next_turn(session: Session, *, place: int = 0) -> Turn | None:
+    """Return what is judged next, or what stands so many places behind it; None if nothing waits there.
+
+    What an update of the program has queued comes last, the newest files first.
+    """
+    turn = select(NoiseQueue.id, NoiseQueue.first_id, NoiseQueue.last_id).offset(place).limit(1)
+    row = session.execute(turn.where(~NoiseQueue.late).order_by(NoiseQueue.id)).one_or_none()
+    if row is None:
+        row = session.execute(turn.where(NoiseQueue.late).order_by(NoiseQueue.id.desc())).one_or_none()
     return None if row is None else Turn._make(row)
 
 
@@ -49,9 +71,25 @@ def is_waiting(session: Session) -> bool:
     return next_turn(session) is not None
 
 
+def edition_waits(session: Session, edition_id: int) -> bool:
+    """Return whether captures of an edition's own files wait to be judged."""
+    files = (
+        select(WarcFile.id)
+        .join(Execution, Execution.id == WarcFile.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Job.edition_id == edition_id)
+        .subquery()
+    )
+    first = files.c.id * ORDINALS
+    # Ids begin with the number of their file, and a range is of one file: a seek for each.
+    waits = exists().where(NoiseQueue.first_id >= first, NoiseQueue.first_id < first + ORDINALS)
+    return session.scalar(select(files.c.id).where(waits).limit(1)) is not None
+
+
 def take(session: Session, turn: Turn, *, until: int) -> bool:
     """Strike out the captures of a turn up to an id; False if another process has judged them meanwhile."""
-    same = NoiseQueue.id == turn.id, NoiseQueue.first_id == turn.first_id
+    # Its bounds, too: SQLite gives the ids of an emptied queue again.
+    same = NoiseQueue.id == turn.id, NoiseQueue.first_id == turn.first_id, NoiseQueue.last_id == turn.last_id
     if until >= turn.last_id:
         done = session.execute(delete(NoiseQueue).where(*same).returning(NoiseQueue.id))
     else:
@@ -131,7 +169,7 @@ def documents_at(session: Session, url_key: str, *, limit: int) -> list[int]:
     """Return the documents of the newest good captures of an address."""
     rows = session.scalars(
         select(Snapshot.document_id)
-        .where(Snapshot.url_key == url_key, is_ok(), Snapshot.document_id.is_not(None))
+        .where(Snapshot.url_key == url_key, is_ok(), Snapshot.document_id.is_not(None), *visible())
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
         .limit(limit)
     )
@@ -177,7 +215,15 @@ def error_status(session: Session, site: int, likeness: int, *, leaf: int) -> st
 _ALIKE = NoiseSuspect.site == bindparam("site"), NoiseSuspect.likeness == bindparam("likeness")
 _ERROR = (
     select(NoiseSuspect.said)
-    .where(*_ALIKE, NoiseSuspect.kind.is_(None), NoiseSuspect.leaf != bindparam("leaf"))
+    .join(Snapshot, Snapshot.id == NoiseSuspect.snapshot_id)
+    .where(*_ALIKE, NoiseSuspect.kind.is_(None), NoiseSuspect.leaf != bindparam("leaf"), *visible())
+    .limit(1)
+)
+# By any other capture, under whatever name: a missing picture has one in a thousand folders.
+_KNOWN_ERROR = (
+    select(NoiseSuspect.snapshot_id)
+    .join(Snapshot, Snapshot.id == NoiseSuspect.snapshot_id)
+    .where(*_ALIKE, NoiseSuspect.kind.is_(None), NoiseSuspect.snapshot_id != bindparam("own"), *visible())
     .limit(1)
 )
 _ANY_ERROR = (
@@ -189,6 +235,12 @@ _NEXT_LEAF = (
     .order_by(NoiseSuspect.leaf)
     .limit(1)
 )
+
+
+def is_known_error(session: Session, row: SuspectRow) -> bool:
+    """Return whether another capture of the site is kept that has this text with an error status."""
+    given = {"site": row.site, "likeness": row.likeness, "own": row.snapshot_id}
+    return session.scalar(_KNOWN_ERROR, given) is not None
 
 
 def has_errors(session: Session, site: int) -> bool:
@@ -241,29 +293,63 @@ def note_marked(session: Session, marked: Collection[int], cleared: Collection[i
             session.execute(update(NoiseSuspect).where(which).values(marked=value))
 
 
-def chars_around(session: Session, row: SuspectRow, *, each: int) -> list[int]:
-    """Return how long the texts are of the captures of the page before and after one that is no suspect."""
-    here, other = aliased(Snapshot), aliased(NoiseSuspect)
-    moment = select(here.captured_at).where(here.id == row.snapshot_id).scalar_subquery()
-    found: list[int] = []
-    for is_earlier in (True, False):
-        side: ColumnElement[bool] = Snapshot.captured_at <= moment if is_earlier else Snapshot.captured_at >= moment
-        order = Snapshot.captured_at.desc() if is_earlier else Snapshot.captured_at
-        near = (
-            select(Snapshot.id, Snapshot.document_id)
-            .where(Snapshot.url_hash == row.url_hash, side, Snapshot.is_page, is_ok(), Snapshot.noise.is_(None))
-            .order_by(order, Snapshot.id)
-            .limit(each)
-            .subquery()
-        )
-        kept = ~exists().where(other.snapshot_id == near.c.id, other.kind.is_not(None))
-        rows = session.scalars(
-            select(Document.text_chars)
-            .join(near, near.c.document_id == Document.id)
-            .where(near.c.id != row.snapshot_id, kept)
-        )
-        found += rows
-    return found
+class ShownNearby(NamedTuple):
+    """Another capture of a page: how long its text is, and how it is called."""
+
+    chars: int
+    title: str | None
+    headings: str | None
+
+
+# Captures on either side of a suspect that are looked through for those that are no noise: a page may have been blocked
+# every day for years.
+_WINDOW = 200
+
+
+def shown_around(session: Session, row: SuspectRow, *, each: int) -> list[ShownNearby]:
+    """Return the captures of the page before and after one that may be shown and are neither suspects nor noise."""
+    given = {"page": row.url_hash, "here": row.snapshot_id, "each": each}
+    return [
+        ShownNearby._make(one)
+        for is_earlier in (True, False)
+        for one in session.execute(_around(is_earlier=is_earlier), given)
+    ]
+
+
+@cache
+def _around(*, is_earlier: bool) -> Select[*tuple[Any, ...]]:
+    # Built once: that takes ten times as long as the database.
+    here, other, near = aliased(Snapshot), aliased(NoiseSuspect), aliased(Snapshot)
+    moment = select(here.captured_at).where(here.id == bindparam("here", type_=BigInteger)).scalar_subquery()
+    side: ColumnElement[bool] = near.captured_at <= moment if is_earlier else near.captured_at >= moment
+    order = (near.captured_at.desc(), near.id.desc()) if is_earlier else (near.captured_at, near.id)
+    on_page = near.url_hash == bindparam("page", type_=BigInteger)
+    window = select(near.id).where(on_page, side).order_by(*order).limit(_WINDOW).subquery()
+    # Not yet marked, in the batch at hand: they tell nothing of what the page is.
+    is_suspect = exists().where(other.snapshot_id == Snapshot.id, other.kind.is_not(None))
+    return (
+        select(Document.text_chars, Document.title, Document.headings)
+        .select_from(window)
+        .join(Snapshot, Snapshot.id == window.c.id)
+        .join(Document, Document.id == Snapshot.document_id)
+        .where(Snapshot.is_page, is_ok(), Snapshot.noise.is_(None), ~is_suspect, *visible())
+        .where(Snapshot.id != bindparam("here", type_=BigInteger))
+        .order_by(Snapshot.captured_at.desc() if is_earlier else Snapshot.captured_at, Snapshot.id)
+        .limit(bindparam("each", type_=BigInteger))
+    )
+
+
+def head_of(session: Session, snapshot_id: int) -> tuple[str | None, str | None]:
+    """Return the title and the headings of a capture."""
+    row = session.execute(_HEAD, {"here": snapshot_id}).one_or_none()
+    return (None, None) if row is None else (row[0], row[1])
+
+
+_HEAD = (
+    select(Document.title, Document.headings)
+    .join(Snapshot, Snapshot.document_id == Document.id)
+    .where(Snapshot.id == bindparam("here", type_=BigInteger))
+)
 
 
 class Ruled(NamedTuple):
@@ -303,10 +389,11 @@ def snapshots(session: Session, ids: Collection[int]) -> list[Snapshot]:
     return list(session.scalars(select(Snapshot).where(Snapshot.id.in_(sorted(ids))).order_by(Snapshot.id)))
 
 
-def captures_of_page(session: Session, key: str) -> list[int]:
-    """Return all captures of the page with this key that can be judged and may be shown."""
+def captures_of_page(session: Session, key: str, *, withdrawn: bool) -> list[int]:
+    """Return the captures of the page with this key that can be judged; those that are withdrawn only if asked for."""
     judged = or_(Snapshot.is_page, Snapshot.redirect_to.is_not(None))
-    return list(session.scalars(select(Snapshot.id).where(of_page(key), judged, *visible()).order_by(Snapshot.id)))
+    wanted = select(Snapshot.id).where(of_page(key), judged, *(() if withdrawn else visible()))
+    return list(session.scalars(wanted.order_by(Snapshot.id)))
 
 
 def put_verdict(session: Session, snapshot_id: int, kind: str, evidence: str, *, by: str | None, now: datetime) -> None:
@@ -429,9 +516,11 @@ def kinds_at(session: Session, executions: Collection[int], pages: Collection[in
     return {(row[0], row[1]): str(row[2]) for row in rows}
 
 
-def known_rulings(session: Session) -> set[tuple[int | None, str | None]]:
-    """Return the subjects that persons ruled on."""
-    return {(row[0], row[1]) for row in session.execute(select(NoiseRuling.snapshot_id, NoiseRuling.url_key))}
+def known_rulings(session: Session) -> dict[tuple[int | None, str | None], datetime]:
+    """Return the subjects that persons ruled on, and when they did last."""
+    asked = select(NoiseRuling.snapshot_id, NoiseRuling.url_key, func.max(NoiseRuling.created_at))
+    rows = session.execute(asked.group_by(NoiseRuling.snapshot_id, NoiseRuling.url_key))
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 def all_rulings(session: Session) -> list[NoiseRuling]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ class GivenRuling(NamedTuple):
     kind: NoiseKind | None
     """None: it is no noise."""
     snapshots: int
-    """Captures that it holds for now."""
+    """Captures that it holds for now and that may be shown."""
 
 
 class NotJudged(Invalid):
@@ -69,21 +70,16 @@ def rule(
             created_at=clock.now(),
         )
         row.snapshot_id, row.url_key = _target(subject)
-        held = _held(session, row)
+        held, shown = _held(session, row)
         if home is not None:
             append_rulings(database, home, row)
         session.add(row)
         session.flush()
-        finding = ruled_finding(Ruled(row.kind, row.reason, row.actor))
-        for at in range(0, len(held), _AT_ONCE):
-            some = held[at : at + _AT_ONCE]
-            queries.drop_suspects(session, some)
-            # Rulings are asked for once more: that of a capture stands before that of its page.
-            write_findings(session, dict.fromkeys(some, finding), {}, now=clock.now())
+        _put_in_force(session, row, held, now=clock.now())
         detail = {"kind": row.kind, "reason": row.reason, "snapshot_id": row.snapshot_id, "url_key": row.url_key}
         action = "noise.cleared" if kind is None else "noise.marked"
         audit.record(session, clock, action=action, subject=subject, detail=detail)
-        return GivenRuling(subject, kind, len(held))
+        return GivenRuling(subject, kind, shown)
 
 
 def _target(subject: str) -> tuple[int | None, str | None]:
@@ -96,18 +92,29 @@ def _target(subject: str) -> tuple[int | None, str | None]:
     return None, page_key(parse_seed(subject).fetch)
 
 
-def _held(session: Session, row: NoiseRuling) -> list[int]:
-    """Return the captures that a ruling holds for now."""
+def _held(session: Session, row: NoiseRuling) -> tuple[list[int], int]:
+    """Return the captures that a ruling holds for, and how many of them may be shown."""
     if row.snapshot_id is not None:
         found = visible_snapshot(session, row.snapshot_id)
         if not found.is_page and found.redirect_to is None:
             raise NotJudged(f"snapshot {found.id} is neither a page nor a redirect: it is left out nowhere")
-        return [found.id]
+        return [found.id], 1
     assert row.url_key is not None
-    captures = queries.captures_of_page(session, row.url_key)
-    if not captures:
+    shown = len(queries.captures_of_page(session, row.url_key, withdrawn=False))
+    if not shown:
         raise NotFound(f"no page was captured at {row.subject}; find one with: holdfast search WORDS")
-    return captures
+    # Those that are withdrawn now, too: they may be shown again, and nothing is judged then.
+    return queries.captures_of_page(session, row.url_key, withdrawn=True), shown
+
+
+def _put_in_force(session: Session, row: NoiseRuling, held: Sequence[int], *, now: datetime) -> None:
+    """Write what a ruling says on the captures that it holds for."""
+    finding = ruled_finding(Ruled(row.kind, row.reason, row.actor))
+    for at in range(0, len(held), _AT_ONCE):
+        some = held[at : at + _AT_ONCE]
+        queries.drop_suspects(session, some)
+        # Rulings are asked for once more: that of a capture stands before that of its page.
+        write_findings(session, dict.fromkeys(some, finding), {}, now=now)
 
 
 def append_rulings(database: Database, home: Path, *rows: NoiseRuling) -> None:
@@ -143,10 +150,10 @@ def _as_line(row: NoiseRuling) -> dict[str, Any]:
     }
 
 
-def restore_rulings(database: Database, home: Path) -> int:
-    """Put rulings back in force that the lines say and no row knows; return how many there were.
+def restore_rulings(database: Database, clock: Clock, home: Path) -> int:
+    """Put rulings back in force that the lines say and no row knows, or only an older one of; return how many.
 
-    The captures are judged by them when they are indexed anew.
+    Captures that are not here yet are judged by them when they are indexed.
     """
     latest: dict[tuple[int | None, str | None], NoiseRuling] = {}
     for line in _lines(home):
@@ -154,9 +161,16 @@ def restore_rulings(database: Database, home: Path) -> int:
         if row is not None:
             latest[row.snapshot_id, row.url_key] = row
     with database.write() as session:
+        lock_changes(session)
         known = queries.known_rulings(session)
-        missing = [row for subject, row in latest.items() if subject not in known]
+        missing = [row for subject, row in latest.items() if subject not in known or known[subject] < row.created_at]
         session.add_all(missing)
+        session.flush()
+        for row in missing:
+            # At once: files that are read again and have not changed are not judged again.
+            held = [row.snapshot_id] if row.snapshot_id is not None else []
+            held += queries.captures_of_page(session, row.url_key, withdrawn=True) if row.url_key is not None else []
+            _put_in_force(session, row, held, now=clock.now())
     return len(missing)
 
 

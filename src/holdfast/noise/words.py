@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -76,6 +77,13 @@ class PageFacts(NamedTuple):
     """Of its markup (`index.page_marks`)."""
 
 
+class PageName(NamedTuple):
+    """How a page is called."""
+
+    title: str | None
+    headings: Sequence[str]
+
+
 class Suspicion(NamedTuple):
     """What a page says of itself."""
 
@@ -89,7 +97,7 @@ class Suspicion(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """What a phrase counts as: a name, or something said, of one kind."""
+    """What a phrase counts as: a name, something said, or something said of the host, of one kind."""
 
     kind: NoiseKind
     part: str
@@ -161,6 +169,8 @@ class _Said(NamedTuple):
     says: dict[NoiseKind, tuple[str, str]]
     repeated: set[NoiseKind]
     """What the first words say in two ways."""
+    own: set[NoiseKind]
+    """What is said of the host itself, by its name."""
 
 
 def _heads_of(title: str | None, headings: Sequence[str]) -> list[tuple[str, str]]:
@@ -185,15 +195,37 @@ def _names_in(heads: Sequence[tuple[str, str]]) -> dict[NoiseKind, tuple[str, st
 
 def _read(page: PageFacts, core: str) -> _Said:
     heads = _heads_of(page.title, page.headings)
-    said = _Said(_names_in(heads), {}, set())
+    said = _Said(_names_in(heads), {}, set(), set())
     opening = " ".join(core.split(None, _OPENING)[:_OPENING])
+    own = _own_host((urlsplit(page.url).hostname or "").removeprefix("www."))
     for where, text in (*heads, ("text", opening)):
-        for use, phrases in _hits(_line(text)).items():
-            if use.part == "says":
-                said.says.setdefault(use.kind, (where, phrases[0]))
-                if where == "text" and len(set(phrases)) > 1:
-                    said.repeated.add(use.kind)
+        line = _line(text if own is None else own.sub(_THIS_HOST, text))
+        for use, phrases in _hits(line).items():
+            if use.part == "names":
+                continue
+            said.says.setdefault(use.kind, (where, phrases[0].replace(_THIS_HOST, "its own name")))
+            if use.part == "own":
+                said.own.add(use.kind)
+            elif where == "text" and len(set(phrases)) > 1:
+                said.repeated.add(use.kind)
     return said
+
+
+# Stands for the host of the page in `phrases.toml`.
+_THIS_HOST: Final = "thishost"
+
+
+@lru_cache(maxsize=256)
+def _own_host(host: str) -> re.Pattern[str] | None:
+    """Return what finds the host of a page in its text, by itself and not in a mail address or a longer name."""
+    if len(host) < _LONG_NAME or len(host) > _MAX_LINE:
+        return None
+    names = {host}
+    with suppress(UnicodeError):
+        # Shown as its owner writes it, not as the network does.
+        names.add(host.encode("ascii").decode("idna"))
+    spelled = "|".join(map(re.escape, sorted(names)))
+    return re.compile(rf"(?<![\w@.-])(?:www\.)?(?:{spelled})(?![\w@-]|\.\w)", re.IGNORECASE)
 
 
 def word_count(text: str) -> int:
@@ -211,9 +243,18 @@ def core_of(page: PageFacts) -> str:
     return page.text[at:] if at >= _MENU_CHARS else page.text
 
 
-def names_noise(title: str | None, headings: Sequence[str]) -> bool:
-    """Return whether the head of a page names a kind of noise: only then is a longer text looked at."""
-    return bool(_names_in(_heads_of(title, headings)))
+def kinds_named(title: str | None, headings: Sequence[str]) -> set[NoiseKind]:
+    """Return the kinds of noise that the head of a page names: only with one is a longer text looked at."""
+    return set(_names_in(_heads_of(title, headings)))
+
+
+def called_alike(page: PageName, other: PageName) -> bool:
+    """Return whether a page bears the name of another: its first heading, or its title where it has none."""
+    name = next((one for one in other.headings if one.strip()), other.title or "")[:_MAX_LINE]
+    wanted = set(_WORD.findall(fold(name)))
+    heads = " ".join([page.title or "", *page.headings[:_HEADINGS]])[: 4 * _MAX_LINE]
+    own = set(_WORD.findall(fold(heads)))
+    return len(wanted & own) >= _SHARE * len(wanted) if wanted else not own
 
 
 def suspect(page: PageFacts) -> Suspicion | None:
@@ -228,7 +269,7 @@ def suspect(page: PageFacts) -> Suspicion | None:
         if words <= _MOST_WORDS[kind] and _is_enough(kind, heard, page.marks):
             where, what = heard.names.get(kind) or heard.says[kind]
             sentence = f"the {where} says \u201c{what[:80]}\u201d, and the page has {words} words"
-            proof = _proof(kind, page, core, words, is_named=kind in heard.names)
+            proof = _proof(kind, page, core, words, heard)
             return Suspicion(kind, sentence, proof, _ADDRESSES)
     return None
 
@@ -245,21 +286,21 @@ def _is_enough(kind: NoiseKind, heard: _Said, marks: frozenset[str]) -> bool:
     return True
 
 
-def _proof(kind: NoiseKind, page: PageFacts, core: str, words: int, *, is_named: bool) -> str | None:
+def _proof(kind: NoiseKind, page: PageFacts, core: str, words: int, heard: _Said) -> str | None:
     """Return what proves a suspicion by the page alone, in a sentence: a trait that no article about it has."""
     if words > _BARE_WORDS:
         return None
-    if kind is NoiseKind.BLOCK_PAGE and "challenge" in page.marks:
-        return "its markup is that of a firewall's challenge"
-    if kind is NoiseKind.BLOCK_PAGE and is_named and "captcha" in page.marks:
-        return "its markup asks for a captcha"
     if kind is NoiseKind.PARKED:
         if "parking" in page.marks:
             return "its markup is that of a service that parks domains"
-        name = (urlsplit(page.url).hostname or "").removeprefix("www.").encode("ascii", "replace").decode()
-        heads = " ".join((page.title or "", *page.headings[:_HEADINGS], core[:_MAX_LINE])).lower()
-        if len(name) >= _LONG_NAME and name in heads:
-            return "it speaks of its own domain"
+        return "it offers its own domain" if kind in heard.own else None
+    # What is said somewhere in the text may be a sentence of a page: "The rate limit is 60 calls a minute."
+    if kind not in heard.names:
+        return None
+    if kind is NoiseKind.BLOCK_PAGE and "challenge" in page.marks:
+        return "its markup is that of a firewall's challenge"
+    if kind is NoiseKind.BLOCK_PAGE and "captcha" in page.marks:
+        return "its markup asks for a captcha"
     if kind is NoiseKind.SOFT_404 and _echoes(page.url, core):
         return "it repeats its own address"
     return None
@@ -273,22 +314,43 @@ _LONG_PATH: Final = 8
 def _echoes(url: str, text: str) -> bool:
     """Return whether the text holds the path that was asked for, as servers write it into their own error pages."""
     path = urlsplit(url).path
-    return len(path) >= _LONG_PATH and any(spelled in text for spelled in {path, unquote(path)})
+    if len(path) < _LONG_PATH or not any(spelled in text for spelled in {path, unquote(path)}):
+        return False
+    # A chapter of a manual on that status may have it in its address, and show the address as an example.
+    return not any(use.part == "names" for use in _hits(_line(unquote(path).replace("_", " "))))
 
 
 def likeness(page: PageFacts) -> int:
-    """Return a number that pages of one site share which say the same, whatever address they repeat."""
-    # Title and first words: an error page that suggests others ("Did you mean \u2026") differs in the rest. Without a
-    # heading the first words are those of a menu, which all pages of a site share: then all of them count.
+    """Return a number that pages of one site share which say the same from their first heading to their end.
+
+    Pages that a head names as noise may repeat their address, numbers and ids; errors among them may suggest others. Of
+    all other pages every word counts: entries of a catalogue differ in nothing but the name that stands in the address.
+    """
+    names = _names_in(_heads_of(page.title, page.headings))
+    core = core_of(page)[:MOST_HEADED_CHARS]
+    if not names:
+        return hash64("\0".join([*_WORD.findall(fold(page.title or "")), "", *_WORD.findall(fold(core))]))
     asked = _asked(page.url)
-    core, is_headed = core_of(page), any(one.strip() for one in page.headings)
-    most = _OPENING if is_headed else _LOOKED_AT
-    words = _skeleton(" ".join(core.split(None, most)[:most]), asked)
-    first = words[:_ALIKE_WORDS] if is_headed else words
-    return hash64("\0".join([" ".join(_skeleton((page.title or "")[:_MAX_LINE], asked)), " ".join(first)]))
+    parts = [(page.title or "")[:_MAX_LINE], core]
+    # Without a heading the first words are those of a menu, which all pages of a site share: then all words count.
+    if NoiseKind.SOFT_404 in names and any(one.strip() for one in page.headings):
+        # "Did you mean \u2026": what is suggested stands in short lines; the first words and all sentences count.
+        said = "\n".join(line for line in core.split("\n") if _is_sentence(line))
+        return _hashed([*(_skeleton(one, asked) for one in (parts[0], said)), _skeleton(core, asked)[:_ALIKE_WORDS]])
+    return _hashed([_skeleton(one, asked) for one in parts])
 
 
-_LOOKED_AT: Final = 300
+def _hashed(parts: Sequence[Sequence[str]]) -> int:
+    return hash64("\0".join(" ".join(part) for part in parts))
+
+
+def _is_sentence(line: str) -> bool:
+    """Return whether a line is more than an entry of a list of links."""
+    return line.rstrip().endswith(_ENDS) or word_count(line) > _ENTRY_WORDS
+
+
+_ENDS: Final = (".", "!", "?", ":", "\u3002", "\uff01", "\uff1f", "\u061f")
+_ENTRY_WORDS: Final = 8
 _ALIKE_WORDS: Final = 10
 _LONG_WORD: Final = 24
 

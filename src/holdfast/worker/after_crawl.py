@@ -45,8 +45,9 @@ class AfterCrawl:
 
     name = "index, search, changes"
 
-    def __init__(self, context: BackgroundContext) -> None:
-        self._context = context
+    def __init__(self, context: BackgroundContext, *, judged: int = _JUDGED) -> None:
+        # `judged`: captures that one turn judges, about.
+        self._context, self._judged = context, judged
         self._freed_at = -_FREE_S
         self._beat_at = 0.0
         self._compared_at = 0.0
@@ -56,10 +57,15 @@ class AfterCrawl:
         self._refused: dict[int, list[str]] = {}
 
     def run_once(self) -> bool:
-        """Do the first of these that waits: read a file, judge captures, let search take them in, compare them."""
+        """Read a file; if none waits, judge some captures, let search take some in, and compare some."""
         try:
-            # In this order: search takes in what was indexed and judged, and captures are compared by both.
-            return self._index() or self._judge() or self._search() or self._compare()
+            if self._index():
+                return True
+            # In this order: search takes in what was judged, and captures are compared by that. A piece of each: after
+            # an update the whole archive may wait to be judged, and new captures must not wait for it.
+            more = self._judge()
+            more |= self._search()
+            return self._compare() or more
         except Interrupted:
             return False
 
@@ -219,9 +225,8 @@ class AfterCrawl:
     def _judge(self) -> bool:
         if self._context.is_stopping():
             return False
-        done = judge_pending(
-            self._context.database, self._context.runtime.clock, most=_JUDGED, is_stopping=self._context.is_stopping
-        )
+        database, clock = self._context.database, self._context.runtime.clock
+        done = judge_pending(database, clock, most=self._judged, is_stopping=self._context.is_stopping)
         # What was found changes what is compared with what.
         self._news = self._news or bool(done.marked) or done.cleared > 0
         return done.captures > 0 and not done.finished

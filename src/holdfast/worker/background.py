@@ -14,7 +14,7 @@ from holdfast.db.engine import Database
 from holdfast.editions.edition_files import EditionBusy
 from holdfast.editions.ledger import LedgerUnbalanced
 from holdfast.editions.report import due, write_report
-from holdfast.noise.queries import is_waiting
+from holdfast.noise.queries import edition_waits
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.signals import refresh
 from holdfast.wiring import Runtime, open_runtime
@@ -182,7 +182,7 @@ class Accounting:
         """Write one report that is due; False if none is, if others are at all of them, or if the worker ends."""
         with self._context.database.read() as session:
             # A capture that turns out to show no page is none in the account.
-            found = [] if is_waiting(session) else due(session, passed=self._passed)
+            found = [one for one in due(session, passed=self._passed) if not edition_waits(session, one)]
         try:
             return any(self._account(edition_id) for edition_id in found)
         except _Stopped:

@@ -340,6 +340,13 @@ class NoiseQueue(Model):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     first_id: Mapped[int] = mapped_column(BigInteger)
     last_id: Mapped[int] = mapped_column(BigInteger)
+    late: Mapped[bool] = mapped_column(server_default=text("false"))
+    """Whether it was here before there was any judging: what is new goes before it."""
+
+    __table_args__ = (
+        Index("ix_noise_queue_order", "late", "id"),
+        Index("ix_noise_queue_first_id", "first_id"),
+    )
 
 
 class NoiseSuspect(Model):
