@@ -176,13 +176,17 @@ def compound(word: str) -> tuple[str, ...]:
     return tuple(parts) if len(parts) > 1 else ()
 
 
+# Signs that stand around words and in none, as blanks.
+_SIGNS_AS_BLANKS: Final = {ord(sign): " " for sign in _AROUND if sign not in _JOINTS}
+
+
 def compounds_in(text: str) -> list[str]:
     """Return the compound words of a text as they are written, each once, in order."""
     found: dict[str, None] = {}
-    for piece in dict.fromkeys(text.split()):
-        # Nine of ten words end here, after two looks in C.
-        if piece.isalpha() and (piece.islower() or piece.istitle()):
-            continue
+    pieces = text.translate(_SIGNS_AS_BLANKS).split()
+    # Nine of ten words end here, after two looks in C; telling first which are the same would cost as much again.
+    others = [piece for piece in pieces if not (piece.isalpha() and (piece.islower() or piece.istitle()))]
+    for piece in dict.fromkeys(others):
         core = piece.strip(_AROUND)
         if core.isalnum():
             if not core[1:].islower() and len(core) <= MAX_WORD_BYTES and compound(core):
@@ -210,6 +214,18 @@ def exact_words(text: str) -> list[str]:
     """Return the words of a text in their exact form: small letters, the accents of Latin letters kept."""
     found: list[str] = ANALYSERS["exact"].analyze(text if text.isascii() else fold_other_scripts(nfc(text)))
     return found
+
+
+_LATIN_ACCENT: Final = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
+
+
+def accented_words(text: str) -> str:
+    """Return the words of a text that have accents or other letters that folding changes, each once."""
+    if text.isascii() or _LATIN_ACCENT.search(text) is None:
+        return ""
+    pieces = dict.fromkeys(piece for piece in text.lower().split() if not piece.isascii())
+    found = exact_words(" ".join(piece for piece in pieces if _LATIN_ACCENT.search(piece)))
+    return " ".join(dict.fromkeys(word for word in found if not word.isascii()))
 
 
 _ESCAPED: Final = re.compile("%[0-9A-Fa-f]{2}")

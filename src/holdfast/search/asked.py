@@ -124,10 +124,11 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
             yield Clause("heads_phrase", Kind.PHRASE, "heads", kept)
         yield Clause("heads_start", Kind.PHRASE, "heads", (BORDER, *kept))
     for word in asked.exact:
-        yield Clause("exact", Kind.TERM, "exact", (word,))
+        # Unstemmed: accents are told by a field of their own.
+        yield Clause("exact", Kind.TERM, "words", (fold(word),))
         yield Clause("exact_heads", Kind.TERM, "exact_heads", (word,))
     if asked.accented:
-        yield Clause("accented", Kind.ALL, "exact", asked.accented)
+        yield Clause("accented", Kind.ALL, "accented", asked.accented)
         # English has no accents: who types them looks for another language, or for a name.
         if kept and language != "en":
             yield Clause("foreign", Kind.ALL, body, kept)

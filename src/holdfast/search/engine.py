@@ -28,6 +28,7 @@ from holdfast.parse.text import fold, is_unspaced
 from holdfast.search.analysis import (
     ANALYSERS,
     LANGUAGES,
+    accented_words,
     compounds_in,
     exact_words,
     language_field,
@@ -88,8 +89,7 @@ def _schema() -> Any:
     # Stemmed before they come here, each in its language: short texts, so that one field of each serves all languages.
     for name in ("title", "heads", "anchors", "path"):
         builder.add_text_field(name, tokenizer_name="listed")
-    builder.add_text_field("exact", tokenizer_name="exact", index_option="freq")
-    for name in ("exact_heads", "exact_anchors", "whole"):
+    for name in ("exact_heads", "exact_anchors", "accented", "whole"):
         builder.add_text_field(name, tokenizer_name="listed", index_option="basic")
     builder.add_text_field("words", tokenizer_name="folded", index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
@@ -176,7 +176,8 @@ class Writer:
         document.add_text("heads", _bordered(heads, language))
         document.add_text("exact_heads", _exact([entry.title, *heads]))
         document.add_text(f"body_{language}", body)
-        document.add_text("exact", body)
+        if accented := accented_words(body):
+            document.add_text("accented", accented)
         document.add_text("whole", whole_forms(compounds))
         document.add_text("words", body[:_VOCABULARY_CHARS])
         document.add_text("title_grams", fold(entry.title) + _EDGE)
@@ -330,7 +331,7 @@ class IndexReader:
         if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
             return None
         must = [self._one(body, term) for term in dict.fromkeys(kept)]
-        must += [_term("exact", word) for word in asked.required]
+        must += [_term("accented", word) for word in asked.required]
         return must + [_phrase(body, run) for run in runs]
 
     def _one(self, field: str, term: str) -> Any:

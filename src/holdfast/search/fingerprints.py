@@ -115,7 +115,9 @@ def fingerprint(text: str, title: str | None = None) -> tuple[int, int, int]:
     # Words alone take two timetables of one line for copies: they have the same numbers. Pairs alone call a text
     # with a tenth of its words replaced a fifth different.
     pairs = _mixed((words[:-1] * _ORDER) ^ words[1:])
-    ring = np.unique(np.concatenate((distinct, pairs)))
+    # Equal ones may stay: only the first behind an edge is asked for. `unique` takes eight times as long.
+    ring = np.concatenate((distinct, pairs))
+    ring.sort()
     # A MinHash in one pass: the first value from each of 128 edges on stands for all; one bit is kept of each.
     drawn = ring[np.searchsorted(ring, _EDGES) % len(ring)]
     bits = (_mixed(drawn * _DRAWS) & np.uint64(1)).astype(np.uint8)
