@@ -20,7 +20,7 @@ from holdfast.index.indexer import Indexer
 from holdfast.index.queries import cdx_rows_of, document_of, link_words, path_of, text_of
 from holdfast.replay.finding import candidates
 from holdfast.warc.record import ORDINALS
-from holdfast.withdrawals.visibility import captures_of, linked_pages, visible_snapshot, visible_snapshots
+from holdfast.withdrawals.visibility import captures_of, named_by, visible_snapshot, visible_snapshots
 from tests.archive import BEGIN, Shot, build_archive
 from tests.weighed import MOST_ROWS, WeighedRawDatabase
 
@@ -73,7 +73,7 @@ def test_no_reader_walks_through_the_archive(database: Database, tmp_path: Path)
         path_of(session, tmp_path / "home", found.warc_file_id)
         captures_of(session, found.url_key)
         link_words(session, [1, 2])
-        linked_pages(session, snapshot_id=None, key=found.url_key)
+        list(named_by(session, snapshot_id=None, key=found.url_key))
 
     asked = [(statement, values) for statement, values in statements if statement.startswith("SELECT")]
     assert len(asked) >= 8
