@@ -140,10 +140,9 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
     changed = [row for snapshot_id, row in after.items() if before.get(snapshot_id) != row]
     gone = [snapshot_id for snapshot_id in before if snapshot_id not in after]
     writing_queries.put_snapshots(tx, changed)
-    if gone:
-        writing_queries.drop_snapshots(tx, gone)
+    unnamed = writing_queries.drop_snapshots(tx, gone) if gone else set()
     # Behind the snapshots: links refer to their rows.
-    named = put_links(tx, batch.linking, batch.link_texts)
+    named = put_links(tx, batch.linking, batch.link_texts) | writing_queries.groups_here(tx, unnamed)
     touched = [*changed, *(before[row[0]] for row in changed if row[0] in before), *(before[one] for one in gone)]
     ids = {row[0] for row in touched}
     ids.update(settle(tx, touched))
@@ -179,7 +178,9 @@ def _put_documents(tx: Transaction, batch: Batch, *, now: int) -> list[int]:
     new = sorted(batch.documents)
     writing_queries.put_documents(tx, [(*document.row, now) for document in new])
     stored = writing_queries.known_documents(tx, [document.key[0] for document in new])
-    writing_queries.put_texts(tx, [(stored[document.key].id, document.text) for document in new])
+    # A newer program beside this one may have stored its own reading meanwhile: its text stays with it.
+    ours = [document for document in new if stored[document.key].version <= document.version]
+    writing_queries.put_texts(tx, [(stored[document.key].id, document.text) for document in ours])
     made = {document.key: stored[document.key].id for document in new}
     for capture in batch.captures:
         if capture.document_key in made:
@@ -245,7 +246,8 @@ class LinkTexts:
 
     def new(self, pages: Sequence[LinkingPage]) -> list[tuple[int, int, str, int]]:
         """Return the words that may be new: (target's hash, host's, words, snapshot), each once."""
-        most, found = writing_queries.OWN_HOST_TEXTS, dict[int | tuple[int, int], dict[str, int]]()
+        found = dict[int | tuple[int, int], dict[str, int]]()
+        place: int | tuple[int, int]
         for snapshot_id, _, url, links in pages:
             site = url[: url.find("/", 8) + 1]
             host = _host(url)
@@ -253,7 +255,10 @@ class LinkTexts:
             for to_hash, to_url, text in links:
                 if not text:
                     continue
-                place = to_hash if to_url.startswith(site) or _host(to_url) == host else (to_hash, host_hash)
+                if to_url.startswith(site) or _host(to_url) == host:
+                    place, most = to_hash, writing_queries.OWN_HOST_TEXTS
+                else:
+                    place, most = (to_hash, host_hash), writing_queries.OTHER_HOST_TEXTS
                 known = self._known.get(place)
                 if known is not None and (text in known or len(known) >= most):
                     continue
