@@ -198,6 +198,24 @@ def test_words_that_a_withdrawn_page_said_first_count_for_the_next_page_that_say
     assert bed.document_of(TARGET) in bed.told()
 
 
+def test_words_that_a_withdrawn_page_says_beside_others_take_no_place_from_them(bed: Bed) -> None:
+    bed.add(Shot(url=TARGET), Shot(url="https://example.org/a"))
+    hide(bed.database, SystemClock(), "https://example.org/a", reason="asked")
+
+    slander = [("/target", "Harbour tides"), *((f"/target#{n}", f"Slander number {n}") for n in range(20))]
+    bed.add(
+        Shot(url="https://example.org/a", body=_linking(*slander[:1]), execution=2, moment=days_later(1)),
+        *(
+            Shot(url=f"https://example.org/a?utm_source={n}", body=_linking(one), execution=2, moment=days_later(1))
+            for n, one in enumerate(slander[1:])
+        ),
+        _linking_as("Harbour tides", page="b", day=1),
+        _linking_as("An honest name", page="c", day=1),
+    )
+
+    assert sorted(bed.words()) == ["An honest name", "Harbour tides"]
+
+
 def test_words_of_another_host_in_one_file_are_four(bed: Bed) -> None:
     bed.add(*(_linking_as(f"Words {n}", page=f"p{n}", host="https://far.org") for n in range(20)))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -18,11 +18,12 @@ from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, OutLink, identify
 from holdfast.index.documents import NewDocument
 from holdfast.index.leases import FileLease, FileToIndex, lock_index_writes
-from holdfast.index.writing_queries import OriginalCandidate, Revisit, Unresolved
+from holdfast.index.writing_queries import LinkTextRow, OriginalCandidate, Revisit, Unresolved
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.urls import hash64
 from holdfast.urls.address import url_key
 from holdfast.warc.record import ORDINALS
+from holdfast.withdrawals.visibility import withdrawn_keys
 
 _SECOND = 1_000_000
 OutboxRow = tuple[str, int | None, int | None, dict[str, Any]]
@@ -114,7 +115,7 @@ class Batch:
     documents: Sequence[NewDocument]
     linking: Sequence[LinkingPage]
     """Those whose links are stored: of one that shows what was stored before, nothing changes there."""
-    link_texts: Sequence[tuple[int, int, str, int]]
+    link_texts: Sequence[LinkTextRow]
     first_id: int
     last_id: int
 
@@ -127,6 +128,13 @@ def linking_pages(captures: Iterable[IndexedCapture]) -> list[LinkingPage]:
         for capture in captures
         if capture.links is not None
     ]
+
+
+def hidden_captures(tx: Transaction, captures: Iterable[IndexedCapture]) -> set[int]:
+    """Return which of these captures are of pages that are withdrawn."""
+    keys = {one.id: one.identity.page_key or one.identity.url_key for one in captures if one.links is not None}
+    hidden = withdrawn_keys(tx, keys.values())
+    return {snapshot_id for snapshot_id, key in keys.items() if key in hidden}
 
 
 def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -> int:
@@ -244,8 +252,10 @@ class LinkTexts:
         self._known: dict[int | tuple[int, int], set[str]] = {}
         self._count = 0
 
-    def new(self, pages: Sequence[LinkingPage]) -> list[tuple[int, int, str, int]]:
-        """Return the words that may be new: (target's hash, host's, words, snapshot), each once."""
+    def new(self, pages: Sequence[LinkingPage], *, hidden: Collection[int] = ()) -> list[LinkTextRow]:
+        """Return the words that may be new, each once; those of the captures that are `hidden` behind all others."""
+        # What a withdrawn page says must not take the place of the same words on another.
+        pages = sorted(pages, key=lambda page: page.snapshot_id in hidden) if hidden else pages
         found = dict[int | tuple[int, int], dict[str, int]]()
         place: int | tuple[int, int]
         for snapshot_id, _, url, links in pages:
@@ -269,18 +279,20 @@ class LinkTexts:
                     texts[text] = snapshot_id
         # Those of one target and host stand together, and that is how the table has them; writers take turns, so that
         # no other order is needed.
-        rows: list[tuple[int, int, str, int]] = []
+        rows: list[LinkTextRow] = []
         for place, texts in found.items():
             to_hash, host_hash = place if isinstance(place, tuple) else (place, 0)
             rows += [(to_hash, host_hash, text, snapshot_id) for text, snapshot_id in texts.items()]
         return rows
 
-    def keep(self, rows: Sequence[tuple[int, int, str, int]]) -> None:
-        """Note what was tried, once that is committed."""
+    def keep(self, rows: Sequence[LinkTextRow], *, hidden: Collection[int] = ()) -> None:
+        """Note what was tried, once that is committed; not what hidden captures say, for others may say it, too."""
         self._count += len(rows)
         if self._count > _REMEMBERED_TEXTS:
             self._known, self._count = {}, len(rows)
-        for to_hash, host_hash, text, _ in rows:
+        for to_hash, host_hash, text, snapshot_id in rows:
+            if snapshot_id in hidden:
+                continue
             self._known.setdefault((to_hash, host_hash) if host_hash else to_hash, set()).add(text)
 
 
@@ -292,7 +304,7 @@ def _host(url: str) -> str:
     return url.split("/", 3)[2].removeprefix("www.")
 
 
-def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[tuple[int, int, str, int]]) -> set[int]:
+def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[LinkTextRow]) -> set[int]:
     """Replace the links of these pages; return the pages here that are linked to with words that are new."""
     if not pages:
         return set()

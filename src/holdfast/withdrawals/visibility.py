@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import LinkText, PageGroup, SignalPage, Snapshot, Withdrawal
+from holdfast.db.raw import Transaction
 from holdfast.errors import NotFound
 
 _IN_FORCE = Withdrawal.lifted_at.is_(None)
@@ -109,6 +110,20 @@ def withdrawn_sql(alias: str) -> str:
         f"({in_force} x.snapshot_id = {alias}.id)"
         f" OR {in_force} x.url_key = COALESCE({alias}.page_key, {alias}.url_key)))"
     )
+
+
+def withdrawn_keys(tx: Transaction, keys: Iterable[str]) -> set[str]:
+    """Return which of these pages are withdrawn; for writers that speak SQL themselves."""
+    wanted, found = sorted(set(keys)), set[str]()
+    for at in range(0, len(wanted) if wanted and tx.execute(ANY_WITHDRAWN_SQL) else 0, _AT_ONCE):
+        part = wanted[at : at + _AT_ONCE]
+        rows = tx.execute(
+            "SELECT url_key FROM withdrawals WHERE lifted_at IS NULL"  # noqa: S608 - question marks
+            f" AND url_key IN ({', '.join('?' * len(part))})",
+            part,
+        )
+        found.update(str(row[0]) for row in rows)
+    return found
 
 
 def _by_id(snapshot_id: Any) -> ColumnElement[bool]:
