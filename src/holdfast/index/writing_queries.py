@@ -306,12 +306,12 @@ def _take_over(tx: Transaction, part: Sequence[LinkTextRow]) -> set[int]:
         values,
     )
     freed = tx.execute(
-        f"{words}, f AS (SELECT DISTINCT w.to_hash, w.host_hash FROM w WHERE {_SHOWN_WORDS} AND NOT EXISTS ("  # noqa: S608
+        f"{words}, d AS (SELECT DISTINCT w.to_hash, w.host_hash FROM w WHERE {_SHOWN_WORDS} AND NOT EXISTS ("  # noqa: S608
         f"{_TEXT_AT} AND t.host_hash = w.host_hash AND t.text = w.text))"
-        f" DELETE FROM link_texts WHERE to_hash IN (SELECT f.to_hash FROM f) AND EXISTS ("
-        "SELECT 1 FROM f WHERE f.to_hash = link_texts.to_hash"
+        f" DELETE FROM link_texts WHERE to_hash IN (SELECT d.to_hash FROM d) AND EXISTS ("
+        "SELECT 1 FROM d WHERE d.to_hash = link_texts.to_hash"
         # Of other hosts only where these, too, count against what is kept of all together.
-        f" AND (f.host_hash = link_texts.host_hash OR (f.host_hash <> 0 AND EXISTS ({_TEXT_AT.replace('w.', 'f.')}"
+        f" AND (d.host_hash = link_texts.host_hash OR (d.host_hash <> 0 AND EXISTS ({_TEXT_AT.replace('w.', 'd.')}"
         f" LIMIT 1 OFFSET {TARGET_TEXTS - 1})))) AND {_HIDDEN_TEXT} RETURNING to_hash",
         values,
     )
