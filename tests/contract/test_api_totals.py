@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy import event, insert, select, update
 
 from holdfast.clock import digits14
-from holdfast.db.models import IndexRun, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.db.models import IndexRun, PageGroup, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.noise.marking import NoiseFinding, write_findings
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import hide
 from holdfast.withdrawals.visibility import hidden_counts, hidden_groups
@@ -180,3 +181,26 @@ def test_a_page_with_many_withdrawn_captures_is_counted_and_not_loaded(own: Arch
     assert groups == [row.group_id]
     assert sorted(counts.values()) == [1, count + 1]
     assert held < 100 * count
+
+
+def test_no_source_or_page_is_represented_by_what_shows_something_else(own: Archive, own_client: Client) -> None:
+    newest, before = _snapshot(own, _HOME, days_later(10)), _snapshot(own, _HOME)
+    own_client.get("/api/sources")
+
+    def judge(finding: NoiseFinding | None) -> tuple[int | None, dict[str, Any], list[int]]:
+        with own.database.write() as session:
+            write_findings(session, {newest: finding}, {}, now=BEGIN)
+        with own.database.read() as session:
+            group = session.scalars(select(PageGroup).where(PageGroup.url == _HOME)).one()
+        recent = own_client.get("/api/stats").json()["recentPages"]
+        return group.latest_ok_id, own_client.get("/api/sources").json()[0], [one["id"] for one in recent]
+
+    good, source, recent = judge(NoiseFinding("block_page", "test"))
+    assert (good, source["entryRecordId"]) == (before, before)
+    assert source["latestRecordId"] != newest
+    assert before in recent
+    assert newest not in recent
+    good, source, recent = judge(None)
+    assert (good, source["latestRecordId"], source["entryRecordId"]) == (newest, newest, newest)
+    assert newest in recent
+    assert before not in recent

@@ -97,3 +97,26 @@ def test_migrations_are_listed_in_their_order() -> None:
     assert [one.revision for one in found] == sorted(one.revision for one in found)
     assert found[-1].revision == SCHEMA
     assert all(one.title for one in found)
+
+
+def test_what_an_older_extraction_did_not_read_is_not_known(bare_url: str) -> None:
+    upgrade(bare_url)
+    downgrade(bare_url, "0012")
+    with closing(Database(bare_url)) as database, database.engine.begin() as connection:
+        for number, (version, words) in enumerate([(2, 0), (3, 0), (3, 7)], 1):
+            connection.execute(
+                text(
+                    "INSERT INTO documents(id, body_hash, charset, media_type, body_bytes, details, version,"
+                    " created_at, word_count) VALUES (:id, :hash, '', 'text/html', 1, '{}', :version, 1, :words)"
+                ),
+                {"id": number, "hash": bytes([number]), "version": version, "words": words},
+            )
+    upgrade(bare_url)
+
+    with closing(Database(bare_url)) as database, database.engine.connect() as connection:
+        told = connection.execute(text("SELECT word_count, page_type FROM documents ORDER BY id")).all()
+    assert [tuple(row) for row in told] == [(None, None), (0, "other"), (7, "other")]
+    downgrade(bare_url, "0012")
+    with closing(Database(bare_url)) as database, database.engine.connect() as connection:
+        told = connection.execute(text("SELECT word_count, page_type FROM documents ORDER BY id")).all()
+    assert [tuple(row) for row in told] == [(0, "other"), (0, "other"), (7, "other")]

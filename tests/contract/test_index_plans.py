@@ -19,8 +19,16 @@ from holdfast.index import writing_queries
 from holdfast.index.indexer import Indexer
 from holdfast.index.queries import cdx_rows_of, document_of, link_words, path_of, text_of
 from holdfast.replay.finding import candidates
+from holdfast.search.queries import named_pages, spellings_of
 from holdfast.warc.record import ORDINALS
-from holdfast.withdrawals.visibility import captures_of, linked_pages, visible_snapshot, visible_snapshots
+from holdfast.withdrawals.visibility import (
+    captures_of,
+    named_by,
+    stand_ins,
+    visible_snapshot,
+    visible_snapshots,
+    withdrawn_keys,
+)
 from tests.archive import BEGIN, Shot, build_archive
 from tests.weighed import MOST_ROWS, WeighedRawDatabase
 
@@ -73,7 +81,10 @@ def test_no_reader_walks_through_the_archive(database: Database, tmp_path: Path)
         path_of(session, tmp_path / "home", found.warc_file_id)
         captures_of(session, found.url_key)
         link_words(session, [1, 2])
-        linked_pages(session, snapshot_id=None, key=found.url_key)
+        list(named_by(session, snapshot_id=None, key=found.url_key))
+        stand_ins(session)
+        spellings_of(session, 1)
+        named_pages(session, [1, 2])
 
     asked = [(statement, values) for statement, values in statements if statement.startswith("SELECT")]
     assert len(asked) >= 8
@@ -126,7 +137,15 @@ def test_no_statement_of_the_index_walks_through_the_archive(database: Database,
         writing_queries.waiting_for(explained, ORDINALS, ORDINALS + 10, earlier=86_400_000_000, limit=10)
         writing_queries.last_capture_id(explained, ORDINALS, ORDINALS + 10)
         writing_queries.last_snapshot_id(explained)
-        writing_queries.put_link_texts(explained, [(1, 0, "words", 1), (1, 2, "words", 1)])
+        # Twice, and with something withdrawn: words that find no place look for one of those.
+        tx.execute(
+            "INSERT INTO withdrawals(url_key, subject, reason, actor, created_at)"
+            " VALUES ('org,example)/7', '', '', '', 1)"
+        )
+        for _ in range(2):
+            writing_queries.put_link_texts(explained, [(1, 0, "words", 1), (1, 2, "words", 1)])
+        assert sum("UPDATE link_texts" in plan or "DELETE FROM link_texts" in plan for plan in explained.plans) == 2
+        withdrawn_keys(explained, ["org,example)/7"])
         writing_queries.groups_here(explained, {1, 2})
         writing_queries.drop_snapshots(explained, [ORDINALS + 900])
 

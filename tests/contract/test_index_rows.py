@@ -10,6 +10,7 @@ from threading import Barrier
 from typing import Any, cast
 
 import pytest
+import zstandard
 from sqlalchemy import func, select
 
 from holdfast.clock import SystemClock, digits14
@@ -455,3 +456,51 @@ def test_an_unforeseen_error_ends_one_file_and_is_told(home: Path, migrated_url:
 def _fail_in_the_first_file(file: FileToIndex, _progress: ReadProgress) -> None:
     if file.id == 1:
         raise ZeroDivisionError("a bug")
+
+
+class _Overtaken:
+    """A transaction in which a newer program has stored its reading of all documents just before ours is stored."""
+
+    def __init__(self, tx: Transaction, newer: bytes) -> None:
+        self._tx, self._newer = tx, newer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+    def many(self, statement: str, rows: Any) -> None:
+        if statement.startswith("INSERT INTO documents("):
+            self._tx.execute("UPDATE documents SET version = 99, title = 'Newer'")
+            self._tx.execute("UPDATE document_texts SET text = ?", (self._newer,))
+        self._tx.many(statement, rows)
+
+
+class _OvertakenDatabase:
+    def __init__(self, raw_db: RawDatabase, newer: bytes) -> None:
+        self._raw_db, self._newer = raw_db, newer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw_db, name)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with self._raw_db.write() as tx:
+            yield cast(Transaction, _Overtaken(tx, self._newer))
+
+
+def test_an_older_program_replaces_neither_the_document_nor_the_text_of_a_newer_one(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY)])
+    newer = zstandard.ZstdCompressor().compress(b"What the newer program read")
+    with closing(connect(migrated_url)) as raw_db:
+        with raw_db.write() as tx:
+            tx.execute("UPDATE documents SET version = 1")
+        overtaken = cast(RawDatabase, _OvertakenDatabase(raw_db, newer))
+        with closing(Indexer(overtaken, SystemClock(), home)) as indexer:
+            indexer.index_file(1)
+
+    (document,) = rows.all(Document)
+    with rows.database.read() as session:
+        assert (document.version, document.title, text_of(session, document.id)) == (
+            99, "Newer", "What the newer program read",
+        )  # fmt: skip

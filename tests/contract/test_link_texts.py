@@ -12,11 +12,13 @@ from sqlalchemy import delete, select
 from holdfast.clock import SystemClock
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.models import Document, LinkText, SearchOutbox, Snapshot
+from holdfast.db.models import Document, LinkText, PageGroup, SearchOutbox, Snapshot
 from holdfast.index.indexer import Indexer
 from holdfast.index.queries import link_words
+from holdfast.noise.marking import NoiseFinding, write_findings
 from holdfast.urls import hash64
 from holdfast.withdrawals.hiding import hide, unhide
+from holdfast.withdrawals.visibility import named_by
 from tests.archive import Shot, build_archive, days_later
 
 TARGET = "https://example.org/target"
@@ -45,11 +47,15 @@ class Bed:
             return [one.text for one in link_words(session, [hash64(url)])]
 
     def told(self) -> list[int]:
-        """Return the documents that search was told of, and forget them."""
+        """Return the documents that search was told of, themselves or by their address, and forget them."""
         with self.database.write() as session:
-            rows = session.scalars(select(SearchOutbox).where(SearchOutbox.kind == "documents")).all()
+            rows = session.scalars(select(SearchOutbox)).all()
+            found = {number for row in rows if row.kind == "documents" for number in row.refs["ids"]}
+            hashes = {one for row in rows if row.kind == "link_texts" for one in row.refs["hashes"]}
+            named = select(Snapshot.document_id).join(PageGroup, PageGroup.id == Snapshot.group_id)
+            found.update(session.scalars(named.where(PageGroup.url_hash.in_(hashes))))
             session.execute(delete(SearchOutbox))
-            return sorted(number for row in rows for number in row.refs["ids"])
+            return sorted(found)
 
     def document_of(self, url: str) -> int:
         """Return the document of an address."""
@@ -143,6 +149,127 @@ def test_what_a_hidden_page_says_of_others_is_hidden_with_it_and_comes_back(bed:
     assert (bed.words(), bed.told()) == ([], [target])
     unhide(bed.database, SystemClock(), "https://example.org/a")
     assert (bed.words(), bed.told()) == (["A secret name"], [target])
+
+
+def _linking_as(words: str, *, page: str, day: int = 0, host: str = "https://example.org") -> Shot:
+    body = _linking(("https://example.org/target", words), note=f"{page} {day}")
+    return Shot(url=f"{host}/{page}", body=body, execution=day + 1, moment=days_later(day))
+
+
+def test_the_room_of_withdrawn_words_goes_to_the_next_page_that_says_others(bed: Bed) -> None:
+    bed.add(Shot(url=TARGET), *(_linking_as(f"Slander number {n}", page=f"p{n}") for n in range(16)))
+    bed.add(_linking_as("An honest name", page="late", day=1))
+    assert "An honest name" not in bed.words()
+    for n in range(15):
+        hide(bed.database, SystemClock(), f"https://example.org/p{n}", reason="asked")
+    bed.told()
+
+    bed.add(_linking_as("The honest name of it", page="new", day=2))
+
+    assert bed.words() == ["The honest name of it", "Slander number 15"]
+    assert bed.document_of(TARGET) in bed.told()
+
+
+def test_withdrawn_words_of_another_host_leave_room_for_its_own_and_stay_where_there_is_some(bed: Bed) -> None:
+    far = "https://far.org"
+    bed.add(Shot(url=TARGET), _linking_as("Kept words", page="kept"))
+    bed.add(*(_linking_as(f"Far words {n}", page=f"p{n}", day=1, host=far) for n in range(4)))
+    for page in (*(f"{far}/p{n}" for n in range(4)), "https://example.org/kept"):
+        hide(bed.database, SystemClock(), page, reason="asked")
+
+    bed.add(_linking_as("Far and fair", page="new", day=2, host=far), _linking_as("Near and fair", page="n", day=2))
+    for page in (*(f"{far}/p{n}" for n in range(4)), "https://example.org/kept"):
+        unhide(bed.database, SystemClock(), page)
+
+    # Of its own host there was room, so nothing had to go.
+    assert sorted(bed.words()) == ["Far and fair", "Kept words", "Near and fair"]
+
+
+def test_words_that_a_withdrawn_page_said_first_count_for_the_next_page_that_says_them(bed: Bed) -> None:
+    bed.add(Shot(url=TARGET), _linking_as("Harbour tides", page="a"))
+    hide(bed.database, SystemClock(), "https://example.org/a", reason="asked")
+    bed.told()
+
+    bed.add(_linking_as("Harbour tides", page="a", day=1))
+    assert bed.words() == [], "the page itself, captured again, stays hidden"
+    bed.add(_linking_as("Harbour tides", page="b", day=2))
+
+    assert bed.words() == ["Harbour tides"]
+    assert bed.document_of(TARGET) in bed.told()
+
+
+def test_words_that_a_withdrawn_page_says_beside_others_take_no_place_from_them(bed: Bed) -> None:
+    bed.add(Shot(url=TARGET), Shot(url="https://example.org/a"))
+    hide(bed.database, SystemClock(), "https://example.org/a", reason="asked")
+
+    slander = [("/target", "Harbour tides"), *((f"/target#{n}", f"Slander number {n}") for n in range(20))]
+    bed.add(
+        Shot(url="https://example.org/a", body=_linking(*slander[:1]), execution=2, moment=days_later(1)),
+        *(
+            Shot(url=f"https://example.org/a?utm_source={n}", body=_linking(one), execution=2, moment=days_later(1))
+            for n, one in enumerate(slander[1:])
+        ),
+        _linking_as("Harbour tides", page="b", day=1),
+        _linking_as("An honest name", page="c", day=1),
+    )
+
+    assert sorted(bed.words()) == ["An honest name", "Harbour tides"]
+
+
+def test_words_of_another_host_in_one_file_are_four(bed: Bed) -> None:
+    bed.add(*(_linking_as(f"Words {n}", page=f"p{n}", host="https://far.org") for n in range(20)))
+
+    with bed.database.read() as session:
+        assert len(session.scalars(select(LinkText.text)).all()) == 4
+
+
+def test_words_go_with_the_capture_that_said_them(bed: Bed) -> None:
+    bed.add(Shot(url=TARGET), _linking_as("A name", page="a"))
+    bed.told()
+    with closing(connect(bed.url)) as raw_db:
+        with raw_db.write() as tx:
+            # As if the second record had been no capture when the file was written.
+            ((path,),) = tx.execute("SELECT path FROM warc_files")
+        file = bed.home / path
+        with closing(Indexer(raw_db, SystemClock(), bed.home)) as indexer:
+            with bed.database.read() as session:
+                end = session.scalar(select(Snapshot.warc_offset).where(Snapshot.url.endswith("/a")))
+            file.write_bytes(file.read_bytes()[:end])
+            indexer.index_file(1)
+
+    with bed.database.read() as session:
+        assert session.scalars(select(LinkText.text)).all() == []
+    assert bed.document_of(TARGET) in bed.told()
+
+
+def test_a_withdrawal_tells_search_of_every_page_that_it_named(bed: Bed) -> None:
+    targets = [f"https://example.org/t{n}" for n in range(7)]
+    bed.add(
+        *(Shot(url=url) for url in targets),
+        Shot(url="https://example.org/a", body=_linking(*((url, f"Words of {url[-2:]}") for url in targets))),
+    )
+
+    with bed.database.read() as session:
+        key = session.scalar(select(Snapshot.url_key).where(Snapshot.url == "https://example.org/a"))
+        parts = list(named_by(session, snapshot_id=None, key=key, at_once=3))
+
+    assert [len(part) for part in parts] == [3, 3, 1]
+    assert [one for part in parts for one in part] == sorted(map(hash64, targets))
+
+
+def test_words_on_a_capture_that_shows_no_page_count_for_nothing_until_it_does(bed: Bed) -> None:
+    bed.add(Shot(url=TARGET), _linking_as("A wall", page="a"))
+    with bed.database.read() as session:
+        found = session.scalar(select(Snapshot.id).where(Snapshot.url.endswith("/a")))
+    bed.told()
+    assert found is not None
+
+    with bed.database.write() as session:
+        write_findings(session, {found: NoiseFinding("soft_404", "test")}, {}, now=SystemClock().now())
+    assert (bed.words(), bed.document_of(TARGET) in bed.told()) == ([], True)
+    with bed.database.write() as session:
+        write_findings(session, {found: None}, {}, now=SystemClock().now())
+    assert (bed.words(), bed.document_of(TARGET) in bed.told()) == (["A wall"], True)
 
 
 def test_a_page_that_asked_to_stay_out_of_search_names_no_other(bed: Bed) -> None:

@@ -18,6 +18,7 @@ from holdfast.db.models import SearchOutbox
 from holdfast.index.indexer import Interrupted
 from holdfast.search import outbox, queries
 from holdfast.search.directory import IndexDirectory, IndexElsewhere, this_machine
+from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.outbox import drain, rebuild, take_over_signals
 from holdfast.search.search import NoIndexHere, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
 from holdfast.search.signals import recompute
@@ -279,3 +280,26 @@ def test_an_index_in_the_making_ends_when_another_takes_the_outbox_even_if_that_
 
     assert rebuild(bed.database, bed.home, bed.clock) == 60
     assert bed.ask("parrot").total == total
+
+
+def test_the_next_of_equal_captures_stands_for_a_day_whose_first_was_withdrawn(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    page = Capture(url="https://quiet.test/", title="Quiet", text="parrot alone")
+    moments = [DAY + timedelta(hours=hour) for hour in (0, 1, 2, 30)]
+    with open_bed(migrated_url, tmp_path / "home") as bed:
+        ids = bed.fill([replace(page, at=at) for at in moments])
+        shown = {"sort": Sort.NEWEST, "similar": SimilarResults.SHOW}
+
+        def found() -> list[int]:
+            return [hit.row.id for hit in bed.ask("parrot", **shown).hits]
+
+        assert found() == [ids[3], ids[0]]
+        bed.withdraw(snapshot_id=ids[0])
+        assert found() == [ids[3], ids[1]]
+        bed.withdraw(snapshot_id=ids[1])
+        assert found() == [ids[3], ids[2]]
+        bed.withdraw(snapshot_id=ids[3])
+        assert found() == [ids[2]]
+        bed.withdraw(url=page.url)
+        assert found() == []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.outbox import drain, rebuild
 from holdfast.search.search import ResultKind, SearchRequest, SearchService
 from holdfast.wiring.archive import Archive
@@ -51,6 +52,13 @@ def _found(archive: Archive, query: str) -> list[str]:
     return [hit.row.url for hit in answer.hits]
 
 
+def _captures(archive: Archive, query: str) -> list[str]:
+    drain(archive.database, archive.home, archive.clock)
+    search = SearchService(archive.database, archive.home, archive.clock)
+    request = SearchRequest(q=query, non_2xx=True, similar=SimilarResults.SHOW)
+    return [hit.row.url for hit in search.ask(request, wait=True).hits]
+
+
 def test_a_page_is_found_first_by_what_links_to_it_say(build: Building) -> None:
     archive = build([_front("Chart of the tidal basin"), _map()])
 
@@ -80,6 +88,30 @@ def test_what_a_withdrawn_page_says_of_others_is_withdrawn_with_it(build: Buildi
 
     assert hidden == []
     assert _found(archive, "tidal basin")[0] == MAP
+
+
+def test_every_spelling_of_a_page_loses_the_words_of_a_withdrawn_page_and_gets_new_ones(build: Building) -> None:
+    old, new = "https://harbour.test/a%7eb", "https://harbour.test/a~b"
+    sheet = "<title>Sheet {0}</title><main><p>Scale one to {0} thousand.</p></main>"
+    gone = "https://harbour.test/gone"
+    archive = build(
+        [
+            Shot(url=old, body=sheet.format("eleven")),
+            Shot(url=new, body=sheet.format("twelve"), moment=days_later(1)),
+            Shot(url=gone, body=sheet.format("thirteen"), status=404),
+            Shot(url=FRONT, body=(
+                f"<title>Harbour</title><main><p>Boats come and go with the water, and the office is open.</p>"
+                f"<p><a href='{new}'>Quixotic secret</a> <a href='{gone}'>Quixotic loss</a></p></main>"
+            )),
+        ]
+    )  # fmt: skip
+    everything = {FRONT, old, new, gone}
+    assert set(_captures(archive, "quixotic")) == everything
+
+    hide(archive.database, archive.clock, FRONT, reason="asked")
+    assert _captures(archive, "quixotic") == []
+    unhide(archive.database, archive.clock, FRONT)
+    assert set(_captures(archive, "quixotic")) == everything
 
 
 def test_one_host_cannot_vote_a_page_up_with_a_thousand_links(build: Building) -> None:

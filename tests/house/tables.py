@@ -16,19 +16,18 @@ RAW_TABLES = frozenset(
     {
         *("pages", "page_crawls", "domains", "robots", "queues", "rereads", "exclusions", "execution_counts"),
         *("signal_pages", "signal_words", "signal_links"),
-        *("owners", "warc_files", "index_runs", "documents", "document_texts", "page_groups", "page_links"),
-        "link_texts",
+        *("owners", "warc_files", "index_runs", "documents", "document_texts", "page_links", "link_texts"),
     }
 )
 """Written by raw SQL alone."""
 SHARED_TABLES = frozenset(
     {
-        *("audit_events", "executions", "jobs", "feeds", "feed_items", "noise_queue", "search_outbox", "snapshots"),
-        "sources",
+        *("audit_events", "executions", "jobs", "feeds", "feed_items", "noise_queue", "page_groups", "search_outbox"),
+        *("snapshots", "sources"),
     }
 )
 """Written by both, each for the reason that decision 0027 gives."""
-_FRONTIER = RAW_TABLES - {"owners", "warc_files", "index_runs"}
+_FRONTIER = (RAW_TABLES | {"page_groups"}) - {"owners", "warc_files", "index_runs"}
 WRITTEN_IN: dict[str, frozenset[str]] = {
     "coordination": frozenset({"owners"}),
     "db": frozenset({"audit_events"}),
@@ -52,6 +51,8 @@ READ_IN: dict[str, frozenset[str]] = {
     "frontier": frozenset({"executions", "jobs"}),
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),
     "jobs": _FRONTIER | {"owners", "sources", "warc_files"},
+    # As text, for the statements of the index.
+    "withdrawals": frozenset({"withdrawals"}),
     "warc": frozenset({"executions", "index_runs", "jobs", "owners", "page_crawls", "sources"}),
 }
 """What it may ask, beside what it may change."""

@@ -137,7 +137,7 @@ def entry_of_crawl(session: Session, base_url: str, execution_id: int) -> Snapsh
         return None
     return session.scalars(
         select(Snapshot)
-        .where(Snapshot.url_key == surt(base_url), is_ok(), *visible(), *within.clauses())
+        .where(Snapshot.url_key == surt(base_url), is_ok(), Snapshot.noise.is_(None), *visible(), *within.clauses())
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
         .limit(1)
     ).one_or_none()

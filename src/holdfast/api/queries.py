@@ -30,7 +30,7 @@ from holdfast.db.models import (
 )
 from holdfast.index.queries import is_ok
 from holdfast.urls import surt
-from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, hidden_groups, visible
+from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, hidden_groups, visible, visible_snapshots
 
 _REPRESENTATIVES = 5
 _GROUPS_AT_ONCE = 500
@@ -137,7 +137,7 @@ def document_total(session: Session) -> int:
 
 
 class RepresentativeCaptures(NamedTuple):
-    """The captures that may represent a source, best first; a route leaves out what is withdrawn by now."""
+    """The captures that may represent a source, best first; a route leaves out what `showing` does."""
 
     newest: tuple[int, ...]
     entry: tuple[int, ...]
@@ -165,7 +165,7 @@ def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]
         )
         .join(Snapshot, Snapshot.id == PageGroup.latest_ok_id)
         .join(Document, Document.id == Snapshot.document_id)
-        .where(Document.language.is_not(None), *visible())
+        .where(Document.language.is_not(None), Snapshot.noise.is_(None), *visible())
         .subquery()
     )
     found: dict[tuple[int, str], list[tuple[int, int, str, int]]] = defaultdict(list)
@@ -184,7 +184,8 @@ def representative_captures(
 ) -> RepresentativeCaptures:
     """Return the newest captures of a source and of its first page: a few of each."""
     newest = session.scalars(
-        select(PageGroup.latest_id)
+        # Not the latest, which may be an error or a block page, where there is a good one.
+        select(func.coalesce(PageGroup.latest_ok_id, PageGroup.latest_id))
         .where(PageGroup.source_id == source_id)
         .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
         .limit(_REPRESENTATIVES)
@@ -192,7 +193,7 @@ def representative_captures(
     entry = (
         session.scalars(
             select(Snapshot.id)
-            .where(Snapshot.url_key == surt(base_url), is_ok(), *visible())
+            .where(Snapshot.url_key == surt(base_url), is_ok(), Snapshot.noise.is_(None), *visible())
             .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
             .limit(_REPRESENTATIVES)
         )
@@ -200,6 +201,11 @@ def representative_captures(
         else ()
     )
     return RepresentativeCaptures(tuple(newest), tuple(entry), dict(languages))
+
+
+def showing(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
+    """Return those of these captures, by id, that are not withdrawn by now and were not found to be noise since."""
+    return {number: row for number, row in visible_snapshots(session, ids).items() if row.noise is None}
 
 
 class CrawlTotals(NamedTuple):
@@ -266,18 +272,23 @@ class RecentCapture(NamedTuple):
 
 
 def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
-    """Return the latest visible capture of the most recently captured pages, newest first."""
-    newest = select(PageGroup.latest_id).order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
+    """Return the latest visible capture of the most recently captured pages that shows its page, newest first."""
+    newest = select(PageGroup.latest_id, PageGroup.latest_ok_id).order_by(
+        PageGroup.last_captured_at.desc(), PageGroup.id.desc()
+    )
     # A few more than asked for: some may have been withdrawn.
-    ids = list(session.scalars(newest.limit(limit + 20)))
+    groups = session.execute(newest.limit(limit + 20)).all()
+    ids = {one for group in groups for one in group if one is not None}
     rows = session.execute(
         select(Snapshot.id, Snapshot.url, Snapshot.status, Snapshot.captured_at, Document.title)
         .outerjoin(Document, Document.id == Snapshot.document_id)
-        .where(Snapshot.id.in_(ids), *visible())
+        .where(Snapshot.id.in_(ids), Snapshot.noise.is_(None), *visible())
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
-        .limit(limit)
     )
-    return [RecentCapture(*row) for row in rows]
+    found = {row[0]: RecentCapture(*row) for row in rows}
+    # Where the latest shows something else, a block page perhaps, the newest good one stands for the page.
+    chosen = {latest if latest in found else good for latest, good in groups}
+    return [one for number, one in found.items() if number in chosen][:limit]
 
 
 def latest_of_page(session: Session, url_hash: int, *, html: bool) -> Snapshot | None:

@@ -204,10 +204,9 @@ CREATE TABLE documents (
 	details JSON NOT NULL, 
 	noindex BOOLEAN DEFAULT (false) NOT NULL, 
 	says_archived BOOLEAN DEFAULT (false) NOT NULL, 
-	simhash BIGINT, 
 	text_chars INTEGER DEFAULT '0' NOT NULL, 
 	version INTEGER NOT NULL, 
-	created_at BIGINT NOT NULL, terms TEXT, author VARCHAR, published_at BIGINT, modified_at BIGINT, keywords TEXT, word_count INTEGER DEFAULT '0' NOT NULL, page_type VARCHAR(16) DEFAULT 'other' NOT NULL, 
+	created_at BIGINT NOT NULL, terms TEXT, author VARCHAR, published_at BIGINT, modified_at BIGINT, keywords TEXT, word_count INTEGER, page_type VARCHAR(16), 
 	CONSTRAINT pk_documents PRIMARY KEY (id), 
 	CONSTRAINT uq_documents_body_hash_charset_media_type UNIQUE (body_hash, charset, media_type)
 );
@@ -686,4 +685,5 @@ CREATE TABLE linked_host_files (
 );
 CREATE INDEX ix_noise_queue_order ON noise_queue (late, id);
 CREATE INDEX ix_noise_queue_first_id ON noise_queue (first_id);
-INSERT INTO alembic_version(version_num) VALUES ('0013');
+CREATE INDEX ix_link_texts_snapshot ON link_texts (snapshot_id);
+INSERT INTO alembic_version(version_num) VALUES ('0014');

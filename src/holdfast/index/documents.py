@@ -14,10 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import zstandard
-from xxhash import xxh3_64_intdigest
 
 from holdfast.clock import to_micros
 from holdfast.db.raw import RawDatabase, Row
@@ -38,10 +35,6 @@ _GOOD_CHARS = 40
 _LANGUAGE_CHARS = 500
 # Below this the model guesses by single letters: 'Home | Contact' comes out as Latin.
 _LANGUAGE_LETTERS = 24
-_MAX_CHARS = 200_000
-_BLANK = 32
-_WEIGHTS = np.array([xxh3_64_intdigest(bytes([n])) | 1 for n in range(128)], np.uint64)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 _BOILERPLATE = (
     "cookie",
@@ -140,40 +133,6 @@ def says_archived(title: str | None, text: str) -> bool:
     return "archiv" in banner and any(phrase in banner for phrase in _ARCHIVED_PHRASES)
 
 
-def _word_hashes(text: str) -> npt.NDArray[np.uint64]:
-    """Return a hash of each word: its bytes, weighted by their places, summed up."""
-    # All words at once: 60 us for 8 KB where a look into a table of known words took 390.
-    data = np.frombuffer(text.strip().lower().encode("utf-8", "replace"), np.uint8)
-    gaps = data <= _BLANK
-    begins = ~gaps
-    begins[1:] &= gaps[:-1]
-    starts = np.flatnonzero(begins)
-    if not len(starts):
-        return np.empty(0, np.uint64)
-    place = np.arange(len(data)) - starts[np.cumsum(begins) - 1]
-    terms = (data.astype(np.uint64) + np.uint64(1)) * _WEIGHTS[place & (len(_WEIGHTS) - 1)]
-    terms[gaps] = 0
-    return np.add.reduceat(terms, starts)
-
-
-def simhash(text: str) -> int | None:
-    """Return 64 bits, as the signed integer that databases keep, that differ little between texts that differ little.
-
-    Over the pairs of neighbouring words; None of a text with fewer than two.
-    """
-    # Stored with every document and read by nothing: search tells near-duplicates by a fingerprint of its own, because
-    # 64 bits are too few (decision 0032). It goes with the next migration of the table.
-    hashes = _word_hashes(text[:_MAX_CHARS])
-    if len(hashes) < 2:
-        return None
-    # A pair is its first word's hash, moved, with the second's on top; then mixed, so that every bit counts.
-    pairs = (hashes[:-1] * _MIX) ^ hashes[1:]
-    pairs = (pairs ^ (pairs >> np.uint64(29))) * _MIX
-    bits = np.unpackbits(pairs.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-    strong = np.add.reduce(bits, axis=0, dtype=np.uint32) * 2 > len(pairs)
-    return int(np.packbits(strong, bitorder="little").view("<i8")[0])
-
-
 _REMEMBERED = 200
 _TYPE_CHARS = 127
 _PAGE_TYPE = {DocumentKind.HTML: "text/html", DocumentKind.TEXT: "text/plain", DocumentKind.PDF: "application/pdf"}
@@ -186,6 +145,11 @@ class NewDocument(NamedTuple):
     row: Row
     """In the order of DOCUMENT_COLUMNS, without the last."""
     text: bytes
+
+    @property
+    def version(self) -> int:
+        """Of the extraction that made it."""
+        return int(self.row[-1])
 
 
 class _RememberedBody(NamedTuple):
@@ -286,7 +250,6 @@ class Extractor:
             json.dumps(details),
             parsed.noindex,
             says_archived(parsed.title, text),
-            simhash(text),
             len(text),
             "\n".join(parsed.terms) or None,
             parsed.author,

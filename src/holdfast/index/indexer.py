@@ -30,6 +30,7 @@ from holdfast.index.writing import (
     Batch,
     LinkTexts,
     SeenKeys,
+    hidden_captures,
     linking_pages,
     random_start,
     resolve_late,
@@ -213,7 +214,8 @@ class _Run:
         if is_last:
             last_id = (self._file.id + 1) * ORDINALS - 1
         linking = linking_pages(captures)
-        texts = self._texts.new(linking)
+        hidden = _with_retries(partial(self._hidden, captures)) if linking else set()
+        texts = self._texts.new(linking, hidden=hidden)
         batch = Batch(
             captures=captures,
             documents=documents,
@@ -240,7 +242,7 @@ class _Run:
             return changed
 
         done.changed += _with_retries(write)
-        self._texts.keep(texts)
+        self._texts.keep(texts, hidden=hidden)
         reach("index_committed")
         for capture in captures:
             self._repeats.add(capture)
@@ -249,6 +251,10 @@ class _Run:
         self._widen([capture.captured_at for capture in captures])
         self._first_id = last_id + 1
         return progress
+
+    def _hidden(self, captures: Sequence[IndexedCapture]) -> set[int]:
+        with self._raw_db.read() as tx:
+            return hidden_captures(tx, captures)
 
     def _warn_of_repeats(self, reading: FileReading, progress: ReadProgress) -> None:
         """Note record ids that stand for different bodies, once all rows of the file are there to tell."""

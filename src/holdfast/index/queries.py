@@ -7,7 +7,7 @@ to the original of a revisit: nothing is held in memory but what the caller asks
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +26,8 @@ from holdfast.db.models import (
     Execution,
     Job,
     LinkText,
+    PageGroup,
+    SearchOutbox,
     Snapshot,
     Source,
     WarcFile,
@@ -48,6 +50,35 @@ def is_ok() -> ColumnElement[bool]:
         Snapshot.status.between(200, 299),
         and_(Snapshot.status == 304, Snapshot.record_type == "revisit"),
     )
+
+
+def renew_good_captures(session: Session, captures: Collection[Snapshot], *, now: datetime) -> None:
+    """Find the newest good captures of these captures' pages anew, and have search take in what their links say.
+
+    For captures that were found to be noise, or are none any more.
+    """
+    groups = sorted({one.group_id for one in captures if one.group_id is not None})
+    if not groups:
+        return
+    newest = (
+        select(Snapshot.id)
+        .where(Snapshot.group_id == PageGroup.id, is_ok(), Snapshot.noise.is_(None))
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    # In the order in which every writer takes them: two that touch the same groups wait instead of locking each other.
+    session.execute(select(PageGroup.id).where(PageGroup.id.in_(groups)).order_by(PageGroup.id).with_for_update())
+    session.execute(
+        update(PageGroup)
+        .where(PageGroup.id.in_(groups))
+        .values(latest_ok_id=newest)
+        .execution_options(synchronize_session=False)
+    )
+    said = select(LinkText.to_hash).where(LinkText.snapshot_id.in_([one.id for one in captures]))
+    named = session.scalars(select(PageGroup.url_hash).where(PageGroup.url_hash.in_(said)).distinct())
+    if hashes := sorted(named):
+        session.add(SearchOutbox(kind="link_texts", created_at=now, refs={"hashes": hashes}))
 
 
 def document_of(session: Session, found: Snapshot) -> Document | None:
@@ -81,7 +112,12 @@ _LINK_WORDS_AT_ONCE = 400
 _TEXTS = (
     select(LinkText.to_hash, LinkText.host_hash, LinkText.text, LinkText.snapshot_id)
     .join(Snapshot, Snapshot.id == LinkText.snapshot_id)
-    .where(LinkText.to_hash.in_(bindparam("hashes", expanding=True)), ~Snapshot.noindex, *visible())
+    .where(
+        LinkText.to_hash.in_(bindparam("hashes", expanding=True)),
+        ~Snapshot.noindex,
+        Snapshot.noise.is_(None),
+        *visible(),
+    )
 )
 
 
@@ -89,8 +125,8 @@ def link_words(session: Session, to_hashes: Iterable[int]) -> list[LinkWords]:
     """Return the words that links to these addresses (hashes of groups) stand on: at most 64 an address.
 
     At most 16 of the address's own host and 4 of any other, the newest first, each once whatever its case. What a
-    withdrawn capture says, or one that asked to stay out of search, is left out. Some hundred rows an address are read
-    at most, in one order on both databases.
+    withdrawn capture says, or one that asked to stay out of search or does not show its page, is left out. Some hundred
+    rows an address are read at most, in one order on both databases.
     """
     wanted = sorted(set(to_hashes))
     found: list[LinkWords] = []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -18,11 +18,12 @@ from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, OutLink, identify
 from holdfast.index.documents import NewDocument
 from holdfast.index.leases import FileLease, FileToIndex, lock_index_writes
-from holdfast.index.writing_queries import OriginalCandidate, Revisit, Unresolved
+from holdfast.index.writing_queries import LinkTextRow, OriginalCandidate, Revisit, Unresolved
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.urls import hash64
 from holdfast.urls.address import url_key
 from holdfast.warc.record import ORDINALS
+from holdfast.withdrawals.visibility import withdrawn_keys
 
 _SECOND = 1_000_000
 OutboxRow = tuple[str, int | None, int | None, dict[str, Any]]
@@ -114,7 +115,7 @@ class Batch:
     documents: Sequence[NewDocument]
     linking: Sequence[LinkingPage]
     """Those whose links are stored: of one that shows what was stored before, nothing changes there."""
-    link_texts: Sequence[tuple[int, int, str, int]]
+    link_texts: Sequence[LinkTextRow]
     first_id: int
     last_id: int
 
@@ -129,6 +130,13 @@ def linking_pages(captures: Iterable[IndexedCapture]) -> list[LinkingPage]:
     ]
 
 
+def hidden_captures(tx: Transaction, captures: Iterable[IndexedCapture]) -> set[int]:
+    """Return which of these captures are of pages that are withdrawn."""
+    keys = {one.id: one.identity.page_key or one.identity.url_key for one in captures if one.links is not None}
+    hidden = withdrawn_keys(tx, keys.values())
+    return {snapshot_id for snapshot_id, key in keys.items() if key in hidden}
+
+
 def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -> int:
     """Write a batch; return how many snapshots were new or changed. May be repeated without harm."""
     made = _put_documents(tx, batch, now=now)
@@ -140,10 +148,9 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
     changed = [row for snapshot_id, row in after.items() if before.get(snapshot_id) != row]
     gone = [snapshot_id for snapshot_id in before if snapshot_id not in after]
     writing_queries.put_snapshots(tx, changed)
-    if gone:
-        writing_queries.drop_snapshots(tx, gone)
+    unnamed = writing_queries.drop_snapshots(tx, gone) if gone else set()
     # Behind the snapshots: links refer to their rows.
-    named = put_links(tx, batch.linking, batch.link_texts)
+    named = put_links(tx, batch.linking, batch.link_texts) | writing_queries.groups_here(tx, unnamed)
     touched = [*changed, *(before[row[0]] for row in changed if row[0] in before), *(before[one] for one in gone)]
     ids = {row[0] for row in touched}
     ids.update(settle(tx, touched))
@@ -182,7 +189,9 @@ def _put_documents(tx: Transaction, batch: Batch, *, now: int) -> list[int]:
     new = sorted(batch.documents)
     writing_queries.put_documents(tx, [(*document.row, now) for document in new])
     stored = writing_queries.known_documents(tx, [document.key[0] for document in new])
-    writing_queries.put_texts(tx, [(stored[document.key].id, document.text) for document in new])
+    # A newer program beside this one may have stored its own reading meanwhile: its text stays with it.
+    ours = [document for document in new if stored[document.key].version <= document.version]
+    writing_queries.put_texts(tx, [(stored[document.key].id, document.text) for document in ours])
     made = {document.key: stored[document.key].id for document in new}
     for capture in batch.captures:
         if capture.document_key in made:
@@ -246,9 +255,12 @@ class LinkTexts:
         self._known: dict[int | tuple[int, int], set[str]] = {}
         self._count = 0
 
-    def new(self, pages: Sequence[LinkingPage]) -> list[tuple[int, int, str, int]]:
-        """Return the words that may be new: (target's hash, host's, words, snapshot), each once."""
-        most, found = writing_queries.OWN_HOST_TEXTS, dict[int | tuple[int, int], dict[str, int]]()
+    def new(self, pages: Sequence[LinkingPage], *, hidden: Collection[int] = ()) -> list[LinkTextRow]:
+        """Return the words that may be new, each once; those of the captures that are `hidden` behind all others."""
+        # What a withdrawn page says must not take the place of the same words on another.
+        pages = sorted(pages, key=lambda page: page.snapshot_id in hidden) if hidden else pages
+        found = dict[int | tuple[int, int], dict[str, int]]()
+        place: int | tuple[int, int]
         for snapshot_id, _, url, links in pages:
             site = url[: url.find("/", 8) + 1]
             host = _host(url)
@@ -256,7 +268,10 @@ class LinkTexts:
             for to_hash, to_url, text in links:
                 if not text:
                     continue
-                place = to_hash if to_url.startswith(site) or _host(to_url) == host else (to_hash, host_hash)
+                if to_url.startswith(site) or _host(to_url) == host:
+                    place, most = to_hash, writing_queries.OWN_HOST_TEXTS
+                else:
+                    place, most = (to_hash, host_hash), writing_queries.OTHER_HOST_TEXTS
                 known = self._known.get(place)
                 if known is not None and (text in known or len(known) >= most):
                     continue
@@ -267,18 +282,20 @@ class LinkTexts:
                     texts[text] = snapshot_id
         # Those of one target and host stand together, and that is how the table has them; writers take turns, so that
         # no other order is needed.
-        rows: list[tuple[int, int, str, int]] = []
+        rows: list[LinkTextRow] = []
         for place, texts in found.items():
             to_hash, host_hash = place if isinstance(place, tuple) else (place, 0)
             rows += [(to_hash, host_hash, text, snapshot_id) for text, snapshot_id in texts.items()]
         return rows
 
-    def keep(self, rows: Sequence[tuple[int, int, str, int]]) -> None:
-        """Note what was tried, once that is committed."""
+    def keep(self, rows: Sequence[LinkTextRow], *, hidden: Collection[int] = ()) -> None:
+        """Note what was tried, once that is committed; not what hidden captures say, for others may say it, too."""
         self._count += len(rows)
         if self._count > _REMEMBERED_TEXTS:
             self._known, self._count = {}, len(rows)
-        for to_hash, host_hash, text, _ in rows:
+        for to_hash, host_hash, text, snapshot_id in rows:
+            if snapshot_id in hidden:
+                continue
             self._known.setdefault((to_hash, host_hash) if host_hash else to_hash, set()).add(text)
 
 
@@ -290,7 +307,7 @@ def _host(url: str) -> str:
     return url.split("/", 3)[2].removeprefix("www.")
 
 
-def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[tuple[int, int, str, int]]) -> set[int]:
+def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[LinkTextRow]) -> set[int]:
     """Replace the links of these pages; return the pages here that are linked to with words that are new."""
     if not pages:
         return set()

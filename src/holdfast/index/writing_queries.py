@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.db.raw import Row, Transaction
+from holdfast.withdrawals.visibility import ANY_WITHDRAWN_SQL, withdrawn_sql
 
 SNAPSHOT_COLUMNS = (
     "id",
@@ -54,7 +55,6 @@ DOCUMENT_COLUMNS = (
     "details",
     "noindex",
     "says_archived",
-    "simhash",
     "text_chars",
     "terms",
     "author",
@@ -157,14 +157,14 @@ _OF_GROUP = "FROM snapshots s WHERE s.group_id = page_groups.id"
 _LATEST = "ORDER BY s.captured_at DESC, s.id DESC LIMIT 1"
 GROUP_COUNT = f"(SELECT count(*) {_OF_GROUP})"
 # What a group says of its captures, by column; each is one seek in the index of groups and moments. A 304 counts as a
-# good capture, for it stands for the answer that it confirmed.
+# good capture, for it stands for the answer that it confirmed; what shows something else than its page is none.
 GROUP_FIGURES = {
     "first_captured_at": f"(SELECT s.captured_at {_OF_GROUP} ORDER BY s.captured_at, s.id LIMIT 1)",
     "last_captured_at": f"(SELECT s.captured_at {_OF_GROUP} {_LATEST})",
     "latest_id": f"(SELECT s.id {_OF_GROUP} {_LATEST})",
     "latest_ok_id": (
         f"(SELECT s.id {_OF_GROUP} AND (s.status BETWEEN 200 AND 299"
-        f" OR (s.status = 304 AND s.record_type = 'revisit')) {_LATEST})"
+        f" OR (s.status = 304 AND s.record_type = 'revisit')) AND s.noise IS NULL {_LATEST})"
     ),
 }
 # Counted by the difference: of a page with a hundred thousand captures each batch would count all of them. The other
@@ -230,10 +230,15 @@ def put_snapshots(tx: Transaction, rows: Sequence[Row]) -> None:
     )
 
 
-def drop_snapshots(tx: Transaction, ids: Sequence[int]) -> None:
-    """Remove snapshots whose record is no longer one, with their links."""
+def drop_snapshots(tx: Transaction, ids: Sequence[int]) -> set[int]:
+    """Remove snapshots whose record is no longer one, with their links; return the targets that lose words of links."""
     tx.many("DELETE FROM page_links WHERE snapshot_id = ?", [(one,) for one in ids])
+    targets: set[int] = set()
+    for part in _parts(ids):
+        rows = tx.execute(f"DELETE FROM link_texts WHERE snapshot_id IN ({_marks(part)}) RETURNING to_hash", part)  # noqa: S608
+        targets.update(row[0] for row in rows)
     tx.many("DELETE FROM snapshots WHERE id = ?", [(one,) for one in ids])
+    return targets
 
 
 def put_links(tx: Transaction, snapshot_ids: Sequence[int], rows: Sequence[tuple[int, int, int, str]]) -> None:
@@ -251,24 +256,68 @@ _ROOM_FOR_TEXT = (
     f" AND NOT EXISTS ({_TEXT_AT} AND t.host_hash = w.host_hash LIMIT 1 OFFSET {OTHER_HOST_TEXTS - 1})))"
 )
 _TEXT_VALUES = "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS VARCHAR), CAST(? AS BIGINT))"
+_HIDDEN_TEXT = f"EXISTS (SELECT 1 FROM snapshots o WHERE o.id = link_texts.snapshot_id AND {withdrawn_sql('o')})"  # noqa: S608
+_SHOWN_WORDS = f"EXISTS (SELECT 1 FROM snapshots n WHERE n.id = w.snapshot_id AND NOT {withdrawn_sql('n')})"  # noqa: S608
+LinkTextRow = tuple[int, int, str, int]
+"""Words of a link: the target's hash, the linking host's, the words, the snapshot."""
 
 
-def put_link_texts(tx: Transaction, rows: Sequence[tuple[int, int, str, int]]) -> set[int]:
-    """Keep words of links that are new and have room: (target's hash, host's, words, snapshot); return their targets.
+def put_link_texts(tx: Transaction, rows: Sequence[LinkTextRow]) -> set[int]:
+    """Keep words of links that are new and have room; return their targets.
 
-    The first come stay: a page whose links change their words with each capture adds nothing for ever.
+    The first come stay: a page whose links change their words with each capture adds nothing for ever. Only the place
+    of what was withdrawn is free for others.
     """
     found: set[int] = set()
+    is_any_withdrawn = bool(rows) and bool(tx.execute(ANY_WITHDRAWN_SQL))
     for part in _parts(rows):
-        values = ", ".join([_TEXT_VALUES] * len(part))
-        new = tx.execute(
-            f"WITH w(to_hash, host_hash, text, snapshot_id) AS (VALUES {values})"  # noqa: S608 - question marks
-            " INSERT INTO link_texts(to_hash, host_hash, text, snapshot_id)"
-            f" SELECT w.to_hash, w.host_hash, w.text, w.snapshot_id FROM w WHERE {_ROOM_FOR_TEXT}"
-            " ON CONFLICT (to_hash, host_hash, text) DO NOTHING RETURNING to_hash",
-            [value for row in part for value in row],
-        )
+        new = _new_link_texts(tx, part)
         found.update(row[0] for row in new)
+        if is_any_withdrawn and len(new) < len(part):
+            stored = {tuple(row) for row in new}
+            found |= _take_over(tx, [row for row in part if row[:3] not in stored])
+    return found
+
+
+def _with_words(part: Sequence[LinkTextRow]) -> tuple[str, list[Any]]:
+    """Return the table `w` of words, and its values."""
+    values = ", ".join([_TEXT_VALUES] * len(part))
+    return f"WITH w(to_hash, host_hash, text, snapshot_id) AS (VALUES {values})", [one for row in part for one in row]
+
+
+def _new_link_texts(tx: Transaction, part: Sequence[LinkTextRow]) -> list[Row]:
+    words, values = _with_words(part)
+    return tx.execute(
+        f"{words} INSERT INTO link_texts(to_hash, host_hash, text, snapshot_id)"  # noqa: S608 - question marks
+        f" SELECT w.to_hash, w.host_hash, w.text, w.snapshot_id FROM w WHERE {_ROOM_FOR_TEXT}"
+        " ON CONFLICT (to_hash, host_hash, text) DO NOTHING RETURNING to_hash, host_hash, text",
+        values,
+    )
+
+
+def _take_over(tx: Transaction, part: Sequence[LinkTextRow]) -> set[int]:
+    """Give words that were not stored the place of what was withdrawn: of the same words, or of others where there is
+    no room; return their targets."""
+    words, values = _with_words(part)
+    same = "link_texts.to_hash = w.to_hash AND link_texts.host_hash = w.host_hash AND link_texts.text = w.text"
+    taken = tx.execute(
+        f"{words} UPDATE link_texts SET snapshot_id = w.snapshot_id FROM w"  # noqa: S608 - question marks
+        f" WHERE {same} AND {_HIDDEN_TEXT} AND {_SHOWN_WORDS} RETURNING link_texts.to_hash",
+        values,
+    )
+    freed = tx.execute(
+        f"{words}, d AS (SELECT DISTINCT w.to_hash, w.host_hash FROM w WHERE {_SHOWN_WORDS} AND NOT EXISTS ("  # noqa: S608
+        f"{_TEXT_AT} AND t.host_hash = w.host_hash AND t.text = w.text))"
+        f" DELETE FROM link_texts WHERE to_hash IN (SELECT d.to_hash FROM d) AND EXISTS ("
+        "SELECT 1 FROM d WHERE d.to_hash = link_texts.to_hash"
+        # Of other hosts only where these, too, count against what is kept of all together.
+        f" AND (d.host_hash = link_texts.host_hash OR (d.host_hash <> 0 AND EXISTS ({_TEXT_AT.replace('w.', 'd.')}"
+        f" LIMIT 1 OFFSET {TARGET_TEXTS - 1})))) AND {_HIDDEN_TEXT} RETURNING to_hash",
+        values,
+    )
+    found = {row[0] for row in taken}
+    if freed:
+        found.update(row[0] for row in _new_link_texts(tx, part))
     return found
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot
+from holdfast.index.queries import renew_good_captures
 from holdfast.noise import queries
 from holdfast.noise.queries import Ruled
 from holdfast.withdrawals.visibility import compare_again
@@ -66,6 +67,7 @@ def write_findings(
     queries.drop_verdicts(session, [row.id for row in touched if row.noise is None])
     queries.note_marked(session, marked, cleared)
     queries.tell_search(session, [row.id for row in touched if row.is_page], now=now)
+    renew_good_captures(session, touched, now=now)
     return written
 
 

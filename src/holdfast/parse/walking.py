@@ -34,9 +34,12 @@ _NUMBER: Final = re.compile(r"\s?(?:section|chapter|table|figure|part|appendix|e
 _LEADING_CHARS, _LEADING_WORDS = 80, 8
 # `lower('TOM')` shows how a name is used.
 _EXAMPLE: Final = frozenset("'\"“„«;{")
-# Marks and blanks that may stand before the first word of a cell or paragraph.
-_BEFORE_LEADING = 6
+# Marks and blanks that may stand before the first word of a cell or paragraph: parts, and characters of each.
+_BEFORE_LEADING, _BLANK_CHARS = 6, 256
 _ANCHOR_PARTS, _HARDLY_CHARS = 40, 4
+# Of a link or a term no more is looked at, however much stands in it: elements that hold each other hold the same text
+# again and again.
+_LOOKED_AT_CHARS = 1_000
 LINK_MARK = "\x02"
 """Stands around the words of a link where these are to be told from others."""
 _SIGNS: Final = frozenset({"¶", "#", "§", "🔗", "⚓", "∞", "⚓︎"})
@@ -165,7 +168,7 @@ class ContentWalk:
                         is_late = len(parts) - opened > _BEFORE_LEADING or parts[-1] > _MOST_BLANK
                         role = role & _TERM if is_late else self._leading(role, opened)
                     elif role & _IMAGE and links:
-                        self._alt = self._alt or node.attributes.get("alt") or ""
+                        self._alt = self._alt or (node.attributes.get("alt") or "")[:_LOOKED_AT_CHARS]
                 if child is not None:
                     above.append((node, role, len(parts)))
                     node = child
@@ -198,14 +201,21 @@ class ContentWalk:
 
     def _leading(self, role: int, opened: int) -> int:
         """Return what a name in code or bold is: a term where it begins a cell, an item or a paragraph."""
-        return role & _TERM if _says("".join(self._parts[opened:])) else role & _TERM or _LEADING
+        for part in self._parts[opened:]:
+            # An empty element adds no part, so that any number of them may stand behind the same blanks.
+            if len(part) > _BLANK_CHARS or _says(part):
+                return role & _TERM
+        return role & _TERM or _LEADING
 
     def _close(self, node: LexborNode, role: int, start: int) -> None:
         if role & _ANCHOR:
             parts = self._parts
             attributes = self._links.pop()
             href = attributes["href"] or "#"
-            words = parts[start] if len(parts) == start + 1 else "".join(parts[start : start + _ANCHOR_PARTS])
+            if len(parts) == start + 1:
+                words = parts[start][:_LOOKED_AT_CHARS]
+            else:
+                words = _start_of(parts, start, most=_ANCHOR_PARTS, chars=_LOOKED_AT_CHARS)
             if len(attributes) > 1 or len(words) <= _HARDLY_CHARS or self._alt:
                 words = self._called(attributes, words)
             self.content.anchors.append((href, words))
@@ -237,7 +247,7 @@ class ContentWalk:
         content = self.content
         if len(content.headings) >= MAX_HEADINGS:
             return
-        text = "".join(self._parts[start : start + _HEADING_PARTS])
+        text = _start_of(self._parts, start, most=_HEADING_PARTS, chars=_HEADING_CHARS * 8)
         heading = clean_line(_plain(text), _HEADING_CHARS)
         if not heading:
             return
@@ -254,10 +264,14 @@ class ContentWalk:
         first, last = self._away
         if first >= start:
             # Words that lead to another page are not defined here; nor is an entry of a register, `abs, Functions`.
-            before = "".join(parts[start : min(first, start + _TERM_PARTS)]).strip(_BLANKS)
-            if (not before or before[-1] == ",") and not _says("".join(parts[last : last + _TERM_PARTS])):
+            before = _start_of(parts, start, most=min(first - start, _TERM_PARTS), chars=_LOOKED_AT_CHARS).strip(
+                _BLANKS
+            )
+            behind = _start_of(parts, last, most=_TERM_PARTS, chars=_LOOKED_AT_CHARS)
+            if (not before or before[-1] == ",") and not _says(behind):
                 return
-        term = clean_line(_plain("".join(parts[start : start + _TERM_PARTS])), MAX_TERM_CHARS).rstrip(" :¶")
+        term = _start_of(parts, start, most=_TERM_PARTS, chars=_LOOKED_AT_CHARS)
+        term = clean_line(_plain(term), MAX_TERM_CHARS).rstrip(" :¶")
         if not term or not any(map(str.isalnum, term)):
             return
         if limit < MAX_TERM_CHARS and (
@@ -267,6 +281,20 @@ class ContentWalk:
         if term not in self._terms:
             self._terms[term] = None
             self._terms_bytes += len(term.encode("utf-8", "replace")) + 1
+
+
+def _start_of(parts: list[str], start: int, *, most: int, chars: int) -> str:
+    """Return the text from a part on: so many parts and characters at most."""
+    some = parts[start : start + most]
+    if len(some) == 1:
+        return some[0][:chars]
+    size = 0
+    for number, part in enumerate(some, 1):
+        size += len(part)
+        if size >= chars:
+            # The last one may be a whole page.
+            return "".join([*some[: number - 1], part[:chars]])[:chars]
+    return "".join(some)
 
 
 def _plain(marked: str) -> str:

@@ -76,14 +76,18 @@ SHOWS: Final = 8
 """What is no noise."""
 
 
-def gates(columns: Columns, hidden: Rows) -> npt.NDArray[np.uint8]:
-    """Return for each row what it may pass: public, of good status, first of its day, showing its page."""
+def gates(columns: Columns, hidden: Rows, firsts: Rows) -> npt.NDArray[np.uint8]:
+    """Return for each row what it may pass: public, of good status, first of its day, showing its page.
+
+    `firsts` are duplicates whose first was withdrawn, each the next one of its day.
+    """
     good = np.isin(columns.profiles["status"], (0, 2))
     ok = good[columns.profile]
     found = np.where((columns.flags & NOINDEX) == 0, PUBLIC, 0).astype(np.uint8)
     found |= np.where(ok, _OK, 0).astype(np.uint8)
     found |= np.where((columns.flags & DUPLICATE) == 0, _FIRST, 0).astype(np.uint8)
     found |= np.where((columns.flags & NOISE) == 0, SHOWS, 0).astype(np.uint8)
+    found[firsts] |= np.uint8(_FIRST)
     found[hidden] &= ~np.uint8(PUBLIC)
     return found
 

@@ -77,7 +77,7 @@ def pages_between(session: Session, first: int, last: int, *, limit: int) -> lis
 
 
 class NamedPage(NamedTuple):
-    """The newest good capture of a page that links name."""
+    """The newest good capture of a page that links name; its newest one if none is good."""
 
     group_hash: int
     url: str
@@ -85,15 +85,26 @@ class NamedPage(NamedTuple):
 
 
 def named_pages(session: Session, hashes: Sequence[int]) -> list[NamedPage]:
-    """Return the newest good capture of each of these groups, of all sources."""
+    """Return the newest good capture of each of these groups, or else the newest, of all sources."""
     statement = (
         select(PageGroup.url_hash, Snapshot.url, Document.language)
-        .join(Snapshot, Snapshot.id == PageGroup.latest_ok_id)
+        .join(Snapshot, Snapshot.id == func.coalesce(PageGroup.latest_ok_id, PageGroup.latest_id))
         .outerjoin(Document, Document.id == Snapshot.document_id)
         .where(PageGroup.url_hash.in_(hashes))
         .order_by(PageGroup.url_hash, Snapshot.captured_at.desc(), Snapshot.id.desc())
     )
     return [NamedPage._make(row) for row in session.execute(statement)]
+
+
+def spellings_of(session: Session, group_hash: int) -> list[str]:
+    """Return every address under which a group was captured. Reads all its captures: few groups have several."""
+    statement = (
+        select(Snapshot.url)
+        .join(PageGroup, PageGroup.id == Snapshot.group_id)
+        .where(PageGroup.url_hash == group_hash, Snapshot.is_page)
+        .distinct()
+    )
+    return list(session.scalars(statement))
 
 
 def id_bounds(session: Session) -> tuple[int, int] | None:

@@ -32,7 +32,7 @@ from holdfast.search.engine import IndexBroken, IndexReader
 from holdfast.search.ranking import Coefficients, PageWorth
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.search.writer import read_signals
-from holdfast.withdrawals.visibility import Mark, withdrawal_mark
+from holdfast.withdrawals.visibility import Mark, stand_ins, withdrawal_mark
 
 _EMPTY: Final = Segment(
     name="",
@@ -288,9 +288,11 @@ class ResultCache(Generic[Kept]):
         known = self._gate
         if known is not None and known[0] == mark:
             return known
-        hidden = self.view.columns.rows_of_ids(np.array(queries.withdrawn_ids(session), np.int64))
-        self._hidden = Counter(self.view.columns.group[hidden].tolist())
-        found = self._gate = (mark, counting.gates(self.view.columns, hidden))
+        columns = self.view.columns
+        hidden = columns.rows_of_ids(np.array(queries.withdrawn_ids(session), np.int64))
+        firsts = columns.rows_of_ids(np.array(stand_ins(session), np.int64))
+        self._hidden = Counter(columns.group[hidden].tolist())
+        found = self._gate = (mark, counting.gates(columns, hidden, firsts))
         return found
 
     def hidden_in(self, group: int) -> int:

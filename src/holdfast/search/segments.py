@@ -11,7 +11,7 @@ import json
 import mmap
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -244,8 +244,9 @@ class Keys:
         except UNREADABLE as exc:
             raise IndexBroken(f"a file of the search index is missing or broken: {exc}") from exc
         self.weight = sum(map(len, tables.values())) + 1
-        # In the order of their keys, as they are stored.
-        self._urls, self._docs = tables["addresses"]["url"], tables["documents"]["doc"]
+        self.addresses = tables["addresses"]
+        """Mapped, in the order of their keys, as they are stored."""
+        self._urls, self._docs = self.addresses["url"], tables["documents"]["doc"]
 
     def urls(self, keys: Ids) -> FoundKeys:
         """Return which of these addresses are here."""
@@ -254,6 +255,18 @@ class Keys:
     def documents(self, keys: Ids) -> FoundKeys:
         """Return which of these documents are here."""
         return _among(self._docs, keys)
+
+
+_ADDRESSES_AT_ONCE: Final = 1 << 20
+
+
+def addresses_of(table: Table, groups: Ids) -> Iterator[tuple[int, int]]:
+    """Yield the addresses of these groups (ascending) that have no query, each with its group: one pass over all."""
+    for start in range(0, len(table) if len(groups) else 0, _ADDRESSES_AT_ONCE):
+        part = table[start : start + _ADDRESSES_AT_ONCE]
+        nearest = groups[np.minimum(np.searchsorted(groups, part["group"]), len(groups) - 1)]
+        wanted = (nearest == part["group"]) & ((part["flags"] & HAS_QUERY) == 0)
+        yield from zip(part["group"][wanted].tolist(), part["url"][wanted].tolist(), strict=True)
 
 
 def _mapped(file: BinaryIO, packed: ZipFile, name: str) -> Table:

@@ -26,7 +26,7 @@ from holdfast.search.columns import SIGNAL, host_of
 from holdfast.search.engine import IndexBroken, IndexEntry, Writer
 from holdfast.search.fingerprints import fingerprint
 from holdfast.search.operators import PAGE_TYPES
-from holdfast.search.queries import DocumentRow, SearchPageRow
+from holdfast.search.queries import DocumentRow, NamedPage, SearchPageRow
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.urls import DEFAULT, hash64
 
@@ -140,16 +140,30 @@ class SearchWriter:
     def link_texts(self, groups: Iterable[int]) -> None:
         """Take in anew what links say of pages that are here; others get theirs when they come."""
         self._begin()
-        for chunk in _chunks(sorted(set(groups)), _DOCUMENTS_AT_ONCE):
+        wanted = sorted(set(groups))
+        known = self._addresses_of(wanted)
+        for chunk in _chunks([group for group in wanted if group in known], _DOCUMENTS_AT_ONCE):
             self.check()
+            texts = self._link_texts(chunk)
             with self._database.read() as session:
-                pages = {hash64(page.url): page for page in queries.named_pages(session, chunk) if "?" not in page.url}
-            known = self._known(list(pages), disk.Keys.urls) | self._new_urls
-            texts = self._link_texts(page.group_hash for page in pages.values())
-            for url, page in pages.items():
-                if url in known:
-                    anchors = texts.get(page.group_hash, ())
-                    self._writer.add_address(url, page.url, anchors=anchors, language=page.language)
+                found = _by_group(queries.named_pages(session, chunk))
+                for group, pages in found.items():
+                    spelled = {hash64(page.url): page.url for page in pages}
+                    if not known[group] <= spelled.keys():
+                        spelled = {hash64(url): url for url in queries.spellings_of(session, group)}
+                    for url in sorted(known[group] & spelled.keys()):
+                        # An empty query is one, too.
+                        anchors = texts.get(group, ()) if "?" not in spelled[url] else ()
+                        self._writer.add_address(url, spelled[url], anchors=anchors, language=pages[0].language)
+
+    def _addresses_of(self, groups: Sequence[int]) -> dict[int, set[int]]:
+        """Return the addresses without a query that are in the index, stored or gathered, of each of these groups."""
+        found: dict[int, set[int]] = {}
+        tables = [stored.addresses for stored in self._stored.values()]
+        for table in (*tables, disk.as_table(self._addresses, disk.ADDRESS)):
+            for group, url in disk.addresses_of(table, np.array(groups, np.int64)):
+                found.setdefault(group, set()).add(url)
+        return found
 
     def _address(self, url: int, row: SearchPageRow, anchors: Sequence[str]) -> None:
         self._writer.add_address(url, row.url, anchors=anchors, language=row.language, replace=self._replay)
@@ -274,6 +288,13 @@ def read_signals(folder: Path, manifest: SegmentManifest) -> disk.Table:
     except disk.UNREADABLE as exc:
         raise IndexBroken(f"the signals of the search index cannot be read: {exc}") from exc
     return table
+
+
+def _by_group(pages: Iterable[NamedPage]) -> dict[int, list[NamedPage]]:
+    found: dict[int, list[NamedPage]] = {}
+    for page in pages:
+        found.setdefault(page.group_hash, []).append(page)
+    return found
 
 
 def _chunks(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:

@@ -29,8 +29,8 @@ from holdfast.withdrawals.visibility import (
     compare_again,
     compare_page_again,
     is_known,
-    linked_pages,
     lock_changes,
+    named_by,
     withdrawals_in_force,
     withdrawals_of,
 )
@@ -155,8 +155,8 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
             refs={"url_key": target.key, "hidden": reason is not None},
         )
     )
-    if named := linked_pages(session, snapshot_id=target.snapshot_id, key=target.key):
-        # What its links say of other pages goes and comes with it.
+    # What its links say of other pages goes and comes with it.
+    for named in named_by(session, snapshot_id=target.snapshot_id, key=target.key):
         session.add(SearchOutbox(kind="link_texts", created_at=clock.now(), refs={"hashes": named}))
     detail = {"reason": reason, "snapshot_id": target.snapshot_id, "url_key": target.key}
     audit.record(session, clock, action=f"snapshot.{done}", subject=subject, detail=detail)

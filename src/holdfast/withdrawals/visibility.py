@@ -7,7 +7,7 @@ partial index of withdrawals in force.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -24,12 +24,14 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    type_coerce,
     union,
     update,
 )
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.db.models import PageGroup, PageLink, SignalPage, Snapshot, Withdrawal
+from holdfast.db.models import LinkText, PageGroup, SignalPage, Snapshot, Withdrawal
+from holdfast.db.raw import Transaction
 from holdfast.errors import NotFound
 
 _IN_FORCE = Withdrawal.lifted_at.is_(None)
@@ -93,6 +95,37 @@ def visible_page(page_id: Any) -> ColumnElement[bool]:
     return ~exists().where(here.page_id == page_id, _by_key(here.page_key))
 
 
+# By the columns of the partial indexes: the table itself holds all that was ever lifted.
+ANY_WITHDRAWN_SQL = (
+    "SELECT 1 FROM withdrawals WHERE lifted_at IS NULL AND url_key >= '' UNION ALL"
+    " SELECT 1 FROM withdrawals WHERE lifted_at IS NULL AND snapshot_id >= 0 LIMIT 1"
+)
+"""For writers that speak SQL themselves: a row if anything is withdrawn."""
+
+
+def withdrawn_sql(alias: str) -> str:
+    """Return `is_withdrawn` as text, over `snapshots` under an alias; for writers that speak SQL themselves."""
+    in_force = "EXISTS (SELECT 1 FROM withdrawals x WHERE x.lifted_at IS NULL AND"
+    return (
+        f"({in_force} x.snapshot_id = {alias}.id)"
+        f" OR {in_force} x.url_key = COALESCE({alias}.page_key, {alias}.url_key)))"
+    )
+
+
+def withdrawn_keys(tx: Transaction, keys: Iterable[str]) -> set[str]:
+    """Return which of these pages are withdrawn; for writers that speak SQL themselves."""
+    wanted, found = sorted(set(keys)), set[str]()
+    for at in range(0, len(wanted) if wanted and tx.execute(ANY_WITHDRAWN_SQL) else 0, _AT_ONCE):
+        part = wanted[at : at + _AT_ONCE]
+        rows = tx.execute(
+            "SELECT url_key FROM withdrawals WHERE lifted_at IS NULL"  # noqa: S608 - question marks
+            f" AND url_key IN ({', '.join('?' * len(part))})",
+            part,
+        )
+        found.update(str(row[0]) for row in rows)
+    return found
+
+
 def _by_id(snapshot_id: Any) -> ColumnElement[bool]:
     return exists().where(_IN_FORCE, Withdrawal.snapshot_id == snapshot_id)
 
@@ -111,6 +144,36 @@ def withdrawn_captures(*columns: Any) -> tuple[Select[*tuple[Any, ...]], ...]:
         wanted.join(Snapshot, Snapshot.url_key == key).where(Snapshot.page_key.is_(None)),
         wanted.join(Snapshot, Snapshot.page_key == key),
     )
+
+
+_DAY_MICROS = 86_400_000_000
+
+
+def stand_ins(session: Session) -> list[int]:
+    """Return the captures that are the first of their address, day and body now that the one before was withdrawn.
+
+    A look at the equal captures of its day for each capture that was withdrawn by itself: with a page all of them are.
+    """
+    first, equal, alone = aliased(Snapshot), aliased(Snapshot), aliased(Withdrawal)
+    day_on = type_coerce(first.captured_at, BigInteger) + _DAY_MICROS
+    rows = session.execute(
+        select(first.id, equal.id)
+        .select_from(alone)
+        # As in `withdrawn_captures`: from the few withdrawals to the captures.
+        .join(first, first.id == alone.snapshot_id + 0)
+        .join(equal, and_(equal.url_hash == first.url_hash, equal.captured_at >= first.captured_at))
+        .where(
+            alone.lifted_at.is_(None),
+            alone.snapshot_id >= 0,
+            first.canonical_id.is_(None),
+            type_coerce(equal.captured_at, BigInteger) < day_on,
+            equal.canonical_id == first.id,
+            *visible(equal),
+        )
+        .order_by(first.id, equal.captured_at.desc(), equal.id.desc())
+    )
+    # The last one of each counts, and that is the earliest.
+    return sorted({row[0]: row[1] for row in rows}.values())
 
 
 def visible_address(url_hash: Any) -> ColumnElement[bool]:
@@ -251,16 +314,22 @@ def compare_page_again(session: Session, key: str) -> None:
     _compare_anew(session, of_page(key))
 
 
-def linked_pages(session: Session, *, snapshot_id: int | None, key: str | None, most: int = 10_000) -> list[int]:
-    """Return the pages that one capture, or all captures of a page, link to, by the hashes of their groups.
+def named_by(
+    session: Session, *, snapshot_id: int | None, key: str | None, at_once: int = 2_000
+) -> Iterator[list[int]]:
+    """Yield the pages here that one capture, or all captures of a page, name with the words of a link, by the hashes
+    of their groups; so many at once, in order.
 
-    Search finds them by the words of those links, which are withdrawn and come back with the linking capture. At most
-    so many, the smallest hashes.
+    Search finds them by those words, which are withdrawn and come back with the linking capture.
     """
     linking = select(Snapshot.id).where(Snapshot.id == snapshot_id if key is None else of_page(key))
-    targets = select(PageLink.to_hash).where(PageLink.snapshot_id.in_(linking))
-    found = select(PageGroup.url_hash).where(PageGroup.url_hash.in_(targets)).distinct()
-    return list(session.scalars(found.order_by(PageGroup.url_hash).limit(most)))
+    targets = select(LinkText.to_hash).where(LinkText.snapshot_id.in_(linking))
+    here = PageGroup.url_hash
+    found = select(here).where(here.in_(targets)).distinct().order_by(here).limit(at_once)
+    part = list(session.scalars(found))
+    while part:
+        yield part
+        part = list(session.scalars(found.where(here > part[-1]))) if len(part) == at_once else []
 
 
 def _compare_anew(session: Session, which: ColumnElement[bool]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.index.capture import identify, outlinks, request_data
-from holdfast.index.documents import detect_language, make_snippet, says_archived, simhash
+from holdfast.index.documents import detect_language, make_snippet, says_archived
 from holdfast.urls import hash64
 from holdfast.urls.address import MAX_KEY_BYTES, url_key
 from holdfast.urls.links import MAX_EDGES
@@ -64,21 +64,6 @@ def test_the_language_of_a_text_is_told_if_there_is_enough_of_it(text: str, lang
 )  # fmt: skip
 def test_a_page_says_itself_that_it_is_archived(title: str | None, text: str, archived: bool) -> None:
     assert says_archived(title, text) is archived
-
-
-def test_texts_that_differ_little_have_fingerprints_that_differ_little() -> None:
-    words = [f"word{n * 7919 % 1000}" for n in range(600)]
-    one = simhash(" ".join(words))
-    words[300] = "other"
-    near, far = simhash(" ".join(words)), simhash(" ".join(f"else{n}" for n in range(600)))
-    assert one is not None
-    assert near is not None
-    assert far is not None
-
-    assert (one ^ near).bit_count() <= 6
-    assert ((one ^ far) & (2**64 - 1)).bit_count() >= 16
-    assert -(2**63) <= one < 2**63
-    assert simhash("one") is None
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,8 @@ from holdfast.parse.child import ParseChild
 from holdfast.parse.content import SiteTemplate
 from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
 from holdfast.parse.page import looks_pathological
+from holdfast.parse.text import tree_of
+from holdfast.parse.walking import walk
 from tests import patience
 
 PROSE = "Enough words to be taken for the content of a page by anybody who reads it, and then a few more of them. " * 2
@@ -226,6 +231,48 @@ def test_terms_are_bounded_in_number_and_length() -> None:
     long = _read("<dl>" + "".join(f"<dt>{n} {'é' * 400}</dt>" for n in range(1_000)))
     assert max(map(len, long.terms)) <= 120
     assert len("\n".join(long.terms).encode()) < 66 * 1024
+
+
+def _characters_looked_at(html: str) -> int:
+    """Return how many characters the methods of texts that the walk calls were called on, all together."""
+    tree, count = tree_of(html), 0
+
+    def called(frame: FrameType, event: str, arg: Any) -> None:
+        nonlocal count
+        if event == "c_call" and isinstance(text := getattr(arg, "__self__", None), str):
+            count += len(text)
+
+    assert tree.body is not None
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        walk(tree.body)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param("<p>" + " " * 60_000 + "<b></b>" * 500, id="behind-blanks"),
+        pytest.param("<p>" + "<i> </i>" * 4 + " " * 60_000 + "<code></code>" * 500, id="behind-parts"),
+        pytest.param("<dfn>" * 400 + " tide" * 20_000, id="terms"),
+        pytest.param("<dfn>" * 400 + "<a href=/x>Away</a>" + " " * 100_000, id="terms-before-a-link"),
+        pytest.param("<h1><div>" * 300 + " " * 100_000, id="headings"),
+        pytest.param("<a href=/x title=T><marquee>" * 400 + " " * 100_000, id="links"),
+        pytest.param("<a href=/x title=T><marquee><i> </i>" * 400 + " " * 100_000, id="links-of-parts"),
+    ],
+)
+def test_each_character_is_looked_at_a_few_times_however_many_elements_stand_around_it(page: str) -> None:
+    # A kilobyte an element and ten times the page; without a bound it is the page for each element, 30 million.
+    assert _characters_looked_at(page) < 4_000_000
+
+
+def test_a_name_begins_a_paragraph_behind_the_blanks_of_a_layout() -> None:
+    page = _read(f"<main><p>{PROSE}</p><p>\n{' ' * 200}<b>near</b> it</p><p>{' ' * 2_000}<b>far</b> away</p></main>")
+
+    assert page.terms == ("near",)
 
 
 def test_permalinks_are_part_of_neither_headings_nor_text() -> None:

@@ -59,7 +59,7 @@ def reader(tmp_path: Path) -> IndexReader:
 
 def _kept(columns: Columns, reader: IndexReader, condition: Condition, *, read: int = 100) -> tuple[list[int], bool]:
     budget = Budget(SystemClock(), candidates=read)
-    judged = Conditions(reader, columns, gates(columns, np.empty(0, np.int32)), budget)
+    judged = Conditions(reader, columns, gates(columns, np.empty(0, np.int32), np.empty(0, np.int32)), budget)
     judged.know_hosts(lambda: HostNames(columns), [condition])
     rows = np.arange(len(columns), dtype=np.int32)
     return rows[judged.keep([condition], rows)].tolist(), judged.complete

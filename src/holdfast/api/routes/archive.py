@@ -35,7 +35,6 @@ from holdfast.feedback import Day, Use
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
 from holdfast.replay.pages import html_page
-from holdfast.withdrawals.visibility import visible_snapshots
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
@@ -65,7 +64,7 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
     # Asked for every time: the counted totals may be older than a withdrawal.
-    shown = visible_snapshots(session, [one for total in listed for one in kept.representatives[total.source_id].entry])
+    shown = queries.showing(session, [one for total in listed for one in kept.representatives[total.source_id].entry])
     rows = []
     for total in listed:
         entry = next((shown[one] for one in kept.representatives[total.source_id].entry if one in shown), None)

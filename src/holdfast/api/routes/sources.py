@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
+from holdfast.api import queries
 from holdfast.api.capture_queries import (
     CaptureExtent,
     CrawlSummary,
@@ -51,7 +52,7 @@ from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.visibility import hidden_counts, visible_snapshots
+from holdfast.withdrawals.visibility import hidden_counts
 
 router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
 # Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
@@ -75,7 +76,7 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
         for one in kept.representatives.values()
         for number in (*one.newest, *one.entry, *one.languages.get(lang or "", ()))
     ]
-    shown = visible_snapshots(session, candidates)
+    shown = queries.showing(session, candidates)
     found = []
     for total in kept.listed:
         of_source = kept.representatives[total.source_id]

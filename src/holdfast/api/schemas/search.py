@@ -255,10 +255,10 @@ class SnapshotDetail(Answer):
     published_at: datetime | None = Field(None, description="As the page states it.")
     modified_at: datetime | None = Field(None, description="As the page states it.")
     keywords: list[str] = Field(default_factory=list, description="Of the page's own metadata.", examples=[["tides"]])
-    word_count: int | None = Field(None, description="Of the main text.", examples=[420])
+    word_count: int | None = Field(None, description="Of the main text; null if it was not read.", examples=[420])
     page_type: str | None = Field(
         None,
-        description="article, listing, home, product, reference, form, media or other.",
+        description="article, listing, home, product, reference, form, media or other; null if it was not read.",
         examples=["article"],
     )
     noise: str | None = Field(

@@ -108,9 +108,10 @@ class Document(Model):
     """As the page states them, whatever the time was."""
     keywords: Mapped[str | None] = mapped_column(Text)
     """One a line."""
-    word_count: Mapped[int] = mapped_column(server_default="0")
-    page_type: Mapped[str] = mapped_column(String(16), server_default=text("'other'"))
-    """article, listing, home, product, reference, form, media, other."""
+    word_count: Mapped[int | None]
+    page_type: Mapped[str | None] = mapped_column(String(16))
+    """article, listing, home, product, reference, form, media, other. None, like the count of words, where an older
+    program read the document."""
     language: Mapped[str | None] = mapped_column(String(35))
     canonical: Mapped[str | None]
     details: Mapped[dict[str, Any]] = mapped_column(default=dict)
@@ -118,7 +119,6 @@ class Document(Model):
     noindex: Mapped[bool] = mapped_column(server_default=text("false"))
     says_archived: Mapped[bool] = mapped_column(server_default=text("false"))
     """The page says of itself that it is no longer kept up."""
-    simhash: Mapped[int | None] = mapped_column(BigInteger)
     text_chars: Mapped[int] = mapped_column(server_default="0")
     version: Mapped[int]
     created_at: Mapped[datetime]
@@ -293,9 +293,10 @@ class LinkText(Model):
     """Of the linking host, less `www.`; 0 for the host that is linked to."""
     text: Mapped[str] = mapped_column(String(80), primary_key=True)
     snapshot_id: Mapped[int] = mapped_column(BigInteger)
-    """The capture that said so first: if it is withdrawn, so are its words."""
+    """The capture that said so first: if it is withdrawn, so are its words, until a capture that is not says the
+    same."""
 
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (Index("ix_link_texts_snapshot", "snapshot_id"), {"sqlite_with_rowid": False})
 
 
 class Withdrawal(Model):
