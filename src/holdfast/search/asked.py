@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from holdfast.parse.text import fold
-from holdfast.search.analysis import compound, compounds_in, exact_words, stem
+from holdfast.parse.text import fold, is_unspaced
+from holdfast.search.analysis import compound, compounds_in, exact_words, query_pairs, stem, stems
 from holdfast.search.query import Words, quoted_in
 
 # Of one query, each costs a handful of clauses.
@@ -82,6 +82,8 @@ class Kind(StrEnum):
     TERM = "term"
     ALL = "all"
     PHRASE = "phrase"
+    TYPED = "typed"
+    """As it was typed, neither folded nor stemmed."""
     CLOSE = "close"
     """Within a few words of each other."""
 
@@ -123,15 +125,14 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
         if several:
             yield Clause("heads_phrase", Kind.PHRASE, "heads", kept)
         yield Clause("heads_start", Kind.PHRASE, "heads", (BORDER, *kept))
+    for phrase in asked.phrases:
+        yield from _phrase_clauses(phrase, language)
     for word in asked.exact:
-        # Unstemmed: accents are told by a field of their own.
-        yield Clause("exact", Kind.TERM, "words", (fold(word),))
+        yield Clause("exact", Kind.TYPED, "exact", (word,))
         yield Clause("exact_heads", Kind.TERM, "exact_heads", (word,))
-    if asked.accented:
-        yield Clause("accented", Kind.ALL, "accented", asked.accented)
-        # English has no accents: who types them looks for another language, or for a name.
-        if kept and language != "en":
-            yield Clause("foreign", Kind.ALL, body, kept)
+    # English has no accents: who types them looks for another language, or for a name.
+    if asked.accented and kept and language != "en":
+        yield Clause("foreign", Kind.ALL, body, kept)
     for one in asked.compounds:
         yield Clause("whole", Kind.TERM, "whole", (one.whole,))
         yield Clause("whole_heads", Kind.TERM, "exact_heads", (one.whole,))
@@ -139,9 +140,22 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
             yield Clause("parts", Kind.PHRASE, body, run)
 
 
+def _phrase_clauses(phrase: Sequence[str], language: str) -> Iterator[Clause]:
+    """Yield what makes a document with a phrase a better answer: words in quotes, or one of an unspaced script."""
+    run = kept_stems(query_pairs(phrase), language)
+    if not run:
+        return
+    for field in ("title", "heads"):
+        yield Clause(f"{field}_run", Kind.PHRASE, field, run)
+    # As a heading keeps it: the last letter of an unspaced run stands alone, too.
+    whole = stems("".join(phrase) if all(map(is_unspaced, phrase)) else " ".join(phrase), language)
+    yield Clause("heads_equal", Kind.PHRASE, "heads", (BORDER, *whole, BORDER))
+
+
 def address_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
     """Yield what makes an address a better answer; one of those for all words must be met."""
-    kept = kept_stems(asked.all_words, language)
+    pairs = [term for phrase in asked.phrases for term in query_pairs(phrase)]
+    kept = kept_stems(tuple(dict.fromkeys([*asked.words, *pairs])), language)
     if not kept:
         return
     for field in ("anchors", "path"):
@@ -165,15 +179,16 @@ class TextWeights:
     title: float = 0.0
     title_all: float = 0.0
     title_equal: float = 0.0
+    title_run: float = 0.0
+    """A phrase, or a word of a script without spaces, in the title."""
     heads: float = 0.0
     heads_all: float = 0.0
     heads_phrase: float = 0.0
     heads_start: float = 0.0
     heads_equal: float = 0.0
+    heads_run: float = 0.0
     exact: float = 0.0
     exact_heads: float = 0.0
-    accented: float = 0.0
-    """The words that were typed with accents, with these accents: without them they may be other words."""
     foreign: float = 0.0
     """A page in another language than English, for words that were typed with accents."""
     whole: float = 0.0

@@ -28,7 +28,6 @@ from holdfast.parse.text import fold, is_unspaced
 from holdfast.search.analysis import (
     ANALYSERS,
     LANGUAGES,
-    accented_words,
     compounds_in,
     exact_words,
     language_field,
@@ -37,6 +36,7 @@ from holdfast.search.analysis import (
     spelled_out,
     stem,
     stems,
+    unfolded_words,
     whole_forms,
     words_of_path,
 )
@@ -89,7 +89,7 @@ def _schema() -> Any:
     # Stemmed before they come here, each in its language: short texts, so that one field of each serves all languages.
     for name in ("title", "heads", "anchors", "path"):
         builder.add_text_field(name, tokenizer_name="listed")
-    for name in ("exact_heads", "exact_anchors", "accented", "whole"):
+    for name in ("exact", "exact_heads", "exact_anchors", "whole"):
         builder.add_text_field(name, tokenizer_name="listed", index_option="basic")
     builder.add_text_field("words", tokenizer_name="folded", index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
@@ -176,8 +176,7 @@ class Writer:
         document.add_text("heads", _bordered(heads, language))
         document.add_text("exact_heads", _exact([entry.title, *heads]))
         document.add_text(f"body_{language}", body)
-        if accented := accented_words(body):
-            document.add_text("accented", accented)
+        document.add_text("exact", unfolded_words(body, _VOCABULARY_CHARS) or BORDER)
         document.add_text("whole", whole_forms(compounds))
         document.add_text("words", body[:_VOCABULARY_CHARS])
         document.add_text("title_grams", fold(entry.title) + _EDGE)
@@ -274,6 +273,12 @@ class IndexReader:
         query = tantivy.Query.boolean_query([(tantivy.Occur.Must, matched), *_weighted(clauses, weights)])
         return self._ask(query, limit)
 
+    def accented(self, asked: AskedWords, *, limit: int) -> MatchedKeys:
+        """Return documents that have every word that was typed with accents, with these accents."""
+        if not asked.accented:
+            return NONE_MATCHED
+        return self._ask(_constant(_all([_term("exact", word) for word in asked.accented])), limit)
+
     def some_words(self, asked: AskedWords, languages: Iterable[str], *, limit: int) -> MatchedKeys:
         """Return documents in which some of the words occur, those with more and rarer ones first."""
         queries = [
@@ -331,7 +336,7 @@ class IndexReader:
         if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
             return None
         must = [self._one(body, term) for term in dict.fromkeys(kept)]
-        must += [_term("accented", word) for word in asked.required]
+        must += [_term("exact", word) for word in asked.required]
         return must + [_phrase(body, run) for run in runs]
 
     def _one(self, field: str, term: str) -> Any:
@@ -534,6 +539,13 @@ def _query(clause: Clause) -> Any:
             return _constant(_all([_term(clause.field, term) for term in clause.terms]))
         case Kind.PHRASE:
             return _constant(_phrase(clause.field, clause.terms))
+        case Kind.TYPED:
+            typed = _term("exact", clause.terms[0])
+            if not clause.terms[0].isascii():
+                return _constant(typed)
+            # A text without accents has its words in `words` alone, and this sign in `exact`.
+            plain = _all([_term("exact", BORDER), _term("words", clause.terms[0])])
+            return _constant(_any([typed, plain]))
         case Kind.CLOSE:
             # Two by two: what a phrase of three with slop finds depends on how the index was cut into segments.
             pairs = [_phrase(clause.field, pair, _CLOSE_SLOP) for pair in pairwise(clause.terms)]

@@ -183,6 +183,8 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
 _WITNESSES: Final = 1_000
 NAMED_ADDRESSES: Final = 2_000
 """Addresses that the words name, the best of them."""
+# What words typed with accents add to the text's share where they stand so.
+_AS_TYPED: Final = 1.0
 # Documents with some of the words, the best of them.
 _SOME_DOCUMENTS: Final = 1_000
 
@@ -323,7 +325,14 @@ def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: Sea
     found = reader.words(asked, languages, FITTED, limit=reach.scan)
     named = reader.addresses(asked, languages, FITTED, limit=reach.named)
     match = _documents(columns, found, asked, reach, named)
-    if match is None or not reach.title_bits:
+    if match is None:
+        return None
+    if asked.accented:
+        # As much as the best text: without its accents a word may be another one.
+        as_typed = np.zeros(len(columns.documents.keys) + 1, np.float32)
+        as_typed[columns.documents.known(reader.accented(asked, limit=reach.scan).keys)] = _AS_TYPED
+        match = replace(match, text=match.text + as_typed[columns.doc[match.rows]])
+    if not reach.title_bits:
         return match
     bits = _title_bits(reader, columns, asked.all_words, limit=len(found.keys))
     return replace(match, titles=bits[columns.doc[match.rows]])

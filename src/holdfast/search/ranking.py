@@ -70,10 +70,11 @@ FITTED: Final = TextWeights(
     heads=0.28,
     heads_all=6.4,
     heads_equal=12.0,
-    exact=0.25,
+    exact=1.5,
     exact_heads=1.0,
-    # Not fitted: the manuals are in English.
-    accented=60.0,
+    # Not fitted: the manuals are in English, and their entries in no quotes.
+    title_run=16.0,
+    heads_run=16.0,
     foreign=30.0,
     whole=2.0,
     whole_heads=64.0,

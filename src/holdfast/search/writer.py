@@ -89,6 +89,10 @@ class SearchWriter:
     def pages(self, first: int, last: int, rows: Sequence[SearchPageRow]) -> None:
         """Take in the pages of an id range, which replaces whatever stood in it; documents not seen before come too."""
         self._begin()
+        # What was gathered of this range is of an earlier look at it: an index run and a judgement of its captures may
+        # both have told of it since the last commit.
+        if any(begin <= last and first <= end for begin, end in self._cleared):
+            self._rows = [row for row in self._rows if not first <= row[0] <= last]
         self._cleared.append((first, last))
         urls = [hash64(row.url) for row in rows]
         known = self._known(urls, disk.Keys.urls) | self._new_urls

@@ -78,6 +78,16 @@ def test_snapshots_that_are_gone_leave_with_their_range(bed: Bed) -> None:
     assert ([hit.row.id for hit in found.hits], found.total) == ([ids[0]], 1)
 
 
+def test_a_range_that_is_told_of_twice_before_a_drain_is_taken_in_once(bed: Bed) -> None:
+    ids = bed.add(pages(["parrot one", "parrot two", "parrot three"]))
+    with bed.database.write() as session:
+        session.add(SearchOutbox(kind="snapshots", first_id=ids[1], last_id=ids[2], refs={}, created_at=DAY))
+    bed.drain()
+
+    assert sorted(hit.row.id for hit in bed.ask("parrot", duplicates=True).hits) == ids
+    assert bed.ask().total == 3
+
+
 def test_a_changed_document_replaces_itself(bed: Bed) -> None:
     bed.fill(pages(["parrot one"]))
     with bed.database.write() as session:

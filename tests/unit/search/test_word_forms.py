@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -57,6 +58,7 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
             _page("schoen", "Das ist schön gemacht.", "de"),
             _page("ja", "東京都の図書館は便利です。", "ja", title="都立図書館案内"),
             _page("ja-other", "京の都は東にある。", "ja"),
+            _page("tr-dotted", "Trenler İZMİR yolunda durur.", "tr"),
             _page("th", "ห้องสมุดแห่งชาติเปิดทุกวัน", "th"),
             _page("hi", "राष्ट्रीय पुस्तकालय खुला है", "hi"),
             _page("ko", "국립중앙도서관은 매일 엽니다", "ko"),
@@ -116,7 +118,8 @@ def test_accents_in_quotes_are_required_and_those_that_were_not_typed_are_not(
 
 @pytest.mark.parametrize(("typed", "names"), [
     ("東京都", ["ja"]), ("図書館", ["ja"]), ("ห้องสมุด", ["th"]), ("ชาติ", ["th"]), ("पुस्तकालय", ["hi"]),
-    ("title:図書館案", ["ja"]), ("title:図書", ["ja"]), ("도서관", ["ko"]), ("музей", ["ru-other"]), ("東", ["ja", "ja-other"]),
+    ("title:図書館案", ["ja"]), ("title:図書", ["ja"]), ("도서관", ["ko"]),
+    ("музей", ["ru-other"]), ("東", ["ja", "ja-other"]),
 ])  # fmt: skip
 def test_words_of_unspaced_and_other_scripts_are_found_as_they_stand(forms: Bed, typed: str, names: list[str]) -> None:
     assert sorted(_names(forms, typed)) == sorted(names)
@@ -165,3 +168,40 @@ def test_any_text_can_be_prepared_and_taken_apart(text: str) -> None:
     assert isinstance(prepared(text), str)
     assert all(compound(word) for word in compounds_in(text))
     assert all(isinstance(stems(text, language), list) for language in LANGUAGES)
+
+
+def test_a_page_named_by_a_word_comes_before_lists_of_links_in_scripts_without_spaces(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'holdfast.db'}"
+    make_fresh(url)
+    lists = [
+        Capture(url=f"https://cjk.test/list{n}", text=f"京都 大阪 奈良 {n}. {_FILLER}", title=f"一覧{n}", language="ja",
+                links=("https://cjk.test/kyoto",))
+        for n in range(6)
+    ]  # fmt: skip
+    page = Capture(url="https://cjk.test/kyoto", text=f"京都の案内です。{_FILLER * 3}", title="京都", language="ja")
+    with open_bed(url, tmp_path / "home") as bed:
+        bed.fill([*lists, page])
+
+        found = bed.ask("京都", similar=SimilarResults.SHOW)
+
+    assert found.hits[0].row.url == page.url
+    assert len(found.hits) == 7
+
+
+def test_accents_that_were_typed_outweigh_titles_and_links_of_another_word(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'holdfast.db'}"
+    make_fresh(url)
+    general = [
+        Capture(url=f"https://a.test/general-{n}", title="General", text=f"General advice, general rules. {_FILLER}",
+                links=("https://a.test/general-0",))
+        for n in range(8)
+    ]  # fmt: skip
+    page = Capture(url="https://a.test/fr", title="Réunion", language="fr", text=f"L'assemblée générale. {_FILLER * 4}")
+    with open_bed(url, tmp_path / "home") as bed:
+        bed.fill([*general, page])
+
+        assert bed.ask("générale", similar=SimilarResults.SHOW).hits[0].row.url == page.url
+
+
+def test_capital_i_with_a_dot_is_an_i(forms: Bed) -> None:
+    assert _names(forms, "izmir") == _names(forms, "İzmir") == _names(forms, "İZMİR") == ["tr-dotted"]
