@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
 
+import numpy as np
 import tantivy
 
 from holdfast.parse.text import UNSPACED, fold, is_unspaced, nfc
@@ -181,12 +182,54 @@ def compound(word: str) -> tuple[str, ...]:
 _SIGNS_AS_BLANKS: Final = {ord(sign): " " for sign in _AROUND if sign not in _JOINTS}
 
 
+# Of a shorter text a loop over the words costs less.
+_SHORT: Final = 500
+_APART, _SMALL, _CAPITAL, _DIGIT, _JOINT = range(5)
+
+
+def _class_of(char: str) -> int:
+    if char.isdigit():
+        return _DIGIT
+    if char.isalpha():
+        return _CAPITAL if char.isupper() else _SMALL
+    return _JOINT if char in _JOINTS else _APART
+
+
+_CLASSES: Final = bytes(_class_of(chr(code)) if code < 128 else _APART for code in range(256))
+# Two neighbours, the class of the first times eight and that of the second: words are joined there, or parted.
+_SEAMS: Final = np.zeros(64, np.bool_)
+_SEAMS[[_SMALL * 8 + _CAPITAL, _SMALL * 8 + _DIGIT, _DIGIT * 8 + _SMALL, _DIGIT * 8 + _CAPITAL]] = True
+_SEAMS[[_CAPITAL * 8 + _DIGIT, _JOINT * 8 + _SMALL, _JOINT * 8 + _CAPITAL, _JOINT * 8 + _DIGIT]] = True
+
+
+def _pieces_with_seams(text: str) -> list[str]:
+    """Return the pieces of an ASCII text between blanks and signs that may be compounds, in order.
+
+    All letters at once: a loop over the words of a page costs a tenth of taking it into the index.
+    """
+    classes = np.frombuffer(text.encode("ascii").translate(_CLASSES), np.uint8)
+    if len(classes) < 2:
+        return []
+    seams = _SEAMS[(classes[:-1] << np.uint8(3)) | classes[1:]]
+    # As in `HTTPServer`: the last of several capitals belongs to the word behind it.
+    capital = classes == _CAPITAL
+    seams[1:] |= capital[:-2] & capital[1:-1] & (classes[2:] == _SMALL)
+    at = np.flatnonzero(seams)
+    ends = np.append(np.flatnonzero(classes == _APART), len(classes))
+    place = np.unique(np.searchsorted(ends, at))
+    starts = np.where(place > 0, ends[place - 1] + 1, 0)
+    return [text[start:end] for start, end in zip(starts.tolist(), ends[place].tolist(), strict=True)]
+
+
 def compounds_in(text: str) -> list[str]:
     """Return the compound words of a text as they are written, each once, in order."""
     found: dict[str, None] = {}
-    pieces = text.translate(_SIGNS_AS_BLANKS).split()
-    # Nine of ten words end here, after two looks in C; telling first which are the same would cost as much again.
-    others = [piece for piece in pieces if not (piece.isalpha() and (piece.islower() or piece.istitle()))]
+    if len(text) > _SHORT and text.isascii():
+        others = _pieces_with_seams(text)
+    else:
+        pieces = text.translate(_SIGNS_AS_BLANKS).split()
+        # Nine of ten words end here, after two looks in C; telling first which are the same would cost as much again.
+        others = [piece for piece in pieces if not (piece.isalpha() and (piece.islower() or piece.istitle()))]
     for piece in dict.fromkeys(others):
         core = piece.strip(_AROUND)
         if core.isalnum():

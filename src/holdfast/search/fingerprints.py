@@ -71,6 +71,7 @@ def _kinds() -> npt.NDArray[np.uint8]:
 
 
 _KINDS: Final = _kinds()
+_ASCII_KINDS: Final = _KINDS[:256].tobytes()
 
 
 def _mixed(values: Hashes) -> Hashes:
@@ -84,26 +85,40 @@ def _words(text: str) -> Hashes:
     # All words at once: a loop over them takes six times as long.
     lowered = text.lower()
     if lowered.isascii():
-        points: npt.NDArray[np.uint8 | np.uint32] = np.frombuffer(lowered.encode("ascii"), np.uint8)
-        kinds = _KINDS[points]
+        letters = lowered.encode("ascii")
+        points: npt.NDArray[np.uint8 | np.uint32] = np.frombuffer(letters, np.uint8)
+        kinds = np.frombuffer(bytearray(letters.translate(_ASCII_KINDS)), np.uint8)
     else:
         points = np.frombuffer(lowered.encode("utf-32-le", "replace"), np.uint32)
         # Beyond the basic plane stand rarer Chinese characters, and signs that tell as much.
         kinds = np.where(points < len(_KINDS), _KINDS[np.minimum(points, len(_KINDS) - 1)], np.uint8(_ALONE))
     # 8:15, 1,000, 15.2 and 2025-03-01 are one word each: in pieces, every table has the numbers of every other.
-    digits = (points >= _DIGITS[0]) & (points <= _DIGITS[1])
-    kinds[1:-1][(kinds[1:-1] == _JOINT) & digits[:-2] & digits[2:]] = _INSIDE
-    inside = (kinds == _INSIDE) | (kinds == _ALONE)
+    joints = np.flatnonzero(kinds[1:-1] == _JOINT) + 1
+    kinds[joints[_are_digits(points[joints - 1]) & _are_digits(points[joints + 1])]] = _INSIDE
+    inside = kinds == _INSIDE
     begins = inside.copy()
-    begins[1:] &= ~inside[:-1] | (kinds[1:] == _ALONE) | (kinds[:-1] == _ALONE)
+    if points.dtype == np.uint8:
+        begins[1:] &= ~inside[:-1]
+    else:
+        alone = kinds == _ALONE
+        inside |= alone
+        begins = inside.copy()
+        begins[1:] &= ~inside[:-1] | alone[1:] | alone[:-1]
     starts = np.flatnonzero(begins)
     if not len(starts):
         return np.empty(0, np.uint64)
     points, inside, starts = points[starts[0] :], inside[starts[0] :], starts - starts[0]
-    place = np.arange(len(points)) - np.repeat(starts, np.diff(starts, append=len(points)))
-    terms = (points.astype(np.uint64) + np.uint64(1)) * _PLACES[place & (len(_PLACES) - 1)]
-    terms[~inside] = 0
+    lengths = np.diff(starts, append=len(points))
+    place = np.arange(len(points), dtype=np.int32) - np.repeat(starts.astype(np.int32), lengths)
+    terms = np.take(_PLACES, place, mode="wrap")
+    terms *= points.astype(np.uint64) + np.uint64(1)
+    terms *= inside
     return _mixed(np.add.reduceat(terms, starts))
+
+
+def _are_digits(points: npt.NDArray[np.uint8 | np.uint32]) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (points >= _DIGITS[0]) & (points <= _DIGITS[1])
+    return found
 
 
 def fingerprint(text: str, title: str | None = None) -> tuple[int, int, int]:
