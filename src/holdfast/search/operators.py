@@ -325,15 +325,15 @@ OPERATORS: Final = {
         Operator(
             name="author",
             value="NAME",
-            meaning="By an author whose name has all these words; accents and case do not matter.",
+            meaning="By authors whose names have all these words; accents and case do not matter.",
             examples=("author:doe", 'author:"Jane Doe"'),
             read=_author,
         ),
         Operator(
             name="published",
             value="YYYY[-MM[-DD]]",
-            meaning="Published in that year, month or day, by what the page says of itself; pages that say nothing of"
-            " it are none.",
+            meaning="Published in that year, month or day, UTC, by what the page says of itself; pages that say"
+            " nothing of it are none.",
             examples=("published:2023", "-published:2023-05"),
             read=_published,
         ),
