@@ -3,8 +3,9 @@
 A passage is a list of pieces; a piece is a text and whether it is a hit. Joined, the pieces are the passage. No
 offsets are given, because a browser counts characters differently. Which passage is shown, `passages` decides.
 
-A word is found as it was typed, folded, or by its stem, as the index finds it; a compound (`pg_ls_tmpdir`, `MemoryError`) as one, as a phrase
-of its parts (`memory error`), and the other way round; a run of a script without blanks whole, else by its bigrams.
+A word is found as the index finds it: as it was typed, folded, or by its stem; a compound (`pg_ls_tmpdir`,
+`MemoryError`) as one, as a phrase of its parts (`memory error`), and the other way round; a run of a script without
+blanks whole, else by its bigrams.
 """
 
 from __future__ import annotations
