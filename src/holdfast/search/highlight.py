@@ -291,7 +291,8 @@ class Finder:
         start = at
         while start and at - start <= _MOST_BEFORE and folded[start - 1].isalnum():
             start -= 1
-        end = _rest_of_word(folded, at).end()  # type: ignore[union-attr]  # it matches an empty rest, too
+        # Not to the end of a text without blanks, from each of its places anew.
+        end = _rest_of_word(folded, at, at + _LONGEST).end()  # type: ignore[union-attr]  # it matches an empty rest
         word = folded[start:end]
         form = self._known[word] if word in self._known else self._form(word)
         return None if form is None or at - start > _MOST_BEFORE else (start, end, *form)

@@ -150,6 +150,8 @@ _HOSTILE = [
     "\n".join(["clinic"] * 30_000),
     ". ".join(["Clinic"] * 30_000),
     "ClinicVaccination" * 9_000,
+    "\ufdfa" * 50_000 + " clinic",
+    "\u00df\u0301" * 50_000 + "clinic\u0301" * 9_000,
 ]
 
 
