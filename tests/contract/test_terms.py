@@ -59,7 +59,7 @@ def test_captures_and_new_documents_are_counted_by_year(bed: Bed) -> None:
     assert (found.starts, found.volume) == (["2020", "2021", "2022", "2023"], [1, 0, 3, 1])
     assert found.terms == [
         TermCounts(term="flu", captures=[1, 0, 2, 0], documents=[1, 0, 1, 0], exact=True),
-        TermCounts(term="measles", captures=[0, 0, 1, 1], documents=[0, 0, 1, 1], exact=True),
+        TermCounts(term="Measles", captures=[0, 0, 1, 1], documents=[0, 0, 1, 1], exact=True),
         TermCounts(term="in the city", captures=[1, 0, 1, 0], documents=[1, 0, 0, 0], exact=True),
     ]
 
@@ -159,4 +159,23 @@ def test_the_same_as_json_and_csv(bed: Bed) -> None:
 
 
 def test_terms_are_parted_by_commas() -> None:
-    assert split_terms(' flu, "whooping cough",,flu ,') == ("flu", "whooping cough")
+    assert split_terms(' flu, "whooping cough",,flu ,"", "') == ("flu", "whooping cough")
+    assert split_terms("“whooping cough”,« péché »") == ("whooping cough", '" péché "')
+    assert split_terms('péché, "péché",peche,la "pêche",Pêche') == ("péché", '"péché"', "peche", 'la "pêche"', "Pêche")
+
+
+def test_terms_are_told_as_they_were_typed(bed: Bed) -> None:
+    bed.fill([
+        _capture(2020, "le péché du roi", path="a", language="fr"),
+        _capture(2020, "la pêche du roi", path="b", language="fr"),
+        _capture(2020, "京都の寺", path="c", language="ja"),
+    ])  # fmt: skip
+
+    found = _terms(bed, *split_terms('péché,"péché","la pêche" , 京都, PÊCHE  du, =péché'))
+
+    assert [(one.term, one.captures) for one in found.terms] == [
+        ("péché", [2]), ('"péché"', [1]), ('"la pêche"', [1]), ("京都", [1]), ("PÊCHE du", [2]), ("=péché", [2]),
+    ]  # fmt: skip
+    assert [line.partition(",20")[0] for line in terms_csv(found).splitlines()[1:]] == [
+        "péché", '"""péché"""', '"""la pêche"""', "京都", "PÊCHE du", "'=péché",
+    ]  # fmt: skip

@@ -410,9 +410,10 @@ class IndexReader:
             return wanted
         return _all([wanted, _any([_term("language", language) for language in languages])])
 
-    def with_phrase(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
+    def with_phrase(self, words: Sequence[str], *, limit: int, accented: Sequence[str] = ()) -> MatchedKeys:
         """Return documents with these words side by side in their text, in any of their forms, unscored.
 
+        Those of them that are `accented` must stand there with their accents.
         More are counted than are returned where there are more, or may be.
         """
         forms = spellings(words)
@@ -421,7 +422,8 @@ class IndexReader:
             found = self._ask(_constant(_any([_term(field, pair) for field, pair in pairs])), limit)
             return replace(found, count=max(found.count, limit + 1)) if len(pairs) >= _SHORT_GRAMS else found
         runs = {(one, kept): None for one in LANGUAGES for terms in forms if (kept := kept_stems(terms, one))}
-        return self._ask(_constant(_any([_run(f"body_{language}", kept) for language, kept in runs])), limit)
+        wanted = _any([_run(f"body_{language}", kept) for language, kept in runs])
+        return self._ask(_constant(_all([wanted, *(_term("accented", word) for word in accented)])), limit)
 
     def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
         """Return documents in which each word stands near the next, in any order: what `near:` asks."""

@@ -3,8 +3,9 @@
 A passage is a list of pieces; a piece is a text and whether it is a hit. Joined, the pieces are the passage. No
 offsets are given, because a browser counts characters differently. Which passage is shown, `passages` decides.
 
-A word is found as it was typed, folded, or by its stem; a compound (`pg_ls_tmpdir`, `MemoryError`) as one, as a phrase
-of its parts (`memory error`), and the other way round; a run of a script without blanks whole, else by its bigrams.
+A word is found as the index finds it: as it was typed, folded, or by its stem; a compound (`pg_ls_tmpdir`,
+`MemoryError`) as one, as a phrase of its parts (`memory error`), and the other way round; a run of a script without
+blanks whole, else by its bigrams.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.parse.text import fold, fold_in_place, is_unspaced, nfc
-from holdfast.search.analysis import language_field, stem
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.parse.text import WORD_MARKS, fold, fold_in_place, is_unspaced, nfc
+from holdfast.search.analysis import UNSTEMMED, language_field, stem
 from holdfast.search.passages import FOLDED, PART, STEM, TYPED, Found, SearchedText, Weights, chosen, snippet_bounds
 from holdfast.search.query import Words
 
@@ -41,14 +45,37 @@ class Piece(NamedTuple):
 
 
 _rest_of_word: Final = re.compile(r"[^\W_]*").match
+# With the marks of Indian scripts, which are no letters; twice as slow.
+_rest_with_marks: Final = re.compile(rf"(?:[^\W_]+|[{WORD_MARKS}]+)*").match
+_is_mark: Final = re.compile(f"[{WORD_MARKS}]").match
 _TYPED: Final = re.compile(r"[^\s\"“”«»()]+")
-_PART: Final = re.compile(r"[^\W_]+")
+_PART: Final = re.compile(rf"[^\W_](?:[^\W_]|[{WORD_MARKS}])*")
 # `MemoryError`, `getHTTPResponse`, `utf8`: where the case changes a new part begins.
-_CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[^\W_A-Za-z]+|[0-9]+")
+_CAMEL: Final = re.compile(
+    r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*"
+    rf"|(?:[^\W_A-Za-z]|[{WORD_MARKS}])+|[0-9]+"
+)
 _JOINTS: Final = "_-./:"
 _NAME_JOINTS: Final = frozenset("_./:")
 # Scripts without blanks between words that `is_unspaced` leaves to the analysers: Thai, Lao, Burmese, Khmer.
 _RUN: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
+
+# Letters that fold to several (`ß`, `ﬁ`), marks that fold to none (accents of their own, points of Hebrew, vowel signs
+# of Arabic and its stretching), and letters that stand beyond what is folded in place.
+_UNEVEN: Final = re.compile(
+    "[\u00c6\u00de\u00df\u00e6\u00fe\u0132\u0133\u0149\u0152\u0153\u01c4-\u01cc\u01e2\u01e3\u01f1-\u01f3\u01fc\u01fd"
+    "\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670\u1e9e\u2c60-\u2c7f\ua722-\ua7ff"
+    "\ufb00-\ufb4f\ufb50-\ufdfc\ufe70-\ufefc\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
+)
+_ASCII: Final = bytes(range(128))
+_LENIENT: Final = ("utf-8", "surrogatepass")
+# Up to as many a pass for each is faster than a look at every letter.
+_FEW_LETTERS: Final = 24
+_LEAST_START: Final = 3
+# What the last letter of a short word of English may become.
+_TURNS_TO: Final = {"e": "i", "i": "y", "y": "i"}
+# Letters before a stem of Arabic in its word: an article, a conjunction and a preposition.
+_MOST_BEFORE: Final = 6
 
 
 class _Compound(NamedTuple):
@@ -94,7 +121,7 @@ class Finder:
         for typed in _TYPED.findall(asked)[: 4 * _MOST_COMPOUNDS] if spaced else ():
             self._add_compound(typed)
         self._add_joined(spaced)
-        starts = {_shared(word, stem(word, self._language) or word) for word in self._exact}
+        starts = {start for word in self._exact for start in _starts_of(word, self._language)}
         starts |= {compound.anchor for compound in self._compounds}
         # Of two prefixes the shorter finds what the longer would.
         self._starts = [start for start in sorted(starts) if not any(start.startswith(p) for p in starts - {start})]
@@ -159,6 +186,7 @@ class Finder:
         return _joined(text, self._found(text[:_SEARCHED]))
 
     def _found(self, text: str) -> list[Found]:
+        text, origins = _evened(text)
         folded = fold_in_place(text)
         found: list[Found] = []
         cut = [(start, last) for start in self._starts if (last := self._add_hits(found, text, folded, start)) >= 0]
@@ -169,7 +197,7 @@ class Finder:
         if cut and len(cut) < len(self._starts):
             self._add_near(found, text, folded, cut)
         found.sort()
-        return found
+        return found if origins is None else [_original(one, origins) for one in found]
 
     def _add_near(self, found: list[Found], text: str, folded: str, cut: list[tuple[str, int]]) -> None:
         """Look for words that are too frequent to be followed to the end near the rare ones that stand further on."""
@@ -189,6 +217,7 @@ class Finder:
         """Add the hits of words that start so; return where the last was if there are more than are kept, else -1."""
         at = folded.find(start, low, high)
         left, tries, known, compounds = _MOST_HITS, _MOST_TRIES, self._known, self._compounds
+        rest = _rest_of_word if folded.isascii() else _rest_with_marks
         while at >= 0:
             if not left or not tries:
                 return at
@@ -197,12 +226,14 @@ class Finder:
             end = at + 1
             if hit is not None:
                 pass
-            elif at and folded[at - 1].isalnum():
+            elif at and ((before := folded[at - 1]).isalnum() or (before > "\x7f" and _is_mark(before))):
                 # Inside a word: only where a part of a compound begins, as `Error` does in `MemoryError`.
                 if text[at].isupper() and text[at - 1].islower():
                     hit = self._part(text, folded, at)
+                elif self._language == "ar":
+                    hit = self._behind_prefix(folded, at)
             else:
-                end = _rest_of_word(folded, at).end()  # type: ignore[union-attr]  # it matches an empty rest, too
+                end = rest(folded, at).end()  # type: ignore[union-attr]  # it matches an empty rest, too
                 word = folded[at:end]
                 form = known[word] if word in known else self._form(word)
                 if form is not None:
@@ -254,6 +285,17 @@ class Finder:
         indexes = self._by_stem.get(kept or "")
         form = self._known[word] = None if indexes is None else (indexes, FOLDED if word in self._exact else STEM)
         return form
+
+    def _behind_prefix(self, folded: str, at: int) -> Found | None:
+        """Return the word of Arabic around a stem, which an article or a preposition may precede."""
+        start = at
+        while start and at - start <= _MOST_BEFORE and folded[start - 1].isalnum():
+            start -= 1
+        # Not to the end of a text without blanks, from each of its places anew.
+        end = _rest_of_word(folded, at, at + _LONGEST).end()  # type: ignore[union-attr]  # it matches an empty rest
+        word = folded[start:end]
+        form = self._known[word] if word in self._known else self._form(word)
+        return None if form is None or at - start > _MOST_BEFORE else (start, end, *form)
 
     def _part(self, text: str, folded: str, at: int) -> Found | None:
         """Return the part of a compound that begins there if it was asked for."""
@@ -318,12 +360,61 @@ def _runs(folded: str, run: str, index: int) -> list[Found]:
     return parts
 
 
-def _shared(word: str, kept: str) -> str:
-    """Return the letters that a word and its stem start with, at least three of them where there are three."""
+Origins = npt.NDArray[np.int32]
+"""By place in an evened text: where that stood."""
+
+
+def _evened(text: str) -> tuple[str, Origins | None]:
+    """Return a text in which every letter folds to one, and where each stood; None if all stand where they stood."""
+    if text.isascii():
+        return text, None
+    # As bytes what is not ASCII is told at a tenth of what a look at each letter costs.
+    others = text.encode(*_LENIENT).translate(None, _ASCII).decode(*_LENIENT)
+    uneven = set(_UNEVEN.findall(others))
+    if not uneven:
+        return text, None
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    lengths = np.ones(0x10000, np.uint8)
+    table = {}
+    for char in uneven:
+        bare = fold(char)
+        table[ord(char)] = bare.title() if char.isupper() else bare
+        lengths[ord(char)] = len(bare)
+    if len(table) > _FEW_LETTERS:
+        text = text.translate(table)
+    else:
+        for code, bare in table.items():
+            text = text.replace(chr(code), bare)
+    places = np.repeat(np.arange(len(codes), dtype=np.int32), lengths[np.minimum(codes, 0xFFFF)])
+    # A sign may stand for a whole sentence: no more is looked through for that.
+    return text[:_SEARCHED], np.append(places, np.int32(len(codes)))
+
+
+def _original(found: Found, origins: Origins) -> Found:
+    """Return a hit of an evened text where it stands in the text itself, with the marks on its last letter."""
+    start, end, indexes, level = found
+    return int(origins[start]), max(int(origins[end]), int(origins[end - 1]) + 1), indexes, level
+
+
+def _starts_of(word: str, language: str) -> set[str]:
+    """Return with what the words begin that have the stem of one: a stem may change the last letter that it keeps.
+
+    `making` has the stem of `make`, `chevaux` that of `cheval`, `kitabı` that of `kitap`.
+    """
+    kept = stem(word, language) or word
+    if language == UNSTEMMED:
+        return {word, kept}
     length = 0
     while length < min(len(word), len(kept)) and word[length] == kept[length]:
         length += 1
-    return word[: max(length, min(3, len(word)))]
+    if length > _LEAST_START:
+        return {word[: length - 1]}
+    # Two letters begin too many words: `use` and `using`, `fly` and `flies`, `die` and `dying` are told apart here.
+    starts = {word[:_LEAST_START], kept[:_LEAST_START]}
+    if language == "en":
+        starts |= {f"{start[:-1]}{other}" for start in starts for other in _TURNS_TO.get(start[-1:], "")}
+        starts |= {f"{start[:-2]}yi" for start in starts if start.endswith("ie")}
+    return starts
 
 
 def _joined(text: str, found: Sequence[Found]) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 from string import ascii_lowercase, digits
 from typing import Final, Protocol
 
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from holdfast.parse.text import fold
+from holdfast.parse.text import fold, is_unspaced
 from holdfast.search.analysis import language_field
 from holdfast.search.asked import AskedWords, asked_words
 from holdfast.search.columns import Columns, Floats, Rows
@@ -30,7 +31,8 @@ from holdfast.search.ranking import FITTED, TITLE_ALL, TITLE_ANY, TITLE_EXACT, T
 from holdfast.search.readers import View
 from holdfast.search.substrings import Budget, Substrings
 
-# Letters of a word that is corrected; a longer one is no mistyped word.
+# Letters of a word that is corrected; a longer one is no mistyped word, a shorter one is near to too many.
+_SHORTEST: Final = 4
 _LONGEST: Final = 32
 # First letters of which at most one may be wrong where two edits are looked for.
 _ALIKE: Final = 4
@@ -40,6 +42,9 @@ _RANGE: Final = 500
 _READ: Final = 20_000
 # Near words that are tried until one may be shown.
 _TRIED: Final = 20
+# Near words of one word that are kept, and queries made of them that are asked until one finds pages.
+_OFFERED: Final = 4
+_MEANINGS: Final = 6
 
 Shown = Callable[[str], bool]
 """Says whether a word occurs in anything that may be shown: what was withdrawn must not show by way of a suggestion."""
@@ -57,37 +62,46 @@ class Vocabulary(Protocol):
         ...
 
 
-def corrected(known: Vocabulary, words: Sequence[str], budget: Budget, shown: Shown) -> tuple[str, ...] | None:
-    """Return the words with those replaced that the archive does not have; None if that changes nothing or fails."""
-    near: list[str] = []
+def corrected(known: Vocabulary, words: Sequence[str], budget: Budget, shown: Shown) -> list[tuple[str, ...]]:
+    """Return the words with those replaced that the archive does not have, as probably meant, the likeliest first.
+
+    Each is corrected alone, and no page may have all of the likeliest: of the others one differs at a time. None if
+    nothing is to be replaced, or one word resembles no other.
+    """
+    near: list[list[str]] = []
     for word in words:
         found = nearest(known, word, budget, shown)
-        if found is None:
-            return None
+        if not found:
+            return []
         near.append(found)
-    return None if near == list(words) else tuple(near)
+    best = tuple(found[0] for found in near)
+    if best == tuple(words):
+        return []
+    others = sorted((rank, at) for at, found in enumerate(near) for rank in range(1, len(found)))
+    turned = [(*best[:at], near[at][rank], *best[at + 1 :]) for rank, at in others]
+    return [best, *turned][:_MEANINGS]
 
 
-def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> str | None:
-    """Return the word that was probably meant: the fewest edits, then the most documents; itself if it is there.
+def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> list[str]:
+    """Return the words that were probably meant: the fewest edits, then the most documents; itself if it is there.
 
-    One edit in a word of up to five letters, two in a longer one.
+    One edit in a word of four or five letters, two in a longer one; none in a shorter one, nor where a script does not
+    part its words: almost any other word would do.
     """
     budget.check()
     # A word that stands in withdrawn text alone counts as unknown: to find it spelled right would tell that it is
     # there.
     if known.frequency(word) and shown(word):
-        return word
-    if len(word) > _LONGEST:
-        return None
+        return [word]
+    if not _SHORTEST <= len(word) <= _LONGEST or is_unspaced(word):
+        return []
     # Two edits turn a short word into almost any other.
     stages = (_one_edit, _two_edits) if len(word) > 5 else (_one_edit,)
     for stage in stages:
-        near = sorted(stage(known, word, budget))
-        for _, _, term in near[:_TRIED]:
-            if shown(term):
-                return term
-    return None
+        near = sorted(stage(known, word, budget))[:_TRIED]
+        if found := list(islice((term for _, _, term in near if shown(term)), _OFFERED)):
+            return found
+    return []
 
 
 # How many edits away, minus the number of documents, and the word: the least is the best.
@@ -250,9 +264,8 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
         return parts
     # The words of operators hold as they are: pages with others would be left out again.
     own = tuple(word for word in words.words if word not in question.named)
-    near = corrected(reader, own, reach.budget, lambda word: _is_shown(reader, columns, word, reach))
-    if near is not None:
-        kept = tuple(word for word in words.words if word in question.named)
+    kept = tuple(word for word in words.words if word in question.named)
+    for near in corrected(reader, own, reach.budget, lambda word: _is_shown(reader, columns, word, reach)):
         meant = replace(words, words=(*near, *kept))
         match = _worded(reader, columns, asked_words(meant, " ".join(meant.words)), reach)
         if match is not None:

@@ -132,8 +132,8 @@ class ParsedQuery:
     """Why it cannot be answered as it stands."""
 
 
-# What keyboards and word processors make of a quote.
-_QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'))
+QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'))
+"""What keyboards and word processors make of a quote, as a quote."""
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _FIELDED = re.compile(r"(title|snippet|url):", re.IGNORECASE)
 _OPERATOR = re.compile(r"(?<!\S)(?:and|or|not)(?!\S)", re.IGNORECASE)
@@ -145,7 +145,7 @@ def parse_query(text: str) -> ParsedQuery:
     """Return what a query means; any string has a meaning."""
     # Cut before and after: tidying may make a text shorter, and must not be given a megabyte.
     clean = tidy(text[: 4 * MAX_QUERY_CHARS])[:MAX_QUERY_CHARS].strip()
-    parted = part(clean.translate(_QUOTES))
+    parted = part(clean.translate(QUOTES))
     found = replace(_understood(parted.rest), has_words=bool(parted.rest))
     if not parted.taken:
         return found if parted.problem is None else replace(found, problem=parted.problem)

@@ -13,16 +13,18 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from io import StringIO
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from holdfast.errors import Invalid
-from holdfast.parse.text import words_of
+from holdfast.outside_text import guarded
+from holdfast.parse.text import tidy, words_of
+from holdfast.search.asked import asked_words
 from holdfast.search.columns import Rows
 from holdfast.search.confined import ConfinedRows
 from holdfast.search.engine import IndexReader
-from holdfast.search.query import MAX_QUERY_CHARS
+from holdfast.search.query import MAX_QUERY_CHARS, QUOTES, plain
 from holdfast.search.readers import Counts, Kept
 from holdfast.withdrawals.visibility import Mark
 
@@ -63,7 +65,7 @@ class TermsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermCounts:
-    """One term: captures that have it, and documents that were first captured, in each unit of time."""
+    """One term as it was typed: captures that have it, and documents that were first captured, in each unit of time."""
 
     term: str
     captures: list[int]
@@ -86,8 +88,23 @@ class TermsAnswer:
 
 
 def split_terms(text: str) -> tuple[str, ...]:
-    """Return terms that commas part, each once; a term of several words is a phrase."""
-    return tuple(dict.fromkeys(term for part in text.split(",") if (term := part.strip().strip('"').strip())))
+    """Return terms that commas part, each once, as they were typed; a term of several words is a phrase.
+
+    Quotes around a term go where they say nothing: those around accents ask for these accents.
+    """
+    found = (_unquoted(tidy(part)) for part in text.translate(QUOTES).split(","))
+    return tuple(dict.fromkeys(term for term in found if term.strip('" ')))
+
+
+def _unquoted(term: str) -> str:
+    inner = term[1:-1]
+    is_quoted = term[:1] == term[-1:] == '"' and '"' not in inner
+    return inner.strip() if is_quoted and not _required(term) else term
+
+
+def _required(term: str) -> tuple[str, ...]:
+    """Return the words of a term that must stand in a text with their accents, as in a query."""
+    return () if term.isascii() else asked_words(plain(term), term).required
 
 
 def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *, most: int = ROWS) -> TermsAnswer:
@@ -95,8 +112,8 @@ def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *,
 
     `most` captures are looked at for the volume where operators confine it, the newest.
     """
-    terms = [tuple(words_of(term)) for term in request.terms]
-    if not 1 <= len(terms) <= MAX_TERMS or not all(1 <= len(words) <= MAX_TERM_WORDS for words in terms):
+    terms = [_Term(tidy(term.translate(QUOTES)), tuple(words_of(term))) for term in request.terms]
+    if not 1 <= len(terms) <= MAX_TERMS or not all(1 <= len(term.words) <= MAX_TERM_WORDS for term in terms):
         raise BadTerms(
             f"name 1 to {MAX_TERMS} terms, parted by commas, each of 1 to {MAX_TERM_WORDS} words: flu,whooping cough"
         )
@@ -108,8 +125,15 @@ def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *,
     first, end = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
     reader = asked.cache.view.reader
     units = _Units(request.unit, first, end)
-    counted = [] if reader is None else [_counted(asked, reader, words, units, is_whole=is_whole) for words in terms]
+    counted = [] if reader is None else [_counted(asked, reader, term, units, is_whole=is_whole) for term in terms]
     return TermsAnswer(unit=request.unit, starts=units.starts, volume=units.summed(volume), terms=counted)
+
+
+class _Term(NamedTuple):
+    """A term as it was typed, and its words, folded."""
+
+    typed: str
+    words: tuple[str, ...]
 
 
 class _Units:
@@ -137,11 +161,11 @@ class _Units:
 
 
 def _counted(
-    asked: ConfinedRows[Kept], reader: IndexReader, words: tuple[str, ...], units: _Units, *, is_whole: bool
+    asked: ConfinedRows[Kept], reader: IndexReader, term: _Term, units: _Units, *, is_whole: bool
 ) -> TermCounts:
     columns, budget = asked.cache.view.columns, asked.budget
     limit = budget.grant(DOCUMENTS)
-    found = reader.with_phrase(words, limit=limit)
+    found = reader.with_phrase(term.words, limit=limit, accented=_required(term.typed))
     budget.spend(len(found.keys))
     # In the order of time, so that the first row of a document is its first capture.
     rows = np.sort(columns.of_document.rows(columns.documents.known(found.keys))[0])
@@ -149,7 +173,7 @@ def _counted(
     is_complete = asked.complete and limit > 0 and found.count <= len(found.keys)
     firsts = rows[np.unique(columns.doc[rows], return_index=True)[1]] if len(rows) else rows
     return TermCounts(
-        term=" ".join(words),
+        term=term.typed,
         captures=units.summed(_by_month(asked, rows)),
         documents=units.summed(_by_month(asked, firsts)),
         exact=is_complete and is_whole,
@@ -201,14 +225,14 @@ CSV_COLUMNS: Final = ("term", "start", "captures", "new_documents", "volume", "s
 
 
 def terms_csv(answer: TermsAnswer) -> str:
-    """Return the counts as CSV, a line for each term and unit. Terms are plain words: no cell is a formula."""
+    """Return the counts as CSV, a line for each term and unit; no spreadsheet takes a term for a formula."""
     text = StringIO()
     table = csv.writer(text)
     table.writerow(CSV_COLUMNS)
     for one in answer.terms:
         for start, volume, captures, documents in _lines(answer, one):
             share = f"{_share(captures, volume):.8f}"
-            table.writerow([one.term, start, captures, documents, volume, share, str(one.exact).lower()])
+            table.writerow([guarded(one.term), start, captures, documents, volume, share, str(one.exact).lower()])
     return text.getvalue()
 
 

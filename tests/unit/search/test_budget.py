@@ -63,19 +63,32 @@ def _yes(_word: str) -> bool:
         ("zzzzzzzz", None),
         ("v" * 40, None),
         ("привте", "привет"),
+        ("IBM", None),
+        ("flo", None),
+        ("猫", None),
+        ("図書室内", None),
     ],
 )
 def test_the_nearest_word_is_one_edit_away_or_two_in_a_long_word(typed: str, meant: str | None) -> None:
-    words = _Words(["vaccine", "clinic", "vaccinated", "привет"])
+    words = _Words(["vaccine", "clinic", "vaccinated", "привет", "im", "flu", "a", "図書館内"])
 
-    assert nearest(words, typed, Budget(FakeClock()), _yes) == meant
+    assert nearest(words, typed, Budget(FakeClock()), _yes) == ([meant] if meant else [])
+
+
+def test_of_several_words_that_were_meant_one_differs_at_a_time() -> None:
+    words = _Words(["keep", "keeper", "lighthouse", "lighthouses"])
+
+    found = corrected(words, ["lighthouss", "keepr"], Budget(FakeClock()), _yes)
+
+    assert found == [("lighthouses", "keeper"), ("lighthouse", "keeper"), ("lighthouses", "keep")]
+    assert corrected(words, ["lighthouse", "keep"], Budget(FakeClock()), _yes) == []
 
 
 def test_an_unknown_word_reads_no_more_of_a_large_vocabulary_than_of_a_small_one() -> None:
     reads = []
     for count in (2_000, 200_000):
         words = _Words(_made_up(count))
-        assert corrected(words, ["qqqqxyqq", "xyqqzqqq"], Budget(FakeClock()), _yes) is None
+        assert corrected(words, ["qqqqxyqq", "xyqqzqqq"], Budget(FakeClock()), _yes) == []
         reads.append(words.read)
 
     assert reads[1] <= 1.5 * reads[0] + 2_000
@@ -85,9 +98,9 @@ def test_an_unknown_word_reads_no_more_of_a_large_vocabulary_than_of_a_small_one
 def test_a_word_that_may_not_be_shown_is_passed_over() -> None:
     words = _Words(["vaccine", "vaccina"])
 
-    assert nearest(words, "vaccinx", Budget(FakeClock()), lambda word: word != "vaccina") == "vaccine"
-    assert nearest(words, "vaccina", Budget(FakeClock()), lambda word: word != "vaccina") == "vaccine"
-    assert nearest(words, "vaccinx", Budget(FakeClock()), lambda _word: False) is None
+    assert nearest(words, "vaccinx", Budget(FakeClock()), lambda word: word != "vaccina") == ["vaccine"]
+    assert nearest(words, "vaccina", Budget(FakeClock()), lambda word: word != "vaccina") == ["vaccine"]
+    assert nearest(words, "vaccinx", Budget(FakeClock()), lambda _word: False) == []
 
 
 def test_a_storm_of_unknown_words_is_answered_within_its_budget(bed: Bed) -> None:

@@ -85,3 +85,57 @@ def test_what_a_query_leaves_out_is_no_compound() -> None:
     finder = Finder(Words(words=()), ("flu",), "en", asked="flu -cold_case")
 
     assert [piece.text for piece in finder.pieces("cold_case of flu") if piece.hit] == ["flu"]
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "text", "hits"),
+    [
+        ("fr", "cheval", "Les chevaux et le cheval dorment, pas au chevet.", ["chevaux", "cheval"]),
+        ("en", "fly", "It flies, and so do I fly over Flint.", ["flies", "fly"]),
+        ("en", "entries", "An entry.", ["entry"]),
+        ("en", "use", "Making use of using it.", ["use", "using"]),
+        ("en", "make", "Making use of using it.", ["Making"]),
+        ("en", "sky", "Dying under blue skies, skiing.", ["skies"]),
+        ("en", "die", "Dying under blue skies.", ["Dying"]),
+        ("tr", "kitap", "Bu kitabı okudum, kitap iyi.", ["kitabı", "kitap"]),
+        ("de", "strasse", "Die Straße und die STRASSE, der Straßenbau.", ["Straße", "STRASSE"]),
+        ("de", "Straße", "Die Strasse.", ["Strasse"]),
+        ("da", "Ærø", "Øen Ærø og aero.", ["Ærø", "aero"]),
+        ("fr", "oeuvre", "Son œuvre, ses ŒUVRES.", ["œuvre", "ŒUVRES"]),
+        ("en", "office", "The o\ufb03ce is \uff4fffice.", ["o\ufb03ce", "\uff4fffice"]),
+        ("ar", "سفن", "وصلت السفن إلى الميناء", ["السفن"]),
+        ("ar", "مكتبة", "في المكتبات كتب", ["المكتبات"]),
+        ("ar", "كتاب", "هذا كتـــاب جديد", ["كتـــاب"]),
+        ("ar", "محمد", "قال مُحَمَّدٌ ذلك", ["مُحَمَّدٌ"]),
+        ("he", "שלום", "אמר שָׁלוֹם לכולם", ["שָׁלוֹם"]),
+        ("hi", "मुंबई", "वह मुंबई में है", ["मुंबई"]),
+        ("hi", "हिन्दी", "यह हिन्दी है", ["हिन्दी"]),
+        ("ta", "சென்னை", "அவர் சென்னை நகரில்", ["சென்னை"]),
+        ("en", "हिन्दी", "Hindi is हिन्दी there.", ["हिन्दी"]),
+        ("vi", "tieng viet", "Tie\u0302\u0301ng Việt", ["Tie\u0302\u0301ng", "Việt"]),
+        ("ru", "елка", "Ёлка и ёлки", ["Ёлка", "ёлки"]),
+    ],
+)
+def test_what_the_index_finds_is_marked(language: str, asked: str, text: str, hits: list[str]) -> None:
+    finder = Finder(parse_query(asked).words, (), language, asked=asked)
+
+    assert [piece.text for piece in finder.pieces(text) if piece.hit] == hits
+    assert [piece.text for passage in finder.passages(text) for piece in passage if piece.hit] == hits
+
+
+def test_a_word_inside_another_is_no_hit_behind_a_mark_either() -> None:
+    assert Finder(Words(words=("मुंबई",)), (), "hi").places("नि\u094dमुंबई") == []
+
+
+def test_substrings_are_marked_across_letters_that_fold_to_several() -> None:
+    found = Finder(Words(words=()), ("rass", "ssen"), "de").pieces("Straßen")
+
+    assert found == [Piece("St", False), Piece("raßen", True)]
+
+
+@given(st.text(alphabet="Clinic ß\u0301\ufb03\u0640\ufdfaÆ\u05b8\U0001f600\ud800", max_size=80))
+def test_pieces_join_to_a_text_of_letters_that_fold_to_none_or_several(text: str) -> None:
+    finder = Finder(_FLU, ("c", "ss", "f"), "en")
+
+    assert "".join(piece.text for piece in finder.pieces(text)) == text
+    assert all(piece.text for piece in finder.pieces(text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.search.highlight import Finder
@@ -150,6 +150,8 @@ _HOSTILE = [
     "\n".join(["clinic"] * 30_000),
     ". ".join(["Clinic"] * 30_000),
     "ClinicVaccination" * 9_000,
+    "\ufdfa" * 50_000 + " clinic",
+    "\u00df\u0301" * 50_000 + "clinic\u0301" * 9_000,
 ]
 
 
@@ -160,13 +162,37 @@ def test_hostile_texts_give_passages_in_bounds(text: str, query: str) -> None:
         assert len(passage) <= PASSAGE_CHARS
 
 
+def _is_made_of(passage: str, text: str) -> bool:
+    """Return whether a passage can be cut into parts of a text; the signs that join these may stand in the text too."""
+    starts = {0}
+    for at in range(len(passage) + 1):
+        is_end = at == len(passage)
+        if not is_end and passage[at : at + 3] not in {" … ", " · "}:
+            continue
+        if any(_is_part_of(passage[start:at], text) for start in starts if start <= at):
+            if is_end:
+                return True
+            starts.add(at + 3)
+    return False
+
+
+def _is_part_of(part: str, text: str) -> bool:
+    ends = (part, part.removeprefix("…"), part.removesuffix("…"), part.removeprefix("…").removesuffix("…"))
+    return any(end in text for end in ends)
+
+
 @given(st.text(alphabet="ab .\n…。¶·é\u0301東京", max_size=600), st.integers(1, MAX_PASSAGES))
+@example("a\n… a", 1)
+@example("a ·\na", 1)
 def test_passages_are_parts_of_the_text(text: str, most: int) -> None:
     finder = Finder(parse_query("aaa bbb").words, ("a", "東京"), "en", asked="aaa bbb")
 
     for passage in finder.passages(text, most=most):
         joined = "".join(piece.text for piece in passage)
         assert len(joined) <= PASSAGE_CHARS
-        for part in joined.split(" … "):
-            for line in part.removeprefix("…").removesuffix("…").split(" · "):
-                assert line in text
+        assert _is_made_of(joined, text)
+
+
+def test_what_is_no_part_of_a_text_is_told() -> None:
+    assert _is_made_of("…a · b … c…", "a b\nc")
+    assert not _is_made_of("a · d … c", "a b\nc")

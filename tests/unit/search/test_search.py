@@ -112,6 +112,25 @@ def test_a_typo_is_answered_with_what_was_meant(site: Bed) -> None:
     assert found.total == 2
 
 
+def test_a_typo_is_read_so_that_a_page_has_all_the_words(bed: Bed) -> None:
+    texts = ["The lighthouse keeper slept.", *(f"Keep the garden of house {n}." for n in range(5))]
+    bed.fill(Capture(url=f"https://a.test/{n}", text=text) for n, text in enumerate(texts))
+
+    found = bed.ask("lighthouse keepr")
+
+    assert (found.mode, found.did_you_mean) == (MatchMode.FUZZY, "lighthouse keeper")
+    assert found.total == 1
+
+
+@pytest.mark.parametrize("typed", ["書", "猫", "IBM"])
+def test_short_words_and_unspaced_ones_are_not_corrected(bed: Bed, typed: str) -> None:
+    bed.fill([Capture(url="https://a.test/", text="I am in a queue, I'm told. im, 水")])
+
+    found = bed.ask(typed)
+
+    assert (found.total, found.did_you_mean) == (0, None)
+
+
 def test_a_part_of_a_word_is_found_before_typos_are_tried(site: Bed) -> None:
     found = site.ask("onditi")
 

@@ -158,7 +158,7 @@ class TermCount(TermVolume):
 class TermOverTime(Answer):
     """One term over time."""
 
-    term: str = Field(description="Folded, as it was looked for.")
+    term: str = Field(description="As it was typed, without blanks around it.")
     captures: int
     new_documents: int
     is_exact: bool = Field(description="False if more documents have it than are read: the counts are too low then.")
