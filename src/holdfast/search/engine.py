@@ -423,7 +423,7 @@ class IndexReader:
             return replace(found, count=max(found.count, limit + 1)) if len(pairs) >= _SHORT_GRAMS else found
         runs = {(one, kept): None for one in LANGUAGES for terms in forms if (kept := kept_stems(terms, one))}
         wanted = _any([_run(f"body_{language}", kept) for language, kept in runs])
-        return self._ask(_constant(_all([wanted, *(_term("accented", word) for word in accented)])), limit)
+        return self._ask(_constant(_all([wanted, *(_term("exact", word) for word in accented)])), limit)
 
     def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
         """Return documents in which each word stands near the next, in any order: what `near:` asks."""
