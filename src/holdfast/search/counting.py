@@ -289,6 +289,9 @@ def spread(columns: Columns, rows: Rows, sources: dict[int, tuple[str, str]]) ->
 def _of_documents(columns: Columns, rows: Rows) -> dict[str, list[Count]]:
     """Return facets by page type, author and year of publication; what says nothing of it counts nowhere."""
     table = columns.doc_profiles
+    # Where no document says anything there is one combination: it is asked of every row of every search.
+    if len(table) < 2:
+        return {"pageType": [], "author": [], "published": []}
     counts = np.bincount(columns.doc_profile[columns.doc[rows]], minlength=len(table))
     used = np.flatnonzero(counts)
 
