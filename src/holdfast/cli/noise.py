@@ -87,7 +87,7 @@ def mark(
 def clear(subject: Subject, reason: Reason, json: AsJson = False, home: Home = None) -> None:
     """Rule that a capture, or a page with all its captures, shows the page; it wins over what is found.
 
-    Example: holdfast noise clear https://example.org/404-explained --reason "an article"
+    Example: holdfast noise clear https://example.org/private --reason "an article"
     """
     with open_archive(config.load(home=home)) as archive:
         _say(rule(archive.database, archive.clock, subject, kind=None, reason=reason, home=archive.home), as_json=json)
