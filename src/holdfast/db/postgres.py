@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import psycopg
+from psycopg.pq import PipelineStatus
 
 from holdfast.db.raw import STATEMENT_S, Row, Transaction, connect_arguments, taken, want_of_room
 from holdfast.errors import Unavailable
@@ -68,7 +69,11 @@ class PostgresRawDatabase:
             raise Unavailable("cannot reach PostgreSQL; check HOLDFAST_DATABASE_URL and that the server runs") from exc
 
     def _usable(self) -> psycopg.Connection[Row]:
-        # A server that restarts ends all connections; the next transaction of a crawl then simply goes on.
+        # A server that restarts ends all connections; the next transaction of a crawl then simply goes on. One that was
+        # lost while many rows were on their way may stay in the middle of them, and refuses every statement from then
+        # on without being broken.
+        if not self._connection.closed and self._connection.pgconn.pipeline_status != PipelineStatus.OFF:
+            self._connection.close()
         if self._connection.closed or self._connection.broken:
             self._connection = self._connect()
             self.generation += 1

@@ -72,7 +72,7 @@ def test_a_server_whose_descriptors_are_taken_by_idle_clients_goes_on_when_they_
         except httpx.HTTPError:
             return False
 
-    assert answered()
+    until(answered, within_s=20, what="its first index is made")
     with ExitStack() as stack:
         for _ in range(200):
             stack.enter_context(closing(socket.create_connection(("127.0.0.1", port), timeout=patience.deadline(20))))
