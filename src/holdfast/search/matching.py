@@ -389,12 +389,18 @@ def _with_named(
     here = at < len(columns.addresses.keys)
     worth = np.zeros(len(columns.addresses.keys) + 1, np.float32)
     worth[at[here]] = named.scores[here]
-    text = text + worth[columns.url[rows]]
     more = columns.of_address.rows(at[here])[0]
+    # A few rows of many: one look at a bit for each, and at addresses for those alone.
+    is_named = np.zeros(len(columns), np.bool_)
+    is_named[more] = True
+    hits = np.flatnonzero(is_named[rows])
+    text[hits] += worth[columns.url[rows[hits]]]
     known = np.zeros(len(columns.documents.keys) + 1, np.bool_)
     known[places] = True
     more = more[~known[columns.doc[more]]]
     more = more[reach.shows(more)]
+    if not len(more):
+        return rows, text
     return np.concatenate((rows, more)), np.concatenate((text, worth[columns.url[more]]))
 
 
