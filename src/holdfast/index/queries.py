@@ -6,7 +6,6 @@ to the original of a revisit: nothing is held in memory but what the caller asks
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -110,7 +109,8 @@ MOST_LINK_WORDS = 64
 """How many words of links count for one address."""
 _LINK_WORDS_AT_ONCE = 400
 _TEXTS = (
-    select(LinkText.to_hash, LinkText.host_hash, LinkText.text, LinkText.snapshot_id)
+    # In the order that they are sorted by, the newest first.
+    select(LinkText.to_hash, -LinkText.snapshot_id, LinkText.text, LinkText.host_hash)
     .join(Snapshot, Snapshot.id == LinkText.snapshot_id)
     .where(
         LinkText.to_hash.in_(bindparam("hashes", expanding=True)),
@@ -133,8 +133,7 @@ def link_words(session: Session, to_hashes: Iterable[int]) -> list[LinkWords]:
     for at in range(0, len(wanted), _LINK_WORDS_AT_ONCE):
         rows = session.connection().execute(_TEXTS, {"hashes": wanted[at : at + _LINK_WORDS_AT_ONCE]}).all()
         # Sorted here: the two databases sort texts each in its own way.
-        rows = sorted(rows, key=lambda row: (row[0], -row[3], row[2], row[1]))
-        for _, of_target in groupby(rows, key=itemgetter(0)):
+        for _, of_target in groupby(sorted(map(tuple, rows)), key=itemgetter(0)):
             found += _chosen_words(of_target)
     return found
 
@@ -142,13 +141,14 @@ def link_words(session: Session, to_hashes: Iterable[int]) -> list[LinkWords]:
 def _chosen_words(rows: Iterable[Any]) -> list[LinkWords]:
     chosen: list[LinkWords] = []
     seen: set[str] = set()
-    counts: Counter[int] = Counter()
-    for to_hash, host_hash, text, _ in rows:
+    counts: dict[int, int] = {}
+    for to_hash, _, text, host_hash in rows:
         folded = text.casefold()
-        if folded in seen or counts[host_hash] >= (OTHER_HOST_TEXTS if host_hash else OWN_HOST_TEXTS):
+        count = counts.get(host_hash, 0)
+        if folded in seen or count >= (OTHER_HOST_TEXTS if host_hash else OWN_HOST_TEXTS):
             continue
         seen.add(folded)
-        counts[host_hash] += 1
+        counts[host_hash] = count + 1
         chosen.append(LinkWords(to_hash, host_hash, text))
         if len(chosen) == MOST_LINK_WORDS:
             break

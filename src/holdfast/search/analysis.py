@@ -182,6 +182,16 @@ def compound(word: str) -> tuple[str, ...]:
 _SIGNS_AS_BLANKS: Final = {ord(sign): " " for sign in _AROUND if sign not in _JOINTS}
 
 
+_ASCII_SIGNS: Final = bytes(_SIGNS_AS_BLANKS.get(code, chr(code)).encode()[0] for code in range(128)).ljust(256)
+
+
+def _without_signs(text: str) -> str:
+    # Bytes are told by a table, letters by a dict, which takes ten times as long.
+    if text.isascii():
+        return text.encode("ascii").translate(_ASCII_SIGNS).decode("ascii")
+    return text.translate(_SIGNS_AS_BLANKS)
+
+
 # Of a shorter text a loop over the words costs less.
 _SHORT: Final = 500
 _APART, _SMALL, _CAPITAL, _DIGIT, _JOINT = range(5)
@@ -197,9 +207,11 @@ def _class_of(char: str) -> int:
 
 _CLASSES: Final = bytes(_class_of(chr(code)) if code < 128 else _APART for code in range(256))
 # Two neighbours, the class of the first times eight and that of the second: words are joined there, or parted.
-_SEAMS: Final = np.zeros(64, np.bool_)
-_SEAMS[[_SMALL * 8 + _CAPITAL, _SMALL * 8 + _DIGIT, _DIGIT * 8 + _SMALL, _DIGIT * 8 + _CAPITAL]] = True
-_SEAMS[[_CAPITAL * 8 + _DIGIT, _JOINT * 8 + _SMALL, _JOINT * 8 + _CAPITAL, _JOINT * 8 + _DIGIT]] = True
+_JOINED: Final = {
+    *((_SMALL, _CAPITAL), (_SMALL, _DIGIT), (_DIGIT, _SMALL), (_DIGIT, _CAPITAL), (_CAPITAL, _DIGIT)),
+    *((_JOINT, _SMALL), (_JOINT, _CAPITAL), (_JOINT, _DIGIT)),
+}
+_SEAMS: Final = bytes(divmod(both, 8) in _JOINED for both in range(256))
 
 
 def _pieces_with_seams(text: str) -> list[str]:
@@ -210,11 +222,15 @@ def _pieces_with_seams(text: str) -> list[str]:
     classes = np.frombuffer(text.encode("ascii").translate(_CLASSES), np.uint8)
     if len(classes) < 2:
         return []
-    seams = _SEAMS[(classes[:-1] << np.uint8(3)) | classes[1:]]
+    neighbours = (classes[:-1] << np.uint8(3)) | classes[1:]
+    # Bytes look up faster than arrays do.
+    seams = np.frombuffer(bytearray(neighbours.tobytes().translate(_SEAMS)), np.bool_)
     # As in `HTTPServer`: the last of several capitals belongs to the word behind it.
     capital = classes == _CAPITAL
     seams[1:] |= capital[:-2] & capital[1:-1] & (classes[2:] == _SMALL)
     at = np.flatnonzero(seams)
+    if not len(at):
+        return []
     ends = np.append(np.flatnonzero(classes == _APART), len(classes))
     place = np.unique(np.searchsorted(ends, at))
     starts = np.where(place > 0, ends[place - 1] + 1, 0)
@@ -227,7 +243,7 @@ def compounds_in(text: str) -> list[str]:
     if len(text) > _SHORT and text.isascii():
         others = _pieces_with_seams(text)
     else:
-        pieces = text.translate(_SIGNS_AS_BLANKS).split()
+        pieces = _without_signs(text).split()
         # Nine of ten words end here, after two looks in C; telling first which are the same would cost as much again.
         others = [piece for piece in pieces if not (piece.isalpha() and (piece.islower() or piece.istitle()))]
     for piece in dict.fromkeys(others):

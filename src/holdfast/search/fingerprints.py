@@ -21,6 +21,7 @@ Prints = npt.NDArray[np.uint64]
 """Fingerprints, one a row: two columns of bits, one of the subject; a row of zeros for no fingerprint."""
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
+_Points = npt.NDArray[np.uint8 | np.uint32]
 
 PRINT_WIDTH: Final = 3
 MAX_DISTANCE: Final = 25
@@ -42,6 +43,7 @@ _MAX_TITLE_CHARS: Final = 300
 _BITS: Final = 128
 
 _APART, _INSIDE, _ALONE, _JOINT = 0, 1, 2, 3
+_JOINTS: Final = ".,:-/"
 _DIGITS: Final = (ord("0"), ord("9"))
 
 
@@ -50,17 +52,28 @@ def _odd(name: str, count: int) -> Hashes:
     return np.array([xxh3_64_intdigest(f"{name} {n}".encode()) | 1 for n in range(count)], np.uint64)
 
 
-_PLACES: Final = _odd("place", 128)
 _DRAWS: Final = _odd("draw", _BITS)
-_EDGES: Final = np.arange(_BITS, dtype=np.uint64) << np.uint64(57)
-_FIRST, _SECOND, _ORDER = _odd("mix", 3)
+_EDGE_SHIFT, _TOP_BIT, _LAST = np.uint64(57), np.uint64(63), np.uint64((1 << 64) - 1)
+_FIRST, _SECOND, _ORDER, _BASE = _odd("mix", 4)
+# Of a text with its title: a letter may be two in small letters, and a sign stands at either end.
+_MAX_POINTS: Final = _MAX_CHARS + 4 * _MAX_TITLE_CHARS
+
+
+def _powers(base: int) -> Hashes:
+    """Return the powers of a number, of 64 bits each, one for every place."""
+    return np.multiply.accumulate(np.full(_MAX_POINTS, base, np.uint64))
+
+
+_POWERS: Final = _powers(int(_BASE))
+# Times these, a run of places counts from its own start, wherever it stands.
+_BACK: Final = _powers(pow(int(_BASE), -1, 1 << 64))
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
     """Return what each character of the basic plane is: between words, part of one, a word by itself, or a joint."""
     kinds = np.full(1 << 16, _INSIDE, np.uint8)
     kinds[:128] = [_INSIDE if chr(point).isalnum() else _APART for point in range(128)]
-    kinds[[ord(sign) for sign in ".,:-/"]] = _JOINT
+    kinds[[ord(sign) for sign in _JOINTS]] = _JOINT
     # Signs of Latin-1, punctuation, spaces, arrows, mathematics and boxes, punctuation of East Asia.
     for first, last in ((0x80, 0xBF), (0x2000, 0x206F), (0x2190, 0x2BFF), (0x3000, 0x303F), (0xFF00, 0xFF0F)):
         kinds[first : last + 1] = _APART
@@ -71,83 +84,102 @@ def _kinds() -> npt.NDArray[np.uint8]:
 
 
 _KINDS: Final = _kinds()
-_ASCII_KINDS: Final = _KINDS[:256].tobytes()
+# Of an ASCII text: small letters and digits as they are, joints with the highest bit set, and 0 for all else.
+_IS_JOINT: Final = 0x80
+_ASCII: Final = bytes(
+    point | _IS_JOINT if kind == _JOINT else ord(chr(point).lower()) if kind == _INSIDE else 0
+    for point, kind in enumerate(_KINDS[:128].tolist())
+).ljust(256, b"\0")
 
 
 def _mixed(values: Hashes) -> Hashes:
-    values = (values ^ (values >> np.uint64(30))) * _FIRST
-    values = (values ^ (values >> np.uint64(27))) * _SECOND
-    return values ^ (values >> np.uint64(31))
+    values = values ^ (values >> np.uint64(30))
+    values *= _FIRST
+    values ^= values >> np.uint64(27)
+    values *= _SECOND
+    values ^= values >> np.uint64(31)
+    return values
 
 
-def _words(text: str) -> Hashes:
-    """Return a hash of each word in order: its characters, weighted by their places, summed up."""
-    # All words at once: a loop over them takes six times as long.
-    lowered = text.lower()
-    if lowered.isascii():
-        letters = lowered.encode("ascii")
-        points: npt.NDArray[np.uint8 | np.uint32] = np.frombuffer(letters, np.uint8)
-        kinds = np.frombuffer(bytearray(letters.translate(_ASCII_KINDS)), np.uint8)
-    else:
-        points = np.frombuffer(lowered.encode("utf-32-le", "replace"), np.uint32)
-        # Beyond the basic plane stand rarer Chinese characters, and signs that tell as much.
-        kinds = np.where(points < len(_KINDS), _KINDS[np.minimum(points, len(_KINDS) - 1)], np.uint8(_ALONE))
-    # 8:15, 1,000, 15.2 and 2025-03-01 are one word each: in pieces, every table has the numbers of every other.
-    joints = np.flatnonzero(kinds[1:-1] == _JOINT) + 1
-    kinds[joints[_are_digits(points[joints - 1]) & _are_digits(points[joints + 1])]] = _INSIDE
-    inside = kinds == _INSIDE
-    begins = inside.copy()
-    if points.dtype == np.uint8:
-        begins[1:] &= ~inside[:-1]
-    else:
-        alone = kinds == _ALONE
-        inside |= alone
-        begins = inside.copy()
-        begins[1:] &= ~inside[:-1] | alone[1:] | alone[:-1]
-    starts = np.flatnonzero(begins)
-    if not len(starts):
-        return np.empty(0, np.uint64)
-    points, inside, starts = points[starts[0] :], inside[starts[0] :], starts - starts[0]
-    lengths = np.diff(starts, append=len(points))
-    place = np.arange(len(points), dtype=np.int32) - np.repeat(starts.astype(np.int32), lengths)
-    terms = np.take(_PLACES, place, mode="wrap")
-    terms *= points.astype(np.uint64) + np.uint64(1)
-    terms *= inside
-    return _mixed(np.add.reduceat(terms, starts))
+def _words(text: str) -> tuple[Hashes, Places]:
+    """Return a number for each word in order, made of its characters and their places in it, and where it stands."""
+    # All words at once: a loop over them takes ten times as long.
+    points, starts, ends = _ascii_runs(text) if text.isascii() else _runs(text)
+    terms = points.astype(np.uint64)
+    terms *= _POWERS[: len(terms)]
+    np.add.accumulate(terms, out=terms)
+    return (terms[ends] - terms[starts]) * _BACK[starts], starts
 
 
-def _are_digits(points: npt.NDArray[np.uint8 | np.uint32]) -> npt.NDArray[np.bool_]:
+def _ascii_runs(text: str) -> tuple[_Points, Places, Places]:
+    """Return the characters of words, 0 between them; of each word the place before it and that of its last one."""
+    points = np.frombuffer(bytearray(b"\0%b\0" % text.encode("ascii").translate(_ASCII)), np.uint8)
+    _join_digits(points, np.flatnonzero(points >= _IS_JOINT), 0)
+    inside = points != 0
+    edges = np.flatnonzero(inside[1:] != inside[:-1])
+    return points, edges[::2], edges[1::2]
+
+
+def _runs(text: str) -> tuple[_Points, Places, Places]:
+    """Do the same for a text of any script."""
+    lowered = text.lower()[: _MAX_POINTS - 2]
+    points = np.frombuffer(bytearray(f"\0{lowered}\0".encode("utf-32-le", "replace")), np.uint32)
+    # Beyond the basic plane stand rarer Chinese characters, and signs that tell as much.
+    kinds = np.where(points < len(_KINDS), _KINDS[np.minimum(points, len(_KINDS) - 1)], np.uint8(_ALONE))
+    joints = np.flatnonzero(kinds == _JOINT)
+    kinds[joints] = _INSIDE
+    _join_digits(points, joints, _IS_JOINT)
+    kinds[points == 0] = _APART
+    inside, alone = kinds != _APART, kinds == _ALONE
+    points[~inside] = 0
+    # Between each character and the next: whether both belong to one word.
+    goes_on = inside[:-1] & inside[1:] & ~alone[:-1] & ~alone[1:]
+    return points, np.flatnonzero(inside[1:] & ~goes_on), np.flatnonzero(inside[1:-1] & ~goes_on[1:]) + 1
+
+
+def _join_digits(points: _Points, joints: Places, mark: int) -> None:
+    """Keep joints between two digits, and clear all others.
+
+    8:15, 1,000, 15.2 and 2025-03-01 are one word each: in pieces, every table has the numbers of every other.
+    """
+    inner = _are_digits(points[joints - 1]) & _are_digits(points[joints + 1])
+    points[joints] = np.where(inner, points[joints] | mark, 0)
+
+
+def _are_digits(points: _Points) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = (points >= _DIGITS[0]) & (points <= _DIGITS[1])
     return found
 
 
 def fingerprint(text: str, title: str | None = None) -> tuple[int, int, int]:
     """Return the fingerprint of a text under its title; zeros if it has too few words."""
-    words = _words(text[:_MAX_CHARS])
+    # Words of the title in one pass with those of the text: for a few words a pass costs half of that for a page.
+    asked = " ".join(_TITLE_WORD.findall((title or "")[:_MAX_TITLE_CHARS])).lower()
+    found, starts = _words(f"{asked}\n{text[:_MAX_CHARS]}")
+    count = int(np.searchsorted(starts, len(asked)))
+    named, words = found[:count], found[count:]
     if len(words) < MIN_WORDS:
         return NO_PRINT
-    distinct, times = np.unique(words, return_counts=True)
     # Words alone take two timetables of one line for copies: they have the same numbers. Pairs alone call a text
     # with a tenth of its words replaced a fifth different.
-    pairs = _mixed((words[:-1] * _ORDER) ^ words[1:])
-    # Equal ones may stay: only the first behind an edge is asked for. `unique` takes eight times as long.
-    ring = np.concatenate((distinct, pairs))
-    ring.sort()
-    # A MinHash in one pass: the first value from each of 128 edges on stands for all; one bit is kept of each.
-    drawn = ring[np.searchsorted(ring, _EDGES) % len(ring)]
-    bits = (_mixed(drawn * _DRAWS) & np.uint64(1)).astype(np.uint8)
-    low, high = np.packbits(bits, bitorder="little").view("<u8").tolist()
-    return low, high, _subject(title or "", distinct[times >= max(_SUBJECT_TIMES, _SUBJECT_SHARE * len(words))])
+    ring = _mixed(np.concatenate((words, (words[:-1] * _ORDER) ^ words[1:])))
+    # A MinHash in one pass: all values are on a ring, and the first from each of 128 edges on stands for all.
+    firsts = np.full(_BITS, _LAST, np.uint64)
+    np.minimum.at(firsts, (ring >> _EDGE_SHIFT).astype(np.intp), ring)
+    # Where nothing stands between two edges, the first behind the next one; behind the last edge, the first of all.
+    drawn = np.minimum.accumulate(firsts[::-1])[::-1]
+    drawn[drawn == _LAST] = drawn[0]
+    # One bit is kept of each.
+    low, high = np.packbits(drawn * _DRAWS >> _TOP_BIT, bitorder="little").view("<u8").tolist()
+    return low, high, _subject(named, words)
 
 
-def _subject(title: str, frequent: Hashes) -> int:
+def _subject(named: Hashes, words: Hashes) -> int:
     """Return two bits for each word of a title that is frequent in the text, numbers and short words left out."""
-    if not len(frequent):
-        return 0
-    asked = _words(" ".join(_TITLE_WORD.findall(title[:_MAX_TITLE_CHARS])))
-    at = np.minimum(np.searchsorted(frequent, asked), len(frequent) - 1)
+    times = np.count_nonzero(named[:, np.newaxis] == words, axis=1)
+    frequent = named[times >= max(_SUBJECT_TIMES, _SUBJECT_SHARE * len(words))]
     found = 0
-    for word in asked[frequent[at] == asked].tolist():
+    for word in _mixed(frequent).tolist():
         found |= 1 << (word & 63) | 1 << (word >> 6 & 63)
     return found
 

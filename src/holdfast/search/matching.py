@@ -358,19 +358,27 @@ def _documents(
     places = columns.documents.places(found.keys)
     here = places < len(columns.documents.keys)
     places, scores = places[here], found.scores[here]
-    rows, counts = columns.of_document.rows(places)
-    text = np.repeat(scores, counts)
-    keep = reach.shows(rows)
-    rows, text = rows[keep], text[keep]
-    if len(named.keys):
-        rows, text = _with_named(columns, rows, text, places, named, reach)
-    if not len(rows):
+    worth = np.zeros(len(columns.documents.keys) + 1, np.float32)
+    worth[places] = scores
+    named_rows, named_text = _named(columns, named, worth, reach)
+    # The best of all that may be seen, on whatever source: a page scores the same with and without a filter.
+    best = max(_best_shown(columns, places, scores, reach), float(named_text.max(initial=0)))
+    if not best:
         return None
-    text /= np.float32(text.max())
     if reach.allowed is not None:
-        keep = reach.allowed[columns.doc[rows]]
-        rows, text = rows[keep], text[keep]
-    match = _plain_rows(rows, MatchMode.FTS)
+        places = places[reach.allowed[places]]
+        keep = reach.allowed[columns.doc[named_rows]]
+        named_rows, named_text = named_rows[keep], named_text[keep]
+    # In the order of rows, not of scores: every column is read for these rows, and reading it forwards takes a third.
+    rows = np.sort(columns.of_document.rows(places)[0])
+    keep = reach.shows(rows)
+    if len(named_rows):
+        is_named = np.zeros(len(columns), np.bool_)
+        is_named[named_rows] = True
+        keep &= ~is_named[rows]
+    rows = rows[keep]
+    text = np.concatenate((worth[columns.doc[rows]], named_text)) / np.float32(best)
+    match = _plain_rows(np.concatenate((rows, named_rows)), MatchMode.FTS)
     return replace(
         match,
         text=text,
@@ -381,27 +389,31 @@ def _documents(
     )
 
 
-def _with_named(
-    columns: Columns, rows: Rows, text: Floats, places: Rows, named: MatchedKeys, reach: SearchReach
-) -> tuple[Rows, Floats]:
-    """Add what the addresses are worth to the rows, and the rows of pages that only their address or links name."""
+def _named(columns: Columns, named: MatchedKeys, worth: Floats, reach: SearchReach) -> tuple[Rows, Floats]:
+    """Return the rows of addresses that words name, with what these and their documents are worth."""
     at = columns.addresses.places(named.keys)
     here = at < len(columns.addresses.keys)
-    worth = np.zeros(len(columns.addresses.keys) + 1, np.float32)
-    worth[at[here]] = named.scores[here]
-    more = columns.of_address.rows(at[here])[0]
-    # A few rows of many: one look at a bit for each, and at addresses for those alone.
-    is_named = np.zeros(len(columns), np.bool_)
-    is_named[more] = True
-    hits = np.flatnonzero(is_named[rows])
-    text[hits] += worth[columns.url[rows[hits]]]
-    known = np.zeros(len(columns.documents.keys) + 1, np.bool_)
-    known[places] = True
-    more = more[~known[columns.doc[more]]]
-    more = more[reach.shows(more)]
-    if not len(more):
-        return rows, text
-    return np.concatenate((rows, more)), np.concatenate((text, worth[columns.url[more]]))
+    rows, counts = columns.of_address.rows(at[here])
+    text = np.repeat(named.scores[here], counts)
+    keep = reach.shows(rows)
+    rows, text = rows[keep], text[keep]
+    return rows, text + worth[columns.doc[rows]]
+
+
+# Documents whose captures are looked at, until one may be seen: mostly the first has one.
+_FIRST_LOOK: Final = 16
+
+
+def _best_shown(columns: Columns, places: Rows, scores: Floats, reach: SearchReach) -> float:
+    """Return the best score, of documents in the order of scores, of which a capture may be seen; else 0."""
+    first, count = 0, _FIRST_LOOK
+    while first < len(places):
+        rows, counts = columns.of_document.rows(places[first : first + count])
+        shown = np.flatnonzero(reach.shows(rows))
+        if len(shown):
+            return float(scores[first + np.searchsorted(np.cumsum(counts), shown[0], side="right")])
+        first, count = first + count, count * 4
+    return 0.0
 
 
 def _title_bits(reader: IndexReader, columns: Columns, asked: tuple[str, ...], *, limit: int) -> npt.NDArray[np.uint8]:
