@@ -41,6 +41,13 @@ def test_folding_twice_changes_nothing_and_can_be_stored(text: str) -> None:
     assert "\x00" not in tidy(text)
 
 
+@given(st.text(alphabet="ab \t\n\x00\x1f\x7f", max_size=12))
+def test_controls_and_runs_of_blanks_are_one_blank(text: str) -> None:
+    blanks = "".join(char if char in "ab" else " " for char in text)
+
+    assert tidy(text) == tidy(text + "\u00e9").removesuffix("\u00e9").rstrip() == " ".join(blanks.split())
+
+
 @given(st.text())
 def test_folding_in_place_keeps_every_place(text: str) -> None:
     assert len(fold_in_place(text)) == len(text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.search import segments as disk
 from holdfast.search.fingerprints import MIN_WORDS, NO_PRINT, fingerprint, near
@@ -86,3 +88,26 @@ def test_a_title_with_words_that_the_text_does_not_use_says_nothing(title: str |
 def test_odd_characters_are_no_trouble() -> None:
     for odd in ("\ud800", "\x00", "\u200d", "ﬀ", "İ", "\U0010ffff"):
         assert len(fingerprint(f"{_TEXT} {odd * 50} {_TEXT}", odd)) == 3
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="ab Z1.,:-/9\n\0", max_size=40))
+def test_a_sign_that_is_no_word_changes_nothing_though_it_is_not_ascii(text: str) -> None:
+    assert fingerprint(f"{_TEXT}\n{text}") == fingerprint(f"{_TEXT}\n{text} \u2014")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="ab Z1.,:-/9é水\u0e01\U00020000\u2014\n\0", max_size=40))
+def test_words_are_the_same_in_capitals_and_wherever_they_stand(text: str) -> None:
+    assert fingerprint(f"{_TEXT}\n{text}") == fingerprint(f" \u2014 {_TEXT.upper()}\n{text.upper()} \n")
+
+
+def test_the_subject_is_the_words_of_the_title_that_the_text_uses() -> None:
+    text = f"{_TEXT} {'heron ' * 8}"
+
+    def subject(title: str) -> int:
+        return fingerprint(text, title)[2]
+
+    assert subject("The Heron") == subject("heron, heron!") == subject("Heron of Alexandria 2026") != 0
+    assert subject("Owls") == subject("") == 0
+    assert fingerprint(text, "The Heron")[:2] == fingerprint(text)[:2]

@@ -285,6 +285,30 @@ def test_a_score_is_the_sum_of_its_parts(site: Bed, ranking: Ranking) -> None:
     assert found.hits[0].parts["rankText"] > 0
 
 
+def test_a_page_scores_the_same_with_and_without_a_filter(bed: Bed) -> None:
+    bed.fill(
+        [
+            Capture(url="https://a.test/parrot", title="Parrot", text="parrot parrot parrot", source="big"),
+            Capture(url="https://b.test/1", title="Birds", text="A parrot among many other birds.", source="small"),
+        ]
+    )
+
+    def scores(**more: Any) -> dict[str, float]:
+        return {hit.row.url: hit.parts["rankText"] for hit in bed.ask("parrot", explain=True, **more).hits}
+
+    alone = scores(source="small")
+    assert alone == {"https://b.test/1": scores()["https://b.test/1"]}
+    assert 0 < alone["https://b.test/1"] < 1
+
+
+def test_what_may_not_be_seen_is_no_measure_for_the_rest(bed: Bed) -> None:
+    best, other = bed.fill(pages(["parrot parrot parrot", "A parrot among many other birds, and then some more."]))
+    bed.withdraw(snapshot_id=best)
+
+    found = bed.ask("parrot", explain=True)
+    assert [(hit.row.id, hit.parts["rankText"]) for hit in found.hits] == [(other, 1.0)]
+
+
 _NASTY = ['"', "AND", "NEAR(", "-x", "*", "example-site", "(" * 120, "\x00", "\ud800", "🦜", "مرحبا", "%" * 200, "\\",
           "title:", "url:http://", "http://[", "a.b:c:d", "::", "1e400", "'; DROP TABLE snapshots --"]  # fmt: skip
 
