@@ -259,13 +259,23 @@ def test_a_job_that_is_cancelled_while_it_runs_is_heard_of_and_stays_cancelled(b
 def test_low_disk_starts_nothing_and_is_told_once(sqlite_url: str, tmp_path: Path) -> None:
     bed = WorkerBed(sqlite_url, tmp_path, disk={"free_bytes": 10**18})
     job_id, stops = bed.job("ex"), Stops()
-    threading.Timer(0.6, stops.ask, (1,)).start()
 
+    def told() -> list[object]:
+        return [event.data["details"] for event in bed.events(job_id) if "waits_for" in event.data.get("details", {})]
+
+    def stop_after_a_few_more_looks() -> None:
+        while not told() and not stops.wait(0.05):
+            pass
+        stops.wait(0.3)
+        stops.ask(1)
+
+    watching = threading.Thread(target=stop_after_a_few_more_looks)
+    watching.start()
     report = bed.work(_done, once=False, stops=stops)
+    watching.join()
 
-    told = [event.data["details"] for event in bed.events(job_id) if "waits_for" in event.data.get("details", {})]
     assert report.low_disk
-    assert told == [{"waits_for": "disk_space"}]
+    assert told() == [{"waits_for": "disk_space"}]
     assert [run.state for run in bed.runs(job_id)] == ["queued"]
     bed.database.close()
 

@@ -25,6 +25,7 @@ from holdfast.warc.verify import verify_file
 from tests import patience
 from tests.archive import Shot, build_archive
 from tests.flow.crawler import Crawler
+from tests.interrupts import interrupt_and_go_on
 from tests.unit.index.files import record, response, write
 
 PAGES = [
@@ -153,8 +154,7 @@ def test_an_import_that_is_interrupted_goes_on_with_the_same_command(tmp_path: P
         command, env={**crawler.variables, "HOLDFAST_FAILPOINT": spec}, stdout=subprocess.PIPE, text=True
     ) as process:
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGCONT)
+        interrupt_and_go_on(process.pid)
         out, _ = process.communicate(timeout=patience.deadline(60))
     assert process.returncode == 130
     assert json.loads(out)["finished"] is False

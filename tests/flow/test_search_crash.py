@@ -21,6 +21,7 @@ from holdfast.search.queries import waiting_count
 from holdfast.search.readers import ReaderCache
 from tests import patience
 from tests.clock import FakeClock
+from tests.interrupts import interrupt_and_go_on
 from tests.search_bed import Bed, open_bed, pages
 
 
@@ -100,8 +101,7 @@ def test_a_search_that_makes_the_index_first_can_be_interrupted_and_begins_again
     try:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status), status
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGCONT)
+        interrupt_and_go_on(process.pid)
         _, err = process.communicate(timeout=patience.deadline(60))
     finally:
         process.kill()
