@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import errno
+import socket
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from holdfast.crawl_process.stopping import Stops
-from holdfast.db.models import Job
+from holdfast.db.models import Job, Owner
 from holdfast.errors import Invalid
 from holdfast.jobs.endings import Counts, RunEnding, RunResult
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.states import JobAction
+from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
 from tests import patience
@@ -278,6 +280,26 @@ def test_low_disk_starts_nothing_and_is_told_once(sqlite_url: str, tmp_path: Pat
     assert told() == [{"waits_for": "disk_space"}]
     assert [run.state for run in bed.runs(job_id)] == ["queued"]
     bed.database.close()
+
+
+def test_a_worker_that_ends_cleans_up_after_what_died_beside_it_during_its_last_run(bed: WorkerBed) -> None:
+    bed.job("ex")
+    with open_runtime(bed.settings) as runtime:
+        run_file = runtime.run_folder / "died.run"
+
+    def play(lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
+        run_file.touch()
+        now = datetime.now(UTC)
+        with bed.database.write() as session:
+            session.add(Owner(kind="crawl", host=socket.gethostname(), pid=1, run_file=str(run_file), started_at=now,
+                              heartbeat_at=now, execution_id=lease.execution_id))  # fmt: skip
+        return DONE
+
+    bed.work(play)
+
+    with bed.database.read() as session:
+        assert list(session.scalars(select(Owner.kind).where(Owner.ended_at.is_(None)))) == []
+    assert not run_file.exists()
 
 
 def test_progress_is_told_each_ten_items_and_the_log_can_be_read_while_it_runs(bed: WorkerBed) -> None:

@@ -26,14 +26,11 @@ from sqlalchemy import select
 
 from holdfast import config
 from holdfast.cli.worker import schedule, start
-from holdfast.crawl_process.recovery import recover
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent
-from holdfast.index.indexer import free_dead_indexers
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction
 from holdfast.sources import registry
-from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import Jobs, open_jobs
 from tests import patience
 from tests.flow.crawler import Crawler
@@ -72,12 +69,6 @@ class Plant:
         process.start()
         self.forks.append(process)
         return process
-
-    def recover(self) -> None:
-        """Clean up after what was killed, as the next worker and the next indexer do when they start."""
-        with open_runtime(config.load(home=self.crawler.home, database_url=self.crawler.database_url)) as runtime:
-            recover(runtime)
-            free_dead_indexers(runtime.raw_db, runtime.clock, runtime.run_folder)
 
     def source(self, code: str, *seeds: str, **settings: Any) -> int:
         """Make a source and return its id."""

@@ -23,7 +23,8 @@ from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.recovery import recover
 from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database, SessionClock
-from holdfast.errors import LeaseLost, Unavailable
+from holdfast.errors import HoldfastError, LeaseLost, Unavailable
+from holdfast.index.indexer import free_dead_indexers
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.schedule_queries import lock_owners
@@ -239,6 +240,15 @@ class WorkerContext:
     """For the threads of runs: with a clock that any thread may read."""
 
 
+def _recover_at_end(runtime: Runtime) -> None:
+    """Clean up after dead processes; what cannot be reached any more is left to the next start."""
+    try:
+        recover(runtime)
+        free_dead_indexers(runtime.raw_db, runtime.clock, runtime.run_folder)
+    except HoldfastError as exc:
+        _log.warning("worker.not_cleaned_up", message=str(exc))
+
+
 @contextmanager
 def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
     """Open connections, register the worker, start its heartbeat and background work; all of it ends with the block."""
@@ -248,6 +258,8 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         # What this machine's dead processes held is freed before anything is taken: their run files tell at once that
         # they are gone, another machine would wait for the stale period.
         recover(runtime)
+        # Called last of all: what died beside this worker, after its last run had begun, waits for no later start.
+        stack.callback(_recover_at_end, runtime)
         kind = SCHEDULING if schedules else RUNNING
         owner = OwnerProcess(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=kind, execution_id=None
