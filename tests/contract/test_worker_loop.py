@@ -271,7 +271,7 @@ def test_low_disk_starts_nothing_and_is_told_once(sqlite_url: str, tmp_path: Pat
         stops.wait(0.3)
         stops.ask(1)
 
-    watching = threading.Thread(target=stop_after_a_few_more_looks)
+    watching = threading.Thread(target=stop_after_a_few_more_looks, daemon=True)
     watching.start()
     report = bed.work(_done, once=False, stops=stops)
     watching.join()
