@@ -1,5 +1,6 @@
 """Every table, by area. Importing this fills the metadata that migrations compare with."""
 
+from holdfast.db.models.accounts import AccountLink, ApiToken, SignInFailure, User, UserSession
 from holdfast.db.models.archive import (
     Document,
     DocumentText,
@@ -48,6 +49,8 @@ from holdfast.db.models.work import (
 )
 
 __all__ = [
+    "AccountLink",
+    "ApiToken",
     "AuditEvent",
     "Change",
     "Diff",
@@ -87,12 +90,15 @@ __all__ = [
     "Robots",
     "RunHour",
     "SearchOutbox",
+    "SignInFailure",
     "SignalLink",
     "SignalPage",
     "SignalWord",
     "Snapshot",
     "Source",
     "UsageCount",
+    "User",
+    "UserSession",
     "WarcFile",
     "Withdrawal",
 ]
