@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Semaphore
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,6 +16,7 @@ from holdfast.api import errors
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
+from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
@@ -29,9 +31,6 @@ from holdfast.metrics import ServerMetrics
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.jobs import JobService
-
-# What any route may answer, beside what it says itself.
-_ANYWHERE = (400, 414, 422, 429, 500, 503)
 
 _SCHEMES = {
     "adminBearer": {"type": "http", "scheme": "bearer", "description": "HOLDFAST_API_ADMIN_TOKEN."},
@@ -62,18 +61,26 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
-        responses=errors.answers(*_ANYWHERE),
         license_info=_LICENCE,
         **options,
     )
     app.state.archive = archive
-    app.state.routes = tuple(route for router in routers for route in router.routes)
-    errors.install(app)
     for router in routers:
         _name_roles(router)
-        app.include_router(router)
+    table = RouteTable(route for router in routers for route in router.routes)
+    app.state.routes = table.routes
+    # Not by `include_router`, which makes each route anew for each application.
+    app.router.routes.extend(table.routes)
+    app.router.middleware_stack = _found_by(table, otherwise=app.router.app)
+    errors.install(app)
     return app
+
+
+def _found_by(table: RouteTable, *, otherwise: ASGIApp) -> Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]:
+    async def found(scope: Scope, receive: Receive, send: Send) -> None:
+        await (table if scope["type"] == "http" else otherwise)(scope, receive, send)
+
+    return found
 
 
 def _name_roles(router: APIRouter) -> None:
@@ -83,10 +90,6 @@ def _name_roles(router: APIRouter) -> None:
         role = roles_of(route)[0]
         shown: dict[str, Any] = {"security": [{name: []} for name in _SCHEMES]} if role is Role.ADMIN else {}
         route.openapi_extra = {**(route.openapi_extra or {}), "x-role": role.value, **shown}
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
 
 
 def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:

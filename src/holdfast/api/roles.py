@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import AdminTokenMissing, AdminTokenWrong
+from holdfast.api.late_routes import LateRoute
 from holdfast.config import Settings
 from holdfast.wiring.server import is_loopback, outside_hint
 
@@ -149,6 +150,9 @@ _ROLES = {allow_everyone: Role.PUBLIC, require_admin: Role.ADMIN}
 
 def roles_of(route: APIRoute) -> list[Role]:
     """Return the roles that a route declares; anything but one is a mistake."""
+    if isinstance(route, LateRoute):
+        # What it declares itself: looking at all that it depends on would build it.
+        return [_ROLES[one.dependency] for one in route.dependencies if one.dependency in _ROLES]
     return [_ROLES[call] for call in _calls(route.dependant) if call in _ROLES]
 
 
