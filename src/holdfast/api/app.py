@@ -1,9 +1,8 @@
-"""Puts the API together: routes with their roles, the layers around them, and the replay host beside them."""
+"""Puts the API together: routes with their permissions, the layers around them, and the replay host beside them."""
 
 from __future__ import annotations
 
 from asyncio import Semaphore
-from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from typing import Any
 
@@ -21,10 +20,12 @@ from holdfast.api.lifespan import lifespan_of
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
+from holdfast.api.middleware.identity import Identity
 from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
-from holdfast.api.roles import Role, demand_roles, roles_of
+from holdfast.api.permissions import check_permission, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.auth.principal import Permission
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
@@ -50,8 +51,9 @@ class _Described(FastAPI):
 
 
 def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **options: Any) -> FastAPI:
-    """Return an application with these routes for an open archive; RuntimeError if a route declares no role."""
-    demand_roles(routers)
+    """Return an application with these routes for an open archive; RuntimeError if a route has no permission."""
+    table = RouteTable((route for router in routers for route in router.routes), guard=check_permission)
+    demand_permissions(table.routes)
     app = _Described(
         title=title,
         version=__version__,
@@ -65,35 +67,26 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
         **options,
     )
     app.state.archive = archive
-    for router in routers:
-        _name_roles(router)
-    table = RouteTable(route for router in routers for route in router.routes)
     app.state.routes = table.routes
+    errors.install(app)
+    _name_permissions(table.routes)
     # Not by `include_router`, which makes each route anew for each application.
     app.router.routes.extend(table.routes)
-    app.router.middleware_stack = _found_by(table, otherwise=app.router.app)
-    errors.install(app)
+    app.router.middleware_stack = table.in_front_of(app.router.app)
     return app
 
 
-def _found_by(table: RouteTable, *, otherwise: ASGIApp) -> Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]:
-    async def found(scope: Scope, receive: Receive, send: Send) -> None:
-        await (table if scope["type"] == "http" else otherwise)(scope, receive, send)
-
-    return found
-
-
-def _name_roles(router: APIRouter) -> None:
-    """Let the OpenAPI document name the role of each route."""
-    for route in router.routes:
-        assert isinstance(route, APIRoute)
-        role = roles_of(route)[0]
-        shown: dict[str, Any] = {"security": [{name: []} for name in _SCHEMES]} if role is Role.ADMIN else {}
-        route.openapi_extra = {**(route.openapi_extra or {}), "x-role": role.value, **shown}
+def _name_permissions(routes: tuple[APIRoute, ...]) -> None:
+    """Let the OpenAPI document name the permission of each route."""
+    for route in routes:
+        asked = permission_of(sorted(route.methods or ())[0], route.path)
+        is_open = asked is Permission.READ
+        shown: dict[str, Any] = {} if is_open else {"security": [{name: []} for name in _SCHEMES]}
+        route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": asked.value, **shown}
 
 
 def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:
-    """Return the replay host's routes; RuntimeError if one of them declares no role."""
+    """Return the replay host's routes; RuntimeError if one of them has no permission."""
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
     # Those of the other host: the limits are of the process and its pool of connections.
     app.state.sessions, app.state.heavy = sessions, heavy
@@ -120,12 +113,13 @@ def create_app(archive: Archive) -> RequestIds:
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
+    identified = Identity(counted, archive.settings)
     # Outermost, so that a refusal has an id and a line in the log, too.
-    return RequestIds(counted, archive.clock, inner.state)
+    return RequestIds(identified, archive.clock, inner.state)
 
 
 def create_inner_app(archive: Archive) -> FastAPI:
-    """Return the routes of the readers' host without the layers around them; RuntimeError if one has no role."""
+    """Return the routes of the readers' host without the layers around them; RuntimeError if one has no permission."""
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)

@@ -6,14 +6,15 @@ A process has each route once, however many applications it makes: what the fram
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from threading import RLock
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from starlette._utils import get_route_path
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.routing import BaseRoute, Match, compile_path
 from starlette.types import Receive, Scope, Send
 
@@ -97,14 +98,22 @@ class LateRouter(APIRouter):
         )
 
 
+Guard = Callable[[Request], Awaitable[None]]
+"""Raises what a request is refused with; the route that was found stands in its scope."""
+
+
+class Served(Protocol):
+    """An ASGI application that is a coroutine function."""
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
+        """Serve one request."""
+
+
 class RouteTable:
-    """Finds the route for a path without trying them all; the first of the list that fits is taken.
+    """Finds the route for a path without trying them all; the first of the list that fits is taken."""
 
-    An ASGI application. A path that only other methods have is answered 405 by its first route; HTTPException with 404
-    for a path that no route has.
-    """
-
-    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+    def __init__(self, routes: Iterable[BaseRoute], *, guard: Guard | None = None) -> None:
+        self._guard = guard
         self.routes = tuple(route for route in routes if isinstance(route, APIRoute))
         self._by_path: dict[str, tuple[APIRoute, ...]] = {}
         self._by_start: dict[tuple[str, ...], tuple[APIRoute, ...]] = {}
@@ -124,13 +133,27 @@ class RouteTable:
             start = start[:-1]
         return among or ()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request to its route."""
+    def in_front_of(self, otherwise: Served) -> Served:
+        """Return an application that hands requests to these routes, and the rest of what a server says to another."""
+
+        async def served(scope: Scope, receive: Receive, send: Send) -> None:
+            await (self.serve if scope["type"] == "http" else otherwise)(scope, receive, send)
+
+        return served
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request to its route, if the guard lets it pass; HTTPException with 404 if no route has its path.
+
+        A path that only other methods have is answered 405 by its first route.
+        """
         partial: tuple[APIRoute, Scope] | None = None
         for route in self.candidates(get_route_path(scope)):
             match, child_scope = route.matches(scope)
             if match is Match.FULL:
                 scope.update(child_scope)
+                if self._guard is not None:
+                    # Before the route is built or a byte of the body is read.
+                    await self._guard(Request(scope, receive))
                 await route.handle(scope, receive, send)
                 return
             if match is Match.PARTIAL and partial is None:

@@ -19,7 +19,7 @@ class Leaf(BaseModel):
 def _application(router: LateRouter) -> tuple[FastAPI, dict[str, LateRoute]]:
     app = FastAPI(openapi_url=None)
     app.router.routes.extend(router.routes)
-    app.router.middleware_stack = RouteTable(router.routes).__call__
+    app.router.middleware_stack = RouteTable(router.routes).in_front_of(app.router.app)
     return app, {route.name: route for route in router.routes if isinstance(route, LateRoute)}
 
 

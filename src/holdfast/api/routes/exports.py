@@ -14,7 +14,6 @@ from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site
 from holdfast.api.errors import ExportTooLarge, answers
 from holdfast.api.heavy import Streamed, export, gathered
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.editions import Code, Year, edition_of
 from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
 from holdfast.api.schemas.base import RowId
@@ -39,7 +38,7 @@ from holdfast.gzip_streams import gzipped
 from holdfast.replay.headers import partial_content
 from holdfast.wiring.archive import Archive
 
-router = LateRouter(tags=["exports"], dependencies=[PUBLIC])
+router = LateRouter(tags=["exports"])
 _FORMATS = [form.value for form in Format]
 _GATHERED_BYTES = 64 * 1024
 Form = Annotated[Format, Query(alias="format", description="jsonl (ndjson is the same) or csv.")]

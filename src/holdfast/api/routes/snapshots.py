@@ -12,7 +12,6 @@ from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     Keyword,
@@ -34,7 +33,7 @@ from holdfast.replay.origins import browse_url
 from holdfast.urls import parse, url_hash
 from holdfast.withdrawals.visibility import visible_snapshot
 
-router = LateRouter(tags=["snapshots"], dependencies=[PUBLIC])
+router = LateRouter(tags=["snapshots"])
 SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 
 
@@ -116,7 +115,7 @@ def resolve(
     )
 
 
-pages_router = LateRouter(tags=["pages"], dependencies=[ADMIN])
+pages_router = LateRouter(tags=["pages"])
 Limit = Annotated[int, Query(ge=1, le=100, description="Pages to return.")]
 Offset = Annotated[int, Query(ge=0, le=100_000, description="Pages to pass over.")]
 Search = Annotated[
