@@ -22,7 +22,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "gzip_streams",
         "urls",
     ),
-    "ground": ("config", "db", "coordination", "audit"),
+    "ground": ("config", "db", "coordination", "series", "audit"),
     "stations": ("frontier", "fetch", "parse", "warc", "auth"),
     "flows": (
         "withdrawals",

@@ -34,6 +34,7 @@ from holdfast.db.models.findings import (
     UsageCount,
 )
 from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
+from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -48,8 +49,11 @@ from holdfast.db.models.work import (
 )
 
 __all__ = [
+    "Alert",
+    "AlertTurn",
     "AuditEvent",
     "Change",
+    "CleanupCount",
     "Diff",
     "Document",
     "DocumentText",
@@ -87,6 +91,8 @@ __all__ = [
     "Robots",
     "RunHour",
     "SearchOutbox",
+    "Series",
+    "SeriesTotal",
     "SignalLink",
     "SignalPage",
     "SignalWord",

@@ -43,6 +43,12 @@ class Domain(Model):
             sqlite_where=text("lease_owner IS NOT NULL"),
             postgresql_where=text("lease_owner IS NOT NULL"),
         ),
+        Index(
+            "ix_domains_circuit",
+            "circuit_state",
+            sqlite_where=text("circuit_state <> 'closed'"),
+            postgresql_where=text("circuit_state <> 'closed'"),
+        ),
     )
 
 
