@@ -1,0 +1,44 @@
+"""Who asks: one principal a request, whatever way they signed in, and what it may do."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from holdfast.auth.roles import LOWEST_ROLE, Permission, Role
+from holdfast.values import dataclass
+
+
+class SignInWay(StrEnum):
+    """How a request showed who asks."""
+
+    ANONYMOUS = "anonymous"
+    LOOPBACK = "loopback"
+    """A user of this machine, where no admin token is set and nothing says that others reach the server."""
+    ADMIN_TOKEN = "admin_token"  # noqa: S105 - a word, no secret
+    SESSION = "session"
+    TOKEN = "token"  # noqa: S105 - a word, no secret
+    JWT = "jwt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who asks."""
+
+    role: Role
+    name: str
+    """For logs and the audit log: a user's name, `admin` for the admin token, `anonymous`."""
+    way: SignInWay
+    user_id: int | None = None
+    session_id: int | None = None
+    scopes: frozenset[Permission] | None = None
+    """What a token is limited to; None if to nothing but its role."""
+
+    def may(self, permission: Permission) -> bool:
+        """Return whether this principal has a permission."""
+        if self.scopes is not None and permission is not Permission.READ and permission not in self.scopes:
+            return False
+        return self.role.is_at_least(LOWEST_ROLE[permission])
+
+
+ANONYMOUS = Principal(role=Role.ANONYMOUS, name="anonymous", way=SignInWay.ANONYMOUS)
+"""Who shows nothing."""
