@@ -30,7 +30,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "noise", "imports", "search", "replay", "changes", "editions",
         "exports", "feedback", "retention",
     ),
-    "assembly": ("wiring", "crawl_process", "worker", "operations"),
+    "assembly": ("wiring", "crawl_process", "worker", "operations", "supervision"),
     "demo": ("demo",),
     "edges": ("api", "cli"),
 }  # fmt: skip
