@@ -444,8 +444,8 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path)
+	CONSTRAINT uq_warc_files_path UNIQUE (path), 
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
@@ -686,4 +686,109 @@ CREATE TABLE linked_host_files (
 CREATE INDEX ix_noise_queue_order ON noise_queue (late, id);
 CREATE INDEX ix_noise_queue_first_id ON noise_queue (first_id);
 CREATE INDEX ix_link_texts_snapshot ON link_texts (snapshot_id);
-INSERT INTO alembic_version(version_num) VALUES ('0014');
+CREATE TABLE series (
+	execution_id BIGINT NOT NULL, 
+	step_s INTEGER NOT NULL, 
+	at BIGINT NOT NULL, 
+	domains_waiting BIGINT DEFAULT '0' NOT NULL, 
+	pages BIGINT DEFAULT '0' NOT NULL, 
+	requests BIGINT DEFAULT '0' NOT NULL, 
+	bytes BIGINT DEFAULT '0' NOT NULL, 
+	links BIGINT DEFAULT '0' NOT NULL, 
+	unchanged BIGINT DEFAULT '0' NOT NULL, 
+	retries BIGINT DEFAULT '0' NOT NULL, 
+	success BIGINT DEFAULT '0' NOT NULL, 
+	failed BIGINT DEFAULT '0' NOT NULL, 
+	timeout BIGINT DEFAULT '0' NOT NULL, 
+	blocked_robots BIGINT DEFAULT '0' NOT NULL, 
+	blocked_4xx BIGINT DEFAULT '0' NOT NULL, 
+	blocked_5xx BIGINT DEFAULT '0' NOT NULL, 
+	excluded BIGINT DEFAULT '0' NOT NULL, 
+	status_2xx BIGINT DEFAULT '0' NOT NULL, 
+	status_3xx BIGINT DEFAULT '0' NOT NULL, 
+	status_4xx BIGINT DEFAULT '0' NOT NULL, 
+	status_5xx BIGINT DEFAULT '0' NOT NULL, 
+	status_other BIGINT DEFAULT '0' NOT NULL, 
+	latency_50ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_100ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_250ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_1s BIGINT DEFAULT '0' NOT NULL, 
+	latency_2500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_5s BIGINT DEFAULT '0' NOT NULL, 
+	latency_10s BIGINT DEFAULT '0' NOT NULL, 
+	latency_30s BIGINT DEFAULT '0' NOT NULL, 
+	latency_longer BIGINT DEFAULT '0' NOT NULL, 
+	latency_ms BIGINT DEFAULT '0' NOT NULL, 
+	circuits_opened BIGINT DEFAULT '0' NOT NULL, 
+	circuits_closed BIGINT DEFAULT '0' NOT NULL, 
+	imported_records BIGINT DEFAULT '0' NOT NULL, 
+	imported_bytes BIGINT DEFAULT '0' NOT NULL, 
+	queue BIGINT DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_series PRIMARY KEY (execution_id, step_s, at)
+);
+CREATE INDEX ix_series_at ON series (at, step_s);
+CREATE TABLE series_totals (
+	source_id BIGINT NOT NULL, 
+	pages BIGINT DEFAULT '0' NOT NULL, 
+	requests BIGINT DEFAULT '0' NOT NULL, 
+	bytes BIGINT DEFAULT '0' NOT NULL, 
+	links BIGINT DEFAULT '0' NOT NULL, 
+	unchanged BIGINT DEFAULT '0' NOT NULL, 
+	retries BIGINT DEFAULT '0' NOT NULL, 
+	success BIGINT DEFAULT '0' NOT NULL, 
+	failed BIGINT DEFAULT '0' NOT NULL, 
+	timeout BIGINT DEFAULT '0' NOT NULL, 
+	blocked_robots BIGINT DEFAULT '0' NOT NULL, 
+	blocked_4xx BIGINT DEFAULT '0' NOT NULL, 
+	blocked_5xx BIGINT DEFAULT '0' NOT NULL, 
+	excluded BIGINT DEFAULT '0' NOT NULL, 
+	status_2xx BIGINT DEFAULT '0' NOT NULL, 
+	status_3xx BIGINT DEFAULT '0' NOT NULL, 
+	status_4xx BIGINT DEFAULT '0' NOT NULL, 
+	status_5xx BIGINT DEFAULT '0' NOT NULL, 
+	status_other BIGINT DEFAULT '0' NOT NULL, 
+	latency_50ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_100ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_250ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_1s BIGINT DEFAULT '0' NOT NULL, 
+	latency_2500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_5s BIGINT DEFAULT '0' NOT NULL, 
+	latency_10s BIGINT DEFAULT '0' NOT NULL, 
+	latency_30s BIGINT DEFAULT '0' NOT NULL, 
+	latency_longer BIGINT DEFAULT '0' NOT NULL, 
+	latency_ms BIGINT DEFAULT '0' NOT NULL, 
+	circuits_opened BIGINT DEFAULT '0' NOT NULL, 
+	circuits_closed BIGINT DEFAULT '0' NOT NULL, 
+	imported_records BIGINT DEFAULT '0' NOT NULL, 
+	imported_bytes BIGINT DEFAULT '0' NOT NULL, 
+	queue BIGINT DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_series_totals PRIMARY KEY (source_id)
+);
+CREATE TABLE cleanup_counts (
+	name VARCHAR(32) NOT NULL, 
+	removed BIGINT DEFAULT '0' NOT NULL, 
+	last_at BIGINT NOT NULL, 
+	CONSTRAINT pk_cleanup_counts PRIMARY KEY (name)
+);
+CREATE TABLE alerts (
+	id INTEGER NOT NULL, 
+	name VARCHAR(32) NOT NULL, 
+	severity VARCHAR(8) NOT NULL, 
+	since BIGINT NOT NULL, 
+	last_seen_at BIGINT NOT NULL, 
+	resolved_at BIGINT, 
+	value FLOAT NOT NULL, 
+	message TEXT NOT NULL, 
+	CONSTRAINT pk_alerts PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX uq_alerts_firing ON alerts (name) WHERE resolved_at IS NULL;
+CREATE INDEX ix_alerts_resolved ON alerts (resolved_at);
+CREATE TABLE alert_turns (
+	id SMALLINT NOT NULL, 
+	looked_at BIGINT NOT NULL, 
+	CONSTRAINT pk_alert_turns PRIMARY KEY (id)
+);
+CREATE INDEX ix_domains_circuit ON domains (circuit_state) WHERE circuit_state <> 'closed';
+INSERT INTO alembic_version(version_num) VALUES ('0019');
