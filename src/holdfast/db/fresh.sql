@@ -26,7 +26,7 @@ CREATE TABLE domains (
 	penalty DOUBLE DEFAULT '1' NOT NULL, 
 	unreachable_since BIGINT, 
 	is_allowed BOOLEAN DEFAULT (true) NOT NULL, 
-	created_at BIGINT NOT NULL, 
+	created_at BIGINT NOT NULL, paused_at BIGINT, robots_after BIGINT, changed_at BIGINT, 
 	CONSTRAINT pk_domains PRIMARY KEY (id), 
 	CONSTRAINT uq_domains_name UNIQUE (name)
 );
@@ -447,8 +447,8 @@ CREATE TABLE "warc_files" (
 	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
 	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
-CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
+CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
 CREATE TABLE holds (
@@ -686,4 +686,21 @@ CREATE TABLE linked_host_files (
 CREATE INDEX ix_noise_queue_order ON noise_queue (late, id);
 CREATE INDEX ix_noise_queue_first_id ON noise_queue (first_id);
 CREATE INDEX ix_link_texts_snapshot ON link_texts (snapshot_id);
-INSERT INTO alembic_version(version_num) VALUES ('0014');
+CREATE INDEX ix_domains_changed_at ON domains (changed_at) WHERE changed_at IS NOT NULL;
+CREATE INDEX ix_domains_unreachable_since ON domains (unreachable_since) WHERE unreachable_since IS NOT NULL;
+CREATE TABLE added_urls (
+	id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	domain VARCHAR NOT NULL, 
+	url_hash BIGINT NOT NULL, 
+	url VARCHAR NOT NULL, 
+	priority SMALLINT NOT NULL, 
+	depth INTEGER NOT NULL, 
+	execution_id BIGINT, 
+	added_at BIGINT NOT NULL, 
+	added_by VARCHAR NOT NULL, 
+	CONSTRAINT pk_added_urls PRIMARY KEY (id), 
+	CONSTRAINT fk_added_urls_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
+	CONSTRAINT uq_added_urls_source_id_domain_url_hash UNIQUE (source_id, domain, url_hash)
+);
+INSERT INTO alembic_version(version_num) VALUES ('0017');

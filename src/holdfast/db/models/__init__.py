@@ -33,7 +33,17 @@ from holdfast.db.models.findings import (
     SignalWord,
     UsageCount,
 )
-from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
+from holdfast.db.models.frontier import (
+    AddedUrl,
+    Domain,
+    Exclusion,
+    ExecutionCount,
+    Page,
+    PageCrawl,
+    Queue,
+    Reread,
+    Robots,
+)
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -48,6 +58,7 @@ from holdfast.db.models.work import (
 )
 
 __all__ = [
+    "AddedUrl",
     "AuditEvent",
     "Change",
     "Diff",
