@@ -28,7 +28,17 @@ from holdfast.crawl.settling import DatabaseThread, FrontierSession, PendingResu
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.fetch import robots
-from holdfast.types import DomainChange, DomainLease, FoundUrl, LeaseRefusal, Outcome, PageToReread, RobotsState, UrlKind, Visit
+from holdfast.types import (
+    DomainChange,
+    DomainLease,
+    FoundUrl,
+    LeaseRefusal,
+    Outcome,
+    PageToReread,
+    RobotsState,
+    UrlKind,
+    Visit,
+)
 from holdfast.urls import parse_seed
 
 _log = log.get()

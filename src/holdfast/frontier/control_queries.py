@@ -138,6 +138,4 @@ def drop_waiting(tx: FrontierTransaction, ids: Sequence[int]) -> None:
 
 def is_closed(tx: FrontierTransaction, one: WaitingUrl) -> bool:
     """Return whether the execution that an address joined has brought it to an end."""
-    return one.execution_id is not None and bool(
-        tx.execute(_IS_CLOSED, (one.domain, one.url_hash, one.execution_id))
-    )
+    return one.execution_id is not None and bool(tx.execute(_IS_CLOSED, (one.domain, one.url_hash, one.execution_id)))
