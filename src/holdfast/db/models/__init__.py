@@ -35,6 +35,17 @@ from holdfast.db.models.findings import (
 )
 from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
 from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
+from holdfast.db.models.frontier import (
+    AddedUrl,
+    Domain,
+    Exclusion,
+    ExecutionCount,
+    Page,
+    PageCrawl,
+    Queue,
+    Reread,
+    Robots,
+)
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -51,6 +62,7 @@ from holdfast.db.models.work import (
 __all__ = [
     "Alert",
     "AlertTurn",
+    "AddedUrl",
     "AuditEvent",
     "Change",
     "CleanupCount",
