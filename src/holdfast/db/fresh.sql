@@ -444,8 +444,8 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path)
+	CONSTRAINT uq_warc_files_path UNIQUE (path), 
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
@@ -686,4 +686,51 @@ CREATE TABLE linked_host_files (
 CREATE INDEX ix_noise_queue_order ON noise_queue (late, id);
 CREATE INDEX ix_noise_queue_first_id ON noise_queue (first_id);
 CREATE INDEX ix_link_texts_snapshot ON link_texts (snapshot_id);
-INSERT INTO alembic_version(version_num) VALUES ('0014');
+CREATE TABLE operations (
+	id INTEGER NOT NULL, 
+	kind VARCHAR(32) NOT NULL, 
+	flight TEXT NOT NULL, 
+	subject TEXT NOT NULL, 
+	parameters JSON NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	phase VARCHAR(64), 
+	done_units BIGINT DEFAULT '0' NOT NULL, 
+	total_units BIGINT, 
+	result JSON NOT NULL, 
+	error TEXT, 
+	error_code VARCHAR(64), 
+	actor TEXT NOT NULL, 
+	stop_asked BOOLEAN DEFAULT false NOT NULL, 
+	attempt INTEGER DEFAULT '0' NOT NULL, 
+	run_file TEXT, 
+	lease_until BIGINT, 
+	created_at BIGINT NOT NULL, 
+	started_at BIGINT, 
+	updated_at BIGINT NOT NULL, 
+	finished_at BIGINT, 
+	CONSTRAINT pk_operations PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX uq_operations_open_flight ON operations (flight) WHERE finished_at IS NULL;
+CREATE INDEX ix_operations_kind ON operations (kind, id);
+CREATE TABLE uploads (
+	id INTEGER NOT NULL, 
+	source_code VARCHAR(64) NOT NULL, 
+	source_name TEXT, 
+	name TEXT NOT NULL, 
+	strict BOOLEAN DEFAULT false NOT NULL, 
+	sha256 VARCHAR(64), 
+	metadata_text TEXT NOT NULL, 
+	size BIGINT NOT NULL, 
+	received BIGINT DEFAULT '0' NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	operation_id BIGINT, 
+	actor TEXT NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	expires_at BIGINT, 
+	CONSTRAINT pk_uploads PRIMARY KEY (id), 
+	CONSTRAINT fk_uploads_operation_id FOREIGN KEY(operation_id) REFERENCES operations (id)
+);
+CREATE INDEX ix_uploads_expiry ON uploads (expires_at) WHERE expires_at IS NOT NULL;
+CREATE UNIQUE INDEX uq_uploads_open_digest ON uploads (sha256) WHERE expires_at IS NOT NULL AND sha256 IS NOT NULL;
+INSERT INTO alembic_version(version_num) VALUES ('0018');

@@ -34,6 +34,7 @@ from holdfast.db.models.findings import (
     UsageCount,
 )
 from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
+from holdfast.db.models.operating import Operation, Upload
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -75,6 +76,7 @@ __all__ = [
     "NoiseRuling",
     "NoiseSuspect",
     "NoiseVerdict",
+    "Operation",
     "Owner",
     "Page",
     "PageCrawl",
@@ -92,6 +94,7 @@ __all__ = [
     "SignalWord",
     "Snapshot",
     "Source",
+    "Upload",
     "UsageCount",
     "WarcFile",
     "Withdrawal",
