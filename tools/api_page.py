@@ -30,7 +30,7 @@ def api_page() -> str:
 
 
 def _described(operation: Operation) -> str:
-    lines = [f"### {operation.verb} `{operation.path}`\n", f"{operation.description} ({operation.role})\n"]
+    lines = [f"### {operation.verb} `{operation.path}`\n", f"{operation.description} ({operation.permission})\n"]
     if operation.parameters:
         lines.append("| name | where | type | meaning |\n|---|---|---|---|")
         for given in operation.parameters:

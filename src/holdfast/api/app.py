@@ -1,4 +1,4 @@
-"""Puts the API together: routes with their roles, the layers around them, and the replay host beside them."""
+"""Puts the API together: routes with their permissions, the layers around them, and the replay host beside them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from asyncio import Semaphore
 from contextlib import ExitStack
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,10 +19,12 @@ from holdfast.api.lifespan import lifespan_of
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
+from holdfast.api.middleware.identity import Identity
 from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
-from holdfast.api.roles import Role, demand_roles, roles_of
+from holdfast.api.permissions import check_permission, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.auth.principal import Permission
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
@@ -51,8 +53,9 @@ class _Described(FastAPI):
 
 
 def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **options: Any) -> FastAPI:
-    """Return an application with these routes for an open archive; RuntimeError if a route declares no role."""
-    demand_roles(routers)
+    """Return an application with these routes for an open archive; RuntimeError if a route has no permission."""
+    routes = tuple(route for router in routers for route in router.routes)
+    demand_permissions(routes)
     app = _Described(
         title=title,
         version=__version__,
@@ -65,24 +68,26 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
         generate_unique_id_function=_operation_id,
         responses=errors.answers(*_ANYWHERE),
         license_info=_LICENCE,
+        dependencies=[Depends(check_permission)],
         **options,
     )
     app.state.archive = archive
-    app.state.routes = tuple(route for router in routers for route in router.routes)
+    app.state.routes = routes
     errors.install(app)
     for router in routers:
-        _name_roles(router)
+        _name_permissions(router)
         app.include_router(router)
     return app
 
 
-def _name_roles(router: APIRouter) -> None:
-    """Let the OpenAPI document name the role of each route."""
+def _name_permissions(router: APIRouter) -> None:
+    """Let the OpenAPI document name the permission of each route."""
     for route in router.routes:
         assert isinstance(route, APIRoute)
-        role = roles_of(route)[0]
-        shown: dict[str, Any] = {"security": [{name: []} for name in _SCHEMES]} if role is Role.ADMIN else {}
-        route.openapi_extra = {**(route.openapi_extra or {}), "x-role": role.value, **shown}
+        asked = permission_of(sorted(route.methods or ())[0], route.path)
+        is_open = asked is Permission.READ
+        shown: dict[str, Any] = {} if is_open else {"security": [{name: []} for name in _SCHEMES]}
+        route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": asked.value, **shown}
 
 
 def _operation_id(route: APIRoute) -> str:
@@ -90,7 +95,7 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:
-    """Return the replay host's routes; RuntimeError if one of them declares no role."""
+    """Return the replay host's routes; RuntimeError if one of them has no permission."""
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
     # Those of the other host: the limits are of the process and its pool of connections.
     app.state.sessions, app.state.heavy = sessions, heavy
@@ -117,12 +122,13 @@ def create_app(archive: Archive) -> RequestIds:
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
+    identified = Identity(counted, archive.settings)
     # Outermost, so that a refusal has an id and a line in the log, too.
-    return RequestIds(counted, archive.clock, inner.state)
+    return RequestIds(identified, archive.clock, inner.state)
 
 
 def create_inner_app(archive: Archive) -> FastAPI:
-    """Return the routes of the readers' host without the layers around them; RuntimeError if one has no role."""
+    """Return the routes of the readers' host without the layers around them; RuntimeError if one has no permission."""
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)

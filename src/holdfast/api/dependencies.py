@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session
 from starlette.types import Scope
 
 from holdfast.api.figures import CountedTotals, CountedWork
+from holdfast.api.permissions import principal_of
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import NotFound, Unavailable
@@ -150,7 +151,7 @@ class WriteTurns(NamedTuple):
 
 def actor_of(request: Request) -> str:
     """Return who asks, and from where: `admin@203.0.113.7`."""
-    return f"admin@{peer_of(request.scope) or 'unknown'}"
+    return f"{principal_of(request.scope).name}@{peer_of(request.scope) or 'unknown'}"
 
 
 async def open_write(request: Request) -> AsyncIterator[AdminWrite]:

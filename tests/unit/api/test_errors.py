@@ -18,7 +18,8 @@ from holdfast import errors
 from holdfast.api.app import assemble
 from holdfast.api.errors import STATUS, status_of
 from holdfast.api.middleware.request_ids import RequestIds
-from holdfast.api.roles import PUBLIC
+from holdfast.api.permissions import PERMISSIONS
+from holdfast.auth.principal import Permission
 from holdfast.clock import SystemClock
 from holdfast.log import captured
 from holdfast.metrics import ServerMetrics
@@ -120,16 +121,19 @@ def test_what_breaks_is_answered_without_a_trace() -> None:
     assert "Traceback" not in answer.text
 
 
-def test_what_the_database_library_raises_is_told_plainly(make_archive: MakeArchive) -> None:
+def test_what_the_database_library_raises_is_told_plainly(
+    monkeypatch: pytest.MonkeyPatch, make_archive: MakeArchive
+) -> None:
     def full() -> None:
         raise PoolTimeout("QueuePool limit of size 5")
 
     def broken() -> None:
         raise ArgumentError("a secret statement")
 
-    router = APIRouter(dependencies=[PUBLIC])
-    router.add_api_route("/full", full)
-    router.add_api_route("/broken", broken)
+    router = APIRouter()
+    for path, route in (("/full", full), ("/broken", broken)):
+        router.add_api_route(path, route)
+        monkeypatch.setitem(PERMISSIONS, f"GET {path}", Permission.READ)
     app = assemble("Broken", (router,), make_archive())
     client = Client(RequestIds(app, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
     with captured() as logged:
@@ -215,14 +219,17 @@ def test_a_failing_database_names_neither_its_file_nor_its_server(make_client: M
     assert told["request_id"] == "mine"
 
 
-def test_public_errors_show_no_folder_and_no_pattern(make_archive: MakeArchive, client: Client) -> None:
+def test_public_errors_show_no_folder_and_no_pattern(
+    monkeypatch: pytest.MonkeyPatch, make_archive: MakeArchive, client: Client
+) -> None:
     def lost() -> None:
         raise errors.NotFound(
             "there is no file /srv/archive/holdfast/warcs/a.warc.gz; see /api/sources, <a href=/web/x>"
         )
 
-    router = APIRouter(dependencies=[PUBLIC])
+    router = APIRouter()
     router.add_api_route("/lost", lost)
+    monkeypatch.setitem(PERMISSIONS, "GET /lost", Permission.READ)
     own = Client(RequestIds(assemble("Lost", (router,), make_archive()), SystemClock(),
                        State({"metrics": ServerMetrics(started=0.0)})))  # fmt: skip
     answer = own.get("/lost")

@@ -6,8 +6,9 @@ import pytest
 from fastapi.routing import APIRoute
 
 from holdfast.api.middleware.rate_limits import ADMIN_PREFIXES, is_admin_path, kind_of
-from holdfast.api.roles import Role, roles_of
+from holdfast.api.permissions import permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.auth.principal import Permission
 
 _ROUTES = [route for router in (*ROUTERS, *REPLAY_ROUTERS) for route in router.routes if isinstance(route, APIRoute)]
 _FOR_PEOPLE = {"/", "/docs", "/openapi.json", "/api/openapi.json", "/style.css", "/{target:path}"}
@@ -17,7 +18,9 @@ _FOR_PEOPLE = {"/", "/docs", "/openapi.json", "/api/openapi.json", "/style.css",
 def test_a_path_is_guarded_if_and_only_if_its_route_wants_the_token() -> None:
     assert len(_ROUTES) > 60
     for route in _ROUTES:
-        assert is_admin_path(route.path) == (roles_of(route) == [Role.ADMIN]), route.path
+        for method in route.methods or ():
+            asks = permission_of(method, route.path)
+            assert is_admin_path(route.path) == (asks is not Permission.READ), route.path
     for prefix in ADMIN_PREFIXES:
         assert any(is_admin_path(route.path) and route.path.startswith(prefix) for route in _ROUTES), prefix
 

@@ -7,11 +7,13 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from holdfast.api.roles import ADMIN, PUBLIC, Role, demand_roles, is_admin, roles_of
+from holdfast.api.admin_token import is_admin
+from holdfast.api.permissions import PERMISSIONS, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.auth.principal import Permission
 from holdfast.config import Settings
 from holdfast.wiring.archive import Archive
 from tests.client import Client
@@ -19,7 +21,6 @@ from tests.unit.api.conftest import MakeClient
 
 _TOKEN = "a token of sixteen or more"
 _ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-_ADMIN = [route for route in _ROUTES if roles_of(route) == [Role.ADMIN]]
 _OF_PROXIES = ("x-real-ip", "cf-connecting-ip", "cf-ray", "true-client-ip", "x-client-ip", "fastly-client-ip",
                "x-cluster-client-ip", "fly-client-ip", "x-azure-clientip", "cloudfront-viewer-address", "client-ip",
                "x-appengine-user-ip", "x-original-forwarded-for", "x-envoy-external-address", "cdn-loop",
@@ -37,15 +38,23 @@ def _method(route: APIRoute) -> str:
     return sorted(route.methods or {"GET"})[0]
 
 
-def test_every_route_declares_exactly_one_role() -> None:
-    wrong = {route.path: roles_of(route) for route in _ROUTES + _REPLAY_ROUTES if len(roles_of(route)) != 1}
+_ADMIN = [route for route in _ROUTES if permission_of(_method(route), route.path) is not Permission.READ]
+
+
+def test_every_route_has_a_row_and_every_row_a_route() -> None:
+    declared = {(method, route.path) for route in _ROUTES + _REPLAY_ROUTES for method in route.methods or ()}
+    rows = {f"{method} {path}" for method, path in declared} | {f"ANY {path}" for _, path in declared}
 
     assert len(_ROUTES) > 12
-    assert wrong == {}
+    for method, path in declared:
+        permission_of(method, path)
+    assert set(PERMISSIONS) <= rows
 
 
 def test_the_replay_host_has_public_routes_alone() -> None:
-    assert {role for route in _REPLAY_ROUTES for role in roles_of(route)} <= {Role.PUBLIC}
+    asked = {permission_of(method, route.path) for route in _REPLAY_ROUTES for method in route.methods or ()}
+
+    assert asked == {Permission.READ}
 
 
 def test_admin_routes_are_those_below_admin_and_of_the_scheduler_and_the_metrics() -> None:
@@ -148,7 +157,7 @@ def test_without_a_token_a_proxy_that_speaks_http_1_0_is_not_the_owner(version: 
 
 def test_a_public_route_asks_nobody_who_they_are(make_client: MakeClient) -> None:
     client = make_client(admin_token=_TOKEN, rate_limiting=False)
-    public = [route for route in _ROUTES if roles_of(route) == [Role.PUBLIC]]
+    public = [route for route in _ROUTES if permission_of(_method(route), route.path) is Permission.READ]
 
     shut = [
         route.path for route in public if client.request(_method(route), _filled(route.path)).status_code in (401, 403)
@@ -170,13 +179,11 @@ def test_no_reading_changes_anything(shared: tuple[Archive, Client]) -> None:
     assert before == after
 
 
-def test_a_table_with_a_route_that_forgot_its_role_is_refused() -> None:
-    bare, double = APIRouter(), APIRouter(dependencies=[PUBLIC])
-    bare.add_api_route("/forgotten", lambda: None)
-    double.add_api_route("/both", lambda: None, dependencies=[ADMIN])
-    hidden = APIRouter(dependencies=[Depends(lambda: None)])
-    hidden.add_api_route("/other", lambda: None)
+def test_a_route_that_stands_in_no_row_is_refused() -> None:
+    forgotten, other = APIRouter(), APIRouter()
+    forgotten.add_api_route("/forgotten", lambda: None)
+    other.add_api_route("/api/search", lambda: None, methods=["POST"])
 
-    for router in (bare, double, hidden):
-        with pytest.raises(RuntimeError, match="role"):
-            demand_roles((router,))
+    for router in (forgotten, other):
+        with pytest.raises(RuntimeError, match="no row"):
+            demand_permissions(router.routes)

@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.errors import TooManyRequests
 from holdfast.api.middleware.host_routing import RefuseAll
-from holdfast.api.roles import is_admin
+from holdfast.api.permissions import principal_of
+from holdfast.auth.principal import Permission
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
@@ -210,7 +211,7 @@ class RateLimits:
         settings, path = self._settings.api, scope["path"]
         # First: no ending of a path makes guessing tokens quicker.
         if not self._is_replay and is_admin_path(path):
-            if not is_admin(self._settings, scope):
+            if not principal_of(scope).may(Permission.OPERATE):
                 return Tier("intruder", settings.intruder_per_minute)
             return None if path in _MONITORS else Tier("admin", settings.admin_per_minute)
         # On both hosts: a walk through the index costs more than a page.

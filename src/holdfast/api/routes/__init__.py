@@ -1,7 +1,7 @@
 """One table of all routers: what the application's host answers, and what the replay host answers.
 
-A file of routes holds `router = APIRouter(tags=[…], dependencies=[PUBLIC])` (or ADMIN) and plain `def` functions that
-take `SessionDep` and `ArchiveDep`, raise our errors, and say which: `@router.get(…, responses=answers(404, 422))`.
+A file of routes holds `router = APIRouter(tags=[…])` and plain `def` functions with a row each in `api/permissions.py`;
+they take `SessionDep` and `ArchiveDep`, raise our errors, and say which: `@router.get(…, responses=answers(404, 422))`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from holdfast import __version__, log
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, TotalsDep, UsageDep, WorkDep
 from holdfast.api.errors import answers
-from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.archive import (
     Checks,
     Health,
@@ -54,7 +53,7 @@ def page(title: str, body: str) -> str:
     return html_page(title, body, style="<link rel=stylesheet href=/style.css>")
 
 
-home_router = APIRouter(tags=["archive"], dependencies=[PUBLIC], include_in_schema=False)
+home_router = APIRouter(tags=["archive"], include_in_schema=False)
 _SHOWN = 200
 
 
@@ -96,7 +95,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 _log = log.get()
-router = APIRouter(tags=["archive"], dependencies=[PUBLIC])
+router = APIRouter(tags=["archive"])
 _BROKEN = {"status": "error", "checks": {"db": "error"}}
 _EXAMPLE = {"description": "The database does not answer.", "content": {"application/json": {"example": _BROKEN}}}
 Details = Annotated[

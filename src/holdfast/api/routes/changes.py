@@ -24,7 +24,6 @@ from holdfast.api.dependencies import (
 )
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
-from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.changes import (
@@ -50,7 +49,7 @@ from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import visible_snapshot
 
-router = APIRouter(tags=["changes"], dependencies=[PUBLIC])
+router = APIRouter(tags=["changes"])
 # Captures that a timeline shows.
 _HISTORY = 1000
 

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from holdfast.api.dependencies import ArchiveDep
-from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.archive import page
 from holdfast.errors import NotFound
 from holdfast.replay.links import escape
@@ -35,7 +34,7 @@ class Operation(NamedTuple):
     verb: str
     path: str
     group: str
-    role: str
+    permission: str
     description: str
     parameters: tuple[Parameter, ...]
     statuses: tuple[tuple[str, str], ...]
@@ -51,7 +50,7 @@ def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
                 verb=verb.upper(),
                 path=path,
                 group=(operation.get("tags") or ["other"])[0],
-                role=operation.get("x-role", ""),
+                permission=operation.get("x-permission", ""),
                 description=operation.get("description", ""),
                 parameters=tuple(_parameters(operation, document)),
                 statuses=tuple((status, answer["description"]) for status, answer in operation["responses"].items()),
@@ -120,7 +119,7 @@ def reference_page(document: Mapping[str, Any]) -> str:
     parts = [f"<h1>{escape(title)}</h1><p>The same, for programs: <a href=/openapi.json>openapi.json</a></p>"]
     for operation in operations(document):
         parts.append(f"<h2><span class=verb>{operation.verb}</span> <code>{escape(operation.path)}</code></h2>")
-        parts.append(f"<p>{_marked(operation.description)} <em>{escape(operation.role)}</em></p>")
+        parts.append(f"<p>{_marked(operation.description)} <em>{escape(operation.permission)}</em></p>")
         if operation.parameters:
             rows = "".join(
                 f"<tr><td><code>{escape(given.name)}</code><td>{_marked(given.kind)}<td>{_marked(given.description)}"
@@ -143,7 +142,7 @@ def _marked(text: str) -> str:
     return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")
 
 
-router = APIRouter(tags=["reference"], dependencies=[PUBLIC], include_in_schema=False)
+router = APIRouter(tags=["reference"], include_in_schema=False)
 
 
 @router.get("/api/openapi.json", name="openapi_below_api")

@@ -16,7 +16,6 @@ from url import URL, URLError
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, gathered, heavily
-from holdfast.api.roles import PUBLIC
 from holdfast.clock import digits14
 from holdfast.errors import Invalid, NotFound
 from holdfast.gzip_streams import gzipped
@@ -149,7 +148,7 @@ def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
     return Streamed(chain((first, second), pieces), media_type, headers)
 
 
-router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
+router = APIRouter(tags=["replay"])
 
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
@@ -261,7 +260,7 @@ def _missing(exc: NotFound, origins: ReplayOrigins, target: str) -> Response:
     )
 
 
-stray_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
+stray_router = APIRouter(tags=["replay"])
 
 _MODIFIERS = {
     "document": Modifier.PAGE,
@@ -311,7 +310,7 @@ def _meant(asker: WantedAddress, path: str) -> str | None:
         return None
 
 
-raw_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
+raw_router = APIRouter(tags=["replay"])
 
 
 @raw_router.head("/api/snapshots/raw/{snapshot_id}", include_in_schema=False, name="snapshot_raw_head")
@@ -321,7 +320,7 @@ def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Res
     return respond(replay_of(archive).raw(snapshot_id, replay_request(request, archive)))
 
 
-cdx_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
+cdx_router = APIRouter(tags=["replay"])
 
 
 @cdx_router.get("/cdx/search/cdx", include_in_schema=False, name="cdx_wayback")

@@ -16,7 +16,6 @@ from holdfast import feedback
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
 from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.middleware.headers import is_own_origin
-from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
 from holdfast.api.schemas.base import RowId
@@ -36,7 +35,7 @@ from holdfast.replay.address import raw_path
 from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
-router = APIRouter(tags=["reports"], dependencies=[PUBLIC])
+router = APIRouter(tags=["reports"])
 
 
 @router.post("/api/reports", status_code=201, responses=answers(413, 415, 422, 429, 503))
@@ -56,7 +55,7 @@ def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receip
     return receipt
 
 
-admin_router = APIRouter(prefix="/api/admin/reports", tags=["admin"], dependencies=[ADMIN])
+admin_router = APIRouter(prefix="/api/admin/reports", tags=["admin"])
 ReportId = Annotated[RowId, Path(description="A report's id.", examples=[1])]
 
 
@@ -105,7 +104,7 @@ def _shown(row: IssueReport) -> ReportDetail:
     )
 
 
-form_router = APIRouter(tags=["reports"], dependencies=[PUBLIC], include_in_schema=False)
+form_router = APIRouter(tags=["reports"], include_in_schema=False)
 _CATEGORIES = {
     "broken_snapshot": "The page is shown wrongly",
     "incorrect_metadata": "Its title, date or language is wrong",

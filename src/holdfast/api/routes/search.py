@@ -10,7 +10,6 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SearchDep, SessionDep, Since, Until
 from holdfast.api.errors import answers
-from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     LinkedHostList,
@@ -124,7 +123,7 @@ async def search_request(
 Asked = Annotated[SearchRequest, Depends(search_request)]
 
 
-@router.get("/api/search", dependencies=[PUBLIC], responses=answers(404, 422, 429, 503))
+@router.get("/api/search", responses=answers(404, 422, 429, 503))
 def search(
     archive: ArchiveDep,
     searching: SearchDep,
@@ -137,7 +136,7 @@ def search(
     return SearchResults.model_validate(answer_object(answer, asked, partial(browse_url, archive.settings)))
 
 
-@router.get("/api/search/syntax", dependencies=[PUBLIC])
+@router.get("/api/search/syntax")
 async def search_syntax() -> SearchSyntax:
     """Return the query language: every operator with its value, meaning and examples, and the rules for all."""
     return SearchSyntax.model_validate(as_object())
@@ -159,7 +158,7 @@ ByUnit = Annotated[TimeUnit, Query(description="What is counted by.")]
 TermsForm = Annotated[Literal["json", "csv"], Query(alias="format")]
 
 
-@router.get("/api/terms", dependencies=[PUBLIC], responses=answers(404, 422, 429, 503), response_model=TermsOverTime)
+@router.get("/api/terms", responses=answers(404, 422, 429, 503), response_model=TermsOverTime)
 def terms(
     searching: SearchDep,
     q: Terms,
@@ -178,7 +177,7 @@ def terms(
     return TermsOverTime.model_validate(terms_object(answer))
 
 
-@router.get("/api/admin/linked-hosts", dependencies=[ADMIN], responses=answers(403, 422, 503))
+@router.get("/api/admin/linked-hosts", responses=answers(403, 422, 503))
 def list_linked_hosts(
     session: SessionDep,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="Hosts of a page.")] = 50,
@@ -190,7 +189,7 @@ def list_linked_hosts(
     return LinkedHostList(items=items, limit=limit, offset=offset)
 
 
-@router.get("/api/admin/search-debug", dependencies=[ADMIN], responses=answers(403, 404, 422, 503))
+@router.get("/api/admin/search-debug", responses=answers(403, 404, 422, 503))
 def search_debug(archive: ArchiveDep, searching: SearchDep, asked: Asked) -> SearchDebug:
     """Return the same results with the parts of every score."""
     request = replace(asked, explain=True)

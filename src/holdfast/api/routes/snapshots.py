@@ -11,7 +11,6 @@ from holdfast.api import queries
 from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
-from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     Keyword,
@@ -33,7 +32,7 @@ from holdfast.replay.origins import browse_url
 from holdfast.urls import parse, url_hash
 from holdfast.withdrawals.visibility import visible_snapshot
 
-router = APIRouter(tags=["snapshots"], dependencies=[PUBLIC])
+router = APIRouter(tags=["snapshots"])
 SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 
 
@@ -115,7 +114,7 @@ def resolve(
     )
 
 
-pages_router = APIRouter(tags=["pages"], dependencies=[ADMIN])
+pages_router = APIRouter(tags=["pages"])
 Limit = Annotated[int, Query(ge=1, le=100, description="Pages to return.")]
 Offset = Annotated[int, Query(ge=0, le=100_000, description="Pages to pass over.")]
 Search = Annotated[

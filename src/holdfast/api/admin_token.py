@@ -1,42 +1,15 @@
-"""Who may call a route. Every route declares exactly one role; an application with one that does not is not built."""
+"""The admin token, and the owner of a machine that needs none."""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
-from enum import StrEnum
 from hashlib import sha256
 
-from fastapi import APIRouter, Depends, Request
-from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from holdfast.api.dependencies import ArchiveDep
-from holdfast.api.errors import AdminTokenMissing, AdminTokenWrong
 from holdfast.config import Settings
 from holdfast.wiring.server import is_loopback, outside_hint
-
-
-class Role(StrEnum):
-    """Who may call a route."""
-
-    PUBLIC = "public"
-    ADMIN = "admin"
-
-
-async def allow_everyone() -> None:
-    """Let every request in: the route shows what is public anyway."""
-
-
-async def require_admin(request: Request, archive: ArchiveDep) -> None:
-    """Let in who shows the admin token, or who sits at a machine that needs none; NotPermitted otherwise."""
-    # A strict environment closes what it cannot guard, also for its own machine.
-    if archive.settings.api.admin_token is None and archive.settings.api.strict:
-        raise AdminTokenMissing
-    if not is_admin(archive.settings, request.scope):
-        raise AdminTokenWrong(is_set=archive.settings.api.admin_token is not None)
 
 
 def is_admin(settings: Settings, scope: Scope) -> bool:
@@ -136,31 +109,3 @@ def _is_owner(settings: Settings, scope: Scope, headers: Headers) -> bool:
 
 def _digest(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "surrogatepass")).digest()
-
-
-PUBLIC = Depends(allow_everyone)
-"""Put into `dependencies=[…]` of a router or a route that is open to all."""
-
-ADMIN = Depends(require_admin)
-"""Put into `dependencies=[…]` of a router or a route that needs the admin token."""
-
-_ROLES = {allow_everyone: Role.PUBLIC, require_admin: Role.ADMIN}
-
-
-def roles_of(route: APIRoute) -> list[Role]:
-    """Return the roles that a route declares; anything but one is a mistake."""
-    return [_ROLES[call] for call in _calls(route.dependant) if call in _ROLES]
-
-
-def _calls(dependant: Dependant) -> Iterator[object]:
-    for below in dependant.dependencies:
-        yield below.call
-        yield from _calls(below)
-
-
-def demand_roles(routers: tuple[APIRouter, ...]) -> None:
-    """Refuse, with RuntimeError, a table of routes in which one has no role, or two."""
-    for router in routers:
-        for route in router.routes:
-            if not isinstance(route, APIRoute) or len(roles_of(route)) != 1:
-                raise RuntimeError(f"the route {getattr(route, 'path', route)} declares no role, or more than one")

@@ -1,0 +1,183 @@
+"""Who may call what: one table of all routes. An application with a route that stands in none of its rows is not built.
+
+A row is `METHOD /path`, as the route declares it; HEAD goes with GET, and ANY with every method of its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+from starlette.routing import BaseRoute
+from starlette.types import Scope
+
+from holdfast.api.errors import AdminTokenMissing, AdminTokenWrong
+from holdfast.auth.principal import ANONYMOUS, Permission, Principal
+from holdfast.wiring.archive import Archive
+
+PERMISSIONS: Final[dict[str, Permission]] = {
+    # pages, reference and health
+    "GET /": Permission.READ,
+    "GET /api/health": Permission.READ,
+    "GET /api/openapi.json": Permission.READ,
+    "GET /docs": Permission.READ,
+    "GET /health": Permission.READ,
+    "GET /metrics": Permission.WATCH,
+    "GET /openapi.json": Permission.READ,
+    "GET /style.css": Permission.READ,
+    # annual-editions
+    "GET /api/admin/annual-editions": Permission.OPERATE,
+    "POST /api/admin/annual-editions/jobs/{job_id}/accept-gap": Permission.OPERATE,
+    "GET /api/admin/annual-editions/{id}": Permission.OPERATE,
+    # audit
+    "GET /api/admin/audit": Permission.ADMINISTER,
+    # jobs
+    "GET /api/admin/jobs": Permission.OPERATE,
+    "GET /api/admin/jobs/status-counts": Permission.OPERATE,
+    "GET /api/admin/jobs/{id}": Permission.OPERATE,
+    "GET /api/admin/jobs/{id}/snapshots": Permission.OPERATE,
+    "GET /api/v1/jobs": Permission.OPERATE,
+    "POST /api/v1/jobs": Permission.OPERATE,
+    "GET /api/v1/jobs/status-counts": Permission.OPERATE,
+    "DELETE /api/v1/jobs/{id}": Permission.OPERATE,
+    "GET /api/v1/jobs/{id}": Permission.OPERATE,
+    "PUT /api/v1/jobs/{id}": Permission.OPERATE,
+    "POST /api/v1/jobs/{id}/cancel": Permission.OPERATE,
+    "GET /api/v1/jobs/{id}/executions": Permission.OPERATE,
+    "GET /api/v1/jobs/{id}/logs": Permission.WATCH,
+    "GET /api/v1/jobs/{id}/logs/download": Permission.WATCH,
+    "GET /api/v1/jobs/{id}/logs/tail": Permission.WATCH,
+    "GET /api/v1/jobs/{id}/logs/view": Permission.WATCH,
+    "POST /api/v1/jobs/{id}/pause": Permission.OPERATE,
+    "POST /api/v1/jobs/{id}/resume": Permission.OPERATE,
+    "POST /api/v1/jobs/{id}/retry": Permission.OPERATE,
+    "GET /api/v1/jobs/{id}/stats": Permission.OPERATE,
+    "POST /api/v2/jobs/{id}/force-run": Permission.OPERATE,
+    # linked-hosts
+    "GET /api/admin/linked-hosts": Permission.OPERATE,
+    # noise
+    "GET /api/admin/noise": Permission.OPERATE,
+    "POST /api/admin/noise/clear": Permission.OPERATE,
+    "POST /api/admin/noise/mark": Permission.OPERATE,
+    # reports
+    "GET /api/admin/reports": Permission.OPERATE,
+    "GET /api/admin/reports/{id}": Permission.OPERATE,
+    "PATCH /api/admin/reports/{id}": Permission.OPERATE,
+    "POST /api/reports": Permission.READ,
+    # search-debug
+    "GET /api/admin/search-debug": Permission.OPERATE,
+    # changes
+    "GET /api/changes": Permission.READ,
+    "GET /api/changes/compare": Permission.READ,
+    "GET /api/changes/rss": Permission.READ,
+    "GET /api/changes/site": Permission.READ,
+    # coverage
+    "GET /api/coverage/{source}/{year}": Permission.READ,
+    "GET /api/coverage/{source}/{year}/edition.wacz": Permission.READ,
+    "GET /api/coverage/{source}/{year}/{file}": Permission.READ,
+    # executions
+    "GET /api/executions/{id}.wacz": Permission.READ,
+    "GET /api/executions/{id}/wacz": Permission.READ,
+    "GET /api/v1/executions/{id}": Permission.OPERATE,
+    # exports
+    "GET /api/exports": Permission.READ,
+    "GET /api/exports/cdxj": Permission.READ,
+    "GET /api/exports/changes": Permission.READ,
+    "GET /api/exports/columns": Permission.READ,
+    "GET /api/exports/snapshots": Permission.READ,
+    # pages
+    "GET /api/pages": Permission.OPERATE,
+    "GET /api/pages/domain/{domain}": Permission.OPERATE,
+    "GET /api/pages/{urlHash}": Permission.OPERATE,
+    # replay
+    "GET /api/replay/resolve": Permission.READ,
+    "GET /cdx": Permission.READ,
+    "GET /cdx/search/cdx": Permission.READ,
+    "GET /report": Permission.READ,
+    "POST /report": Permission.READ,
+    "ANY /web/{target:path}": Permission.READ,
+    "ANY /{target:path}": Permission.READ,
+    # search
+    "GET /api/search": Permission.READ,
+    "GET /api/search/syntax": Permission.READ,
+    # snapshot
+    "GET /api/snapshot/{id}": Permission.READ,
+    # snapshots
+    "GET /api/snapshots/raw/{snapshot_id}": Permission.READ,
+    "GET /api/snapshots/{id}/latest": Permission.READ,
+    "GET /api/snapshots/{id}/timeline": Permission.READ,
+    # sources
+    "GET /api/sources": Permission.READ,
+    "GET /api/sources/{code}/editions": Permission.READ,
+    "GET /api/sources/{code}/preview": Permission.READ,
+    "GET /api/v1/sources": Permission.OPERATE,
+    "POST /api/v1/sources": Permission.OPERATE,
+    "GET /api/v1/sources/export": Permission.OPERATE,
+    "POST /api/v1/sources/import": Permission.OPERATE,
+    "DELETE /api/v1/sources/{id}": Permission.OPERATE,
+    "GET /api/v1/sources/{id}": Permission.OPERATE,
+    "PATCH /api/v1/sources/{id}": Permission.OPERATE,
+    "PUT /api/v1/sources/{id}": Permission.OPERATE,
+    "POST /api/v1/sources/{id}/disable": Permission.OPERATE,
+    "POST /api/v1/sources/{id}/enable": Permission.OPERATE,
+    # stats
+    "GET /api/stats": Permission.READ,
+    # terms
+    "GET /api/terms": Permission.READ,
+    # usage
+    "GET /api/usage": Permission.READ,
+    # admin
+    "POST /api/v1/admin/sync-enabled-sources": Permission.OPERATE,
+    # events
+    "GET /api/v1/events": Permission.WATCH,
+    # scheduler
+    "GET /api/v1/scheduler/distribution": Permission.OPERATE,
+    "GET /api/v1/scheduler/metrics": Permission.WATCH,
+    "POST /api/v1/scheduler/rebalance": Permission.OPERATE,
+    "POST /api/v1/scheduler/rebalance/preview": Permission.OPERATE,
+}
+"""What each route asks for."""
+
+
+def permission_of(method: str, path: str) -> Permission:
+    """Return what a route asks for, by its declared path; KeyError if it has no row."""
+    asked = "GET" if method == "HEAD" else method
+    return PERMISSIONS.get(f"{asked} {path}") or PERMISSIONS[f"ANY {path}"]
+
+
+def principal_of(scope: Scope) -> Principal:
+    """Return who asks; `api.middleware.identity` has put it there."""
+    found: Principal = scope.get("state", {}).get("principal", ANONYMOUS)
+    return found
+
+
+async def _principal(request: Request) -> Principal:
+    return principal_of(request.scope)
+
+
+PrincipalDep = Annotated[Principal, Depends(_principal)]
+"""Who asks."""
+
+
+async def check_permission(request: Request) -> None:
+    """Let in who has the permission of the route that was found; NotPermitted otherwise."""
+    permission = permission_of(request.method, request.scope["route"].path)
+    if principal_of(request.scope).may(permission):
+        return
+    archive: Archive = request.app.state.archive
+    # A strict environment closes what it cannot guard, also for its own machine.
+    if archive.settings.api.admin_token is None and archive.settings.api.strict:
+        raise AdminTokenMissing
+    raise AdminTokenWrong(is_set=archive.settings.api.admin_token is not None)
+
+
+def demand_permissions(routes: Iterable[BaseRoute]) -> None:
+    """Refuse, with RuntimeError, a table of routes in which one has no row."""
+    for route in routes:
+        path: Any = getattr(route, "path", route)
+        for method in getattr(route, "methods", None) or ("ANY",):
+            try:
+                permission_of(method, path)
+            except KeyError:
+                raise RuntimeError(f"{method} {path} has no row in api/permissions.py") from None

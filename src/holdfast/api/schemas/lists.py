@@ -1,0 +1,74 @@
+"""Lists that are read piece by piece: `items`, an opaque `next`, and the `limit` that was kept to."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from typing import Annotated, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import Field
+
+from holdfast.api.schemas.base import Answer
+from holdfast.errors import Invalid
+
+T = TypeVar("T")
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 500
+_MAX_CURSOR_CHARS = 2000
+
+ListLimit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many to list at most.")]
+ListCursor = Annotated[
+    str | None, Query(max_length=_MAX_CURSOR_CHARS, description="`next` of the answer before; left out at the start.")
+]
+
+
+class Listed(Answer, Generic[T]):
+    """A piece of a list."""
+
+    items: list[T]
+    next: str | None = Field(default=None, description="Ask again with `cursor` set to this; null at the end.")
+    limit: int
+
+
+class BadCursor(Invalid):
+    """A cursor that no answer of ours held."""
+
+    code = "bad_cursor"
+
+    def __init__(self) -> None:
+        super().__init__("cursor: it is not one that a list answered with; leave it out to start at the beginning")
+
+
+def encode_cursor(*place: str | int | None) -> str:
+    """Return the cursor of a place in a list: the sort key of the last item that was shown."""
+    written = json.dumps(place, separators=(",", ":")).encode()
+    return urlsafe_b64encode(written).rstrip(b"=").decode()
+
+
+def decode_cursor(cursor: str | None, *kinds: type[str] | type[int]) -> Sequence[str | int] | None:
+    """Return the place that a cursor names, None without one; BadCursor if its parts are not of these kinds."""
+    if cursor is None:
+        return None
+    try:
+        place = json.loads(urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
+    except (ValueError, UnicodeError, RecursionError):
+        raise BadCursor from None
+    # `type(…) is`: true is an int to isinstance. Larger numbers break a database driver, and NUL PostgreSQL.
+    if not isinstance(place, list) or [type(part) for part in place] != list(kinds):
+        raise BadCursor
+    for part in place:
+        if isinstance(part, int) and not -(1 << 63) <= part < 1 << 63:
+            raise BadCursor
+        if isinstance(part, str) and ("\x00" in part or not _is_text(part)):
+            raise BadCursor
+    return place
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
