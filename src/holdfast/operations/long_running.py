@@ -205,7 +205,7 @@ class OperationLeases:
         return path.exists() and boot_id(path) == boot_id() and not is_held(path)
 
     def beat(self, held: HeldOperation, **values: Any) -> bool:
-        """Renew the lease and write how far it is; return whether it is to stop. LeaseLost if another process has it."""
+        """Renew the lease and write how far it is; return whether it is to stop. LeaseLost if another has it."""
         now = self._clock.now()
         with self._database.write() as session:
             asked = queries.change_held(session, held, {"lease_until": now + LEASE, "updated_at": now, **values})
