@@ -19,12 +19,12 @@ from holdfast.api.lifespan import lifespan_of
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
-from holdfast.api.middleware.identity import Identity
+from holdfast.api.middleware.identity import Principals
 from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.permissions import check_permission, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
-from holdfast.auth.principal import Permission
+from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
@@ -122,7 +122,7 @@ def create_app(archive: Archive) -> RequestIds:
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
-    identified = Identity(counted, archive.settings)
+    identified = Principals(counted, archive.settings)
     # Outermost, so that a refusal has an id and a line in the log, too.
     return RequestIds(identified, archive.clock, inner.state)
 
