@@ -46,6 +46,7 @@ from holdfast.db.models.frontier import (
     Reread,
     Robots,
 )
+from holdfast.db.models.operating import Operation, Upload
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -91,6 +92,7 @@ __all__ = [
     "NoiseRuling",
     "NoiseSuspect",
     "NoiseVerdict",
+    "Operation",
     "Owner",
     "Page",
     "PageCrawl",
@@ -110,6 +112,7 @@ __all__ = [
     "SignalWord",
     "Snapshot",
     "Source",
+    "Upload",
     "UsageCount",
     "WarcFile",
     "Withdrawal",
