@@ -1,5 +1,6 @@
 """Every table, by area. Importing this fills the metadata that migrations compare with."""
 
+from holdfast.db.models.accounts import AccountLink, ApiToken, SignInFailure, User, UserSession
 from holdfast.db.models.archive import (
     Document,
     DocumentText,
@@ -64,6 +65,8 @@ __all__ = [
     "Alert",
     "AlertTurn",
     "AddedUrl",
+    "AccountLink",
+    "ApiToken",
     "AuditEvent",
     "Change",
     "CleanupCount",
@@ -107,6 +110,7 @@ __all__ = [
     "SearchOutbox",
     "Series",
     "SeriesTotal",
+    "SignInFailure",
     "SignalLink",
     "SignalPage",
     "SignalWord",
@@ -114,6 +118,8 @@ __all__ = [
     "Source",
     "Upload",
     "UsageCount",
+    "User",
+    "UserSession",
     "WarcFile",
     "Withdrawal",
 ]
