@@ -34,8 +34,6 @@ from holdfast.db.models.findings import (
     SignalWord,
     UsageCount,
 )
-from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
-from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.frontier import (
     AddedUrl,
     Domain,
@@ -48,6 +46,7 @@ from holdfast.db.models.frontier import (
     Robots,
 )
 from holdfast.db.models.operating import Operation, Upload
+from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -62,10 +61,10 @@ from holdfast.db.models.work import (
 )
 
 __all__ = [
+    "AccountLink",
+    "AddedUrl",
     "Alert",
     "AlertTurn",
-    "AddedUrl",
-    "AccountLink",
     "ApiToken",
     "AuditEvent",
     "Change",
