@@ -34,7 +34,19 @@ from holdfast.db.models.findings import (
     SignalWord,
     UsageCount,
 )
-from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
+from holdfast.db.models.frontier import (
+    AddedUrl,
+    Domain,
+    Exclusion,
+    ExecutionCount,
+    Page,
+    PageCrawl,
+    Queue,
+    Reread,
+    Robots,
+)
+from holdfast.db.models.operating import Operation, Upload
+from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -50,9 +62,13 @@ from holdfast.db.models.work import (
 
 __all__ = [
     "AccountLink",
+    "AddedUrl",
+    "Alert",
+    "AlertTurn",
     "ApiToken",
     "AuditEvent",
     "Change",
+    "CleanupCount",
     "Diff",
     "Document",
     "DocumentText",
@@ -78,6 +94,7 @@ __all__ = [
     "NoiseRuling",
     "NoiseSuspect",
     "NoiseVerdict",
+    "Operation",
     "Owner",
     "Page",
     "PageCrawl",
@@ -90,12 +107,15 @@ __all__ = [
     "Robots",
     "RunHour",
     "SearchOutbox",
+    "Series",
+    "SeriesTotal",
     "SignInFailure",
     "SignalLink",
     "SignalPage",
     "SignalWord",
     "Snapshot",
     "Source",
+    "Upload",
     "UsageCount",
     "User",
     "UserSession",
