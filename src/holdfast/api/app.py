@@ -23,19 +23,35 @@ from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
 from holdfast.api.middleware.identity import Principals
 from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
-from holdfast.api.permissions import check_permission, demand_permissions, permission_of
+from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.search.search import SearchService
+from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.jobs import JobService
 
 _SCHEMES = {
-    "adminBearer": {"type": "http", "scheme": "bearer", "description": "HOLDFAST_API_ADMIN_TOKEN."},
-    "adminToken": {"type": "apiKey", "in": "header", "name": "X-Admin-Token", "description": "The same."},
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API token (`hf_…`), HOLDFAST_API_ADMIN_TOKEN, or a JWT if HOLDFAST_AUTH_JWT_SECRET is set.",
+    },
+    "adminToken": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Admin-Token",
+        "description": "HOLDFAST_API_ADMIN_TOKEN.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "__Host-holdfast",
+        "description": "A browser that signed in. Changes need X-CSRF-Token, which GET /api/session gives.",
+    },
 }
 _LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
@@ -68,6 +84,7 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
     )
     app.state.archive = archive
     app.state.routes = table.routes
+    app.state.route_table = table
     errors.install(app)
     _name_permissions(table.routes)
     # Not by `include_router`, which makes each route anew for each application.
@@ -105,17 +122,21 @@ def create_app(archive: Archive) -> RequestIds:
 
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
-    app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
-    app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
+    permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
+    app = Bodies(HeadRequests(app), limit=settings.body_bytes)
+    app = RateLimits(app, rates, archive.settings, permissions=permissions)
+    # Not for the replay host: no credential reaches it.
+    app = Principals(app, archive.settings, accounts.identities, accounts.jwt)
+    app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
+    app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
+    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
-    identified = Principals(counted, archive.settings)
     # Outermost, so that a refusal has an id and a line in the log, too.
-    return RequestIds(identified, archive.clock, inner.state)
+    return RequestIds(counted, archive.clock, inner.state)
 
 
 def create_inner_app(archive: Archive) -> FastAPI:
@@ -123,7 +144,10 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive, (totals, work), usage, search))
+    accounts = open_accounts(archive)
+    written = (usage.flush, accounts.identities.flush)
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive, (totals, work), written, search))
+    app.state.accounts = accounts
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage

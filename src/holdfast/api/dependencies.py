@@ -29,6 +29,7 @@ from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import no_source, source_by_code
+from holdfast.wiring.accounts import Accounts
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
 
@@ -57,6 +58,7 @@ UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
 MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]
 """One for the process, with the columns that it keeps in memory."""
+AccountsDep = Annotated[Accounts, Depends(_held("accounts"))]
 JobServiceDep = Annotated[JobService, Depends(_held("job_service"))]
 """For reading only; what writes has one of the two at the end of this file."""
 

@@ -17,7 +17,6 @@ from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
-from holdfast.feedback import UsageTally
 from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
@@ -129,9 +128,12 @@ STATEMENT_S = 10.0
 
 
 def lifespan_of(
-    archive: Archive, counts: tuple[CountedTotals, CountedWork], usage: UsageTally, search: SearchService
+    archive: Archive,
+    counts: tuple[CountedTotals, CountedWork],
+    written: tuple[Callable[[], None], ...],
+    search: SearchService,
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Return the lifespan of the application that serves this archive."""
+    """Return the lifespan of the application that serves this archive; `written` is called now and then, and last."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -144,7 +146,7 @@ def lifespan_of(
         if archive.settings.api.upkeep:
             upkeep.start()
         async with asyncio.TaskGroup() as tasks:
-            writing = tasks.create_task(_write_usage(usage), name="write usage counts")
+            writing = tasks.create_task(_write_counts(written), name="write counts")
             try:
                 yield
             finally:
@@ -153,7 +155,8 @@ def lifespan_of(
                 await run_sync(upkeep.close)
                 for count in counts:
                     await run_sync(count.close)
-                await run_sync(usage.flush)
+                for write in written:
+                    await run_sync(write)
 
     return lifespan
 
@@ -169,7 +172,8 @@ def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork], search: S
         _log.warning("api.cold", message=str(exc))
 
 
-async def _write_usage(usage: UsageTally) -> None:
+async def _write_counts(written: tuple[Callable[[], None], ...]) -> None:
     while True:
         await asyncio.sleep(_FLUSH_S)
-        await run_sync(usage.flush)
+        for write in written:
+            await run_sync(write)

@@ -14,15 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.errors import TooManyRequests
 from holdfast.api.middleware.host_routing import RefuseAll
-from holdfast.api.permissions import principal_of
+from holdfast.api.permissions import PathPermissions, credential_error, principal_of
 from holdfast.auth.roles import Permission
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.wiring.server import AddressCounts, TooManyConnections, client_key
 
-ADMIN_PREFIXES: Final = ("/api/admin", "/api/v1", "/api/v2", "/api/pages", "/metrics")
-"""What lies at or below these wants the admin token; a test holds this against the roles of all routes."""
 _KINDS: Final = frozenset(
     {
         "health",
@@ -47,13 +45,14 @@ _KINDS: Final = frozenset(
         "cdx",
         "v1",
         "v2",
+        "account",
+        "auth",
+        "session",
+        "setup",
+        "signin",
+        "signout",
     }
 )
-
-
-def is_admin_path(path: str) -> bool:
-    """Return whether a path needs the admin token."""
-    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in ADMIN_PREFIXES)
 
 
 def kind_of(path: str) -> str:
@@ -193,8 +192,11 @@ def address_of(scope: Scope) -> str:
 class RateLimits:
     """Refuses what comes too often, with Retry-After."""
 
-    def __init__(self, app: ASGIApp, rates: Rates, settings: Settings, *, replay: bool = False) -> None:
-        self._app, self._rates, self._settings, self._is_replay = app, rates, settings, replay
+    def __init__(
+        self, app: ASGIApp, rates: Rates, settings: Settings, *, permissions: PathPermissions | None = None
+    ) -> None:
+        """Take what comes behind; without permissions, everything is public and counts as replay."""
+        self._app, self._rates, self._settings, self._permissions = app, rates, settings, permissions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""
@@ -210,14 +212,18 @@ class RateLimits:
         """Return what a request counts as; None for what monitors ask, which is never limited."""
         settings, path = self._settings.api, scope["path"]
         # First: no ending of a path makes guessing tokens quicker.
-        if not self._is_replay and is_admin_path(path):
-            if not principal_of(scope).may(Permission.OPERATE):
+        is_replay = self._permissions is None
+        asked = None if self._permissions is None else self._permissions.asked(scope["method"], path)
+        if credential_error(scope) is not None:
+            return Tier("intruder", settings.intruder_per_minute)
+        if asked not in (None, Permission.READ):
+            if not principal_of(scope).may(asked):
                 return Tier("intruder", settings.intruder_per_minute)
             return None if path in _MONITORS else Tier("admin", settings.admin_per_minute)
         # On both hosts: a walk through the index costs more than a page.
         if path in _CDX:
             return Tier("cdx", settings.cdx_per_minute)
-        if self._is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
+        if is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
             return Tier("replay", settings.replay_per_minute)
         if path in _MONITORS:
             return None

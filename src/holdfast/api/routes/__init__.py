@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes import (
+    account,
+    account_pages,
     admin,
     archive,
     changes,
@@ -23,6 +25,7 @@ from holdfast.api.routes import (
     search,
     snapshots,
     sources,
+    users,
 )
 
 ROUTERS: tuple[LateRouter, ...] = (
@@ -51,6 +54,9 @@ ROUTERS: tuple[LateRouter, ...] = (
     editions.admin_router,
     admin.metrics_router,
     reference.router,
+    account.router,
+    account_pages.router,
+    users.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
 
