@@ -34,6 +34,7 @@ from holdfast.db.models.findings import (
     UsageCount,
 )
 from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
+from holdfast.db.models.webhooks import Event, Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -55,6 +56,7 @@ __all__ = [
     "DocumentText",
     "Domain",
     "Edition",
+    "Event",
     "Exclusion",
     "Execution",
     "ExecutionCount",
@@ -94,5 +96,8 @@ __all__ = [
     "Source",
     "UsageCount",
     "WarcFile",
+    "Webhook",
+    "WebhookAttempt",
+    "WebhookDelivery",
     "Withdrawal",
 ]
