@@ -13,7 +13,8 @@ from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 from holdfast.api.errors import AdminTokenMissing, AdminTokenWrong
-from holdfast.auth.principal import ANONYMOUS, Permission, Principal
+from holdfast.auth.principal import ANONYMOUS, Principal
+from holdfast.auth.roles import Permission
 from holdfast.wiring.archive import Archive
 
 PERMISSIONS: Final[dict[str, Permission]] = {
