@@ -49,6 +49,7 @@ from holdfast.db.models.frontier import (
     Robots,
 )
 from holdfast.db.models.operating import Operation, Upload
+from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -63,10 +64,10 @@ from holdfast.db.models.work import (
 )
 
 __all__ = [
+    "AccountLink",
+    "AddedUrl",
     "Alert",
     "AlertTurn",
-    "AddedUrl",
-    "AccountLink",
     "ApiToken",
     "AuditEvent",
     "Change",

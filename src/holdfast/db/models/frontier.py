@@ -54,6 +54,8 @@ class Domain(Model):
             "circuit_state",
             sqlite_where=text("circuit_state <> 'closed'"),
             postgresql_where=text("circuit_state <> 'closed'"),
+        ),
+        Index(
             "ix_domains_changed_at",
             "changed_at",
             sqlite_where=text("changed_at IS NOT NULL"),
