@@ -23,6 +23,8 @@ from holdfast.api.routes import (
     search,
     snapshots,
     sources,
+    streams,
+    webhooks,
 )
 
 ROUTERS: tuple[LateRouter, ...] = (
@@ -50,6 +52,8 @@ ROUTERS: tuple[LateRouter, ...] = (
     noise.router,
     editions.admin_router,
     admin.metrics_router,
+    streams.router,
+    webhooks.router,
     reference.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
