@@ -181,8 +181,8 @@ def rotate_secret(
     _print_made(made, "has a new secret", json=json)
 
 
-@app_command.command()
-def test(webhook: WebhookId, json: AsJson = False, home: Home = None) -> None:
+@app_command.command("test")
+def send_message(webhook: WebhookId, json: AsJson = False, home: Home = None) -> None:
     """Send a test message and say what came back; exit code 1 if it was not taken.
 
     Example: holdfast webhook test 1
