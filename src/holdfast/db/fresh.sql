@@ -127,7 +127,7 @@ CREATE TABLE sources (
 	enabled BOOLEAN NOT NULL, 
 	config JSON NOT NULL, 
 	created_at BIGINT NOT NULL, 
-	updated_at BIGINT NOT NULL, feeds_sought_at BIGINT, 
+	updated_at BIGINT NOT NULL, feeds_sought_at BIGINT, visibility VARCHAR(8) DEFAULT 'public' NOT NULL, 
 	CONSTRAINT pk_sources PRIMARY KEY (id), 
 	CONSTRAINT uq_sources_code UNIQUE (code)
 );
@@ -686,4 +686,11 @@ CREATE TABLE linked_host_files (
 CREATE INDEX ix_noise_queue_order ON noise_queue (late, id);
 CREATE INDEX ix_noise_queue_first_id ON noise_queue (first_id);
 CREATE INDEX ix_link_texts_snapshot ON link_texts (snapshot_id);
-INSERT INTO alembic_version(version_num) VALUES ('0014');
+CREATE INDEX ix_sources_members ON sources (id) WHERE visibility = 'members';
+CREATE TABLE replay_keys (
+	id INTEGER NOT NULL, 
+	secret BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_replay_keys PRIMARY KEY (id)
+);
+INSERT INTO alembic_version(version_num) VALUES ('0016');
