@@ -23,6 +23,7 @@ from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
 from holdfast.api.middleware.identity import Principals
 from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
+from holdfast.api.middleware.visibility import PublicOnly, Viewers
 from holdfast.api.permissions import check_permission, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
@@ -106,10 +107,11 @@ def create_app(archive: Archive) -> RequestIds:
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
     app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
+    app = Viewers(app)
     app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
+    replay = PublicOnly(ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True)))
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)

@@ -31,6 +31,7 @@ from holdfast.search.search import SearchService
 from holdfast.sources.queries import no_source, source_by_code
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
+from holdfast.withdrawals.visibility import may_see
 
 SESSIONS = 5
 """Sessions of requests that are open at once."""
@@ -93,10 +94,10 @@ def site_of(request: Request, settings: Settings) -> str:
 
 
 def source_of(session: Session, code: str) -> Source:
-    """Return the source of this code; NotFound, with what a reader of the API does next."""
+    """Return the source of this code; NotFound, with what a reader of the API does next, also if it may not be seen."""
     # PostgreSQL refuses a NUL in text, which would answer 500; no code has one.
     found = source_by_code(session, code) if "\x00" not in code else None
-    if found is None:
+    if found is None or not may_see(found):
         raise NotFound(f"{no_source(code)}; they are listed at /api/sources")
     return found
 
