@@ -195,6 +195,11 @@ class ApiSettings(SettingGroup):
     upkeep: bool = setting(
         True, description="Whether the server itself takes new captures into search and compares them."
     )
+    streams: int = setting(600, ge=1, description="Live streams that one process serves at once, of 1,000 connections.")
+    streams_per_principal: int = setting(20, ge=1, description="Live streams that one user or token may hold.")
+    stream_s: float = setting(
+        3600.0, ge=0.01, description="Time after which a live stream ends; clients take it up again where it ended."
+    )
     usage: bool = setting(True, description="Whether daily usage counts are kept and shown; no reader is followed.")
     usage_window_days: int = setting(30, ge=1, le=366, description="Days that usage counts are shown for.")
 
@@ -309,6 +314,28 @@ class WorkerSettings(SettingGroup):
     )
 
 
+class WebhookSettings(SettingGroup):
+    """How other systems are told of events."""
+
+    deliver: bool = setting(
+        True, description="Whether servers and workers of this machine send what waits; off, others have to."
+    )
+    most: int = setting(100, ge=1, description="Webhooks that there may be.")
+    poll_s: float = setting(1.0, ge=0.02, description="How often new events and due deliveries are looked for.")
+    timeout_s: float = setting(15.0, ge=0.1, le=300.0, description="Time in which a receiver must answer.")
+    parallel: int = setting(32, ge=1, le=1000, description="Messages that one process sends at once.")
+    per_hook: int = setting(4, ge=1, le=100, description="Messages that are under way to one webhook at once.")
+    waiting: int = setting(
+        10_000,
+        ge=1,
+        description="Deliveries of one webhook that may wait; later events are queued when there is room.",
+    )
+    keep_days: float = setting(30.0, gt=0.0, description="Age up to which deliveries that are over are kept.")
+    allow_networks: tuple[Network, ...] = setting(
+        (), description="Private networks (CIDR, comma-separated) that messages may be sent to; none otherwise."
+    )
+
+
 class ZimitSettings(SettingGroup):
     """How crawls with zimit are run on this machine. A job's configuration can never say these things itself."""
 
@@ -405,6 +432,7 @@ class Settings(SettingGroup):
     jobs: JobSettings = JobSettings()
     worker: WorkerSettings = WorkerSettings()
     feeds: FeedSettings = FeedSettings()
+    webhooks: WebhookSettings = WebhookSettings()
     uploads: UploadSettings = UploadSettings()
 
     @property

@@ -917,4 +917,66 @@ CREATE TABLE alert_turns (
 	CONSTRAINT pk_alert_turns PRIMARY KEY (id)
 );
 CREATE INDEX ix_domains_circuit ON domains (circuit_state) WHERE circuit_state <> 'closed';
-INSERT INTO alembic_version(version_num) VALUES ('0019');
+CREATE TABLE events (
+	id INTEGER NOT NULL, 
+	at BIGINT NOT NULL, 
+	name VARCHAR(32) NOT NULL, 
+	source_id BIGINT, 
+	data JSON NOT NULL, 
+	CONSTRAINT pk_events PRIMARY KEY (id)
+);
+CREATE INDEX ix_events_at ON events (at);
+CREATE TABLE webhooks (
+	id INTEGER NOT NULL, 
+	url TEXT NOT NULL, 
+	description TEXT, 
+	events JSON NOT NULL, 
+	sources JSON NOT NULL, 
+	secret TEXT NOT NULL, 
+	previous_secret TEXT, 
+	previous_until BIGINT, 
+	jobs_after BIGINT DEFAULT '0' NOT NULL, 
+	events_after BIGINT DEFAULT '0' NOT NULL, 
+	changes_after BIGINT DEFAULT '0' NOT NULL, 
+	disabled_at BIGINT, 
+	disabled_reason TEXT, 
+	created_by VARCHAR NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	CONSTRAINT pk_webhooks PRIMARY KEY (id)
+);
+CREATE TABLE webhook_deliveries (
+	id INTEGER NOT NULL, 
+	webhook_id BIGINT NOT NULL, 
+	event_key VARCHAR(40) NOT NULL, 
+	message_id VARCHAR(40) NOT NULL, 
+	event VARCHAR(32) NOT NULL, 
+	body TEXT NOT NULL, 
+	state VARCHAR(9) NOT NULL, 
+	attempts SMALLINT DEFAULT '0' NOT NULL, 
+	next_at BIGINT NOT NULL, 
+	lease_token VARCHAR(32), 
+	lease_until BIGINT, 
+	status SMALLINT, 
+	created_at BIGINT NOT NULL, 
+	finished_at BIGINT, 
+	CONSTRAINT pk_webhook_deliveries PRIMARY KEY (id), 
+	CONSTRAINT fk_webhook_deliveries_webhook_id FOREIGN KEY(webhook_id) REFERENCES webhooks (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_webhook_deliveries_webhook_id_event_key UNIQUE (webhook_id, event_key)
+);
+CREATE INDEX ix_webhook_deliveries_webhook ON webhook_deliveries (webhook_id, id);
+CREATE INDEX ix_webhook_deliveries_age ON webhook_deliveries (created_at);
+CREATE INDEX ix_webhook_deliveries_due ON webhook_deliveries (webhook_id, next_at, id) WHERE state = 'pending';
+CREATE TABLE webhook_attempts (
+	id INTEGER NOT NULL, 
+	delivery_id BIGINT NOT NULL, 
+	at BIGINT NOT NULL, 
+	took_ms INTEGER NOT NULL, 
+	status SMALLINT, 
+	error TEXT, 
+	answer TEXT, 
+	CONSTRAINT pk_webhook_attempts PRIMARY KEY (id), 
+	CONSTRAINT fk_webhook_attempts_delivery_id FOREIGN KEY(delivery_id) REFERENCES webhook_deliveries (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_webhook_attempts_delivery ON webhook_attempts (delivery_id, id);
+INSERT INTO alembic_version(version_num) VALUES ('0020');

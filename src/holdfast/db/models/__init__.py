@@ -35,6 +35,9 @@ from holdfast.db.models.findings import (
     SignalWord,
     UsageCount,
 )
+from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
+from holdfast.db.models.webhooks import Event, Webhook, WebhookAttempt, WebhookDelivery
+from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.frontier import (
     AddedUrl,
     Domain,
@@ -75,6 +78,7 @@ __all__ = [
     "DocumentText",
     "Domain",
     "Edition",
+    "Event",
     "Exclusion",
     "Execution",
     "ExecutionCount",
@@ -122,5 +126,8 @@ __all__ = [
     "User",
     "UserSession",
     "WarcFile",
+    "Webhook",
+    "WebhookAttempt",
+    "WebhookDelivery",
     "Withdrawal",
 ]
