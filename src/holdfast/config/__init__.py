@@ -219,6 +219,17 @@ class ExportSettings(SettingGroup):
     )
 
 
+class UploadSettings(SettingGroup):
+    """What may be uploaded for import."""
+
+    max_bytes: int = setting(100 * 1024**3, ge=1, description="Largest file that may be uploaded.")
+    at_once: int = setting(100, ge=1, description="Uploads that may be open at once.")
+    expire_s: float = setting(
+        86_400.0, ge=1.0, description="How long an upload that gets no more bytes, or whose import failed, is kept."
+    )
+    silence_s: float = setting(30.0, ge=0.1, description="How long the next bytes of a piece may take to arrive.")
+
+
 class ReplaySettings(SettingGroup):
     """Where archived pages are shown: never on the application's own origin."""
 
@@ -394,6 +405,7 @@ class Settings(SettingGroup):
     jobs: JobSettings = JobSettings()
     worker: WorkerSettings = WorkerSettings()
     feeds: FeedSettings = FeedSettings()
+    uploads: UploadSettings = UploadSettings()
 
     @property
     def database(self) -> str:

@@ -35,6 +35,7 @@ from holdfast.feedback import Day, Use
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
 from holdfast.replay.pages import html_page
+from holdfast.supervision.state import read_parts
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
@@ -121,13 +122,17 @@ async def look(
     def ask() -> tuple[Checks, int]:
         with archive.database.read() as session:
             workers = len(queries.active_workers(session, archive.clock))
+            parts = read_parts(archive.home)
+            found = None if parts is None else {part.name: part.state for part in parts}
             if not details:
-                return Checks(db="ok"), workers
+                return Checks(db="ok", parts=found), workers
             total = totals.read(session).snapshots
             disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
             writes: Literal["ok", "refused"] = "ok" if last_refusal(archive.home) is None else "refused"
-            checks = Checks(db="ok", jobs=work.read(session).jobs, snapshots={"total": total}, disk=disk, writes=writes)
-            return checks, workers
+            jobs = work.read(session).jobs
+            return Checks(
+                db="ok", jobs=jobs, snapshots={"total": total}, disk=disk, writes=writes, parts=found
+            ), workers
 
     try:
         # A database that hangs must not hang the monitor that would report it.

@@ -1,5 +1,6 @@
 """Every table, by area. Importing this fills the metadata that migrations compare with."""
 
+from holdfast.db.models.accounts import AccountLink, ApiToken, SignInFailure, User, UserSession
 from holdfast.db.models.archive import (
     Document,
     DocumentText,
@@ -33,7 +34,19 @@ from holdfast.db.models.findings import (
     SignalWord,
     UsageCount,
 )
-from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
+from holdfast.db.models.frontier import (
+    AddedUrl,
+    Domain,
+    Exclusion,
+    ExecutionCount,
+    Page,
+    PageCrawl,
+    Queue,
+    Reread,
+    Robots,
+)
+from holdfast.db.models.operating import Operation, Upload
+from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -48,8 +61,14 @@ from holdfast.db.models.work import (
 )
 
 __all__ = [
+    "AccountLink",
+    "AddedUrl",
+    "Alert",
+    "AlertTurn",
+    "ApiToken",
     "AuditEvent",
     "Change",
+    "CleanupCount",
     "Diff",
     "Document",
     "DocumentText",
@@ -75,6 +94,7 @@ __all__ = [
     "NoiseRuling",
     "NoiseSuspect",
     "NoiseVerdict",
+    "Operation",
     "Owner",
     "Page",
     "PageCrawl",
@@ -87,12 +107,18 @@ __all__ = [
     "Robots",
     "RunHour",
     "SearchOutbox",
+    "Series",
+    "SeriesTotal",
+    "SignInFailure",
     "SignalLink",
     "SignalPage",
     "SignalWord",
     "Snapshot",
     "Source",
+    "Upload",
     "UsageCount",
+    "User",
+    "UserSession",
     "WarcFile",
     "Withdrawal",
 ]
