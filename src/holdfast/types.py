@@ -278,6 +278,18 @@ class DomainLease:
     circuit: CircuitState
     robots: tuple[RobotsState, ...]
     attempts: tuple[Attempt, ...]
+    robots_after: datetime | None = None
+    """Robots files that were asked for before this moment are asked for anew, as an operator wishes."""
+    changed_at: datetime | None = None
+    """The last change of an operator that this lease knows of."""
+
+
+class DomainChange(NamedTuple):
+    """An operator's change to a domain: who holds it gives it back, and reads the rest with the next lease."""
+
+    domain_id: int
+    changed_at: datetime
+    delay_s: float
 
 
 class LeaseRefusal(StrEnum):

@@ -22,7 +22,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "gzip_streams",
         "urls",
     ),
-    "ground": ("config", "db", "coordination", "audit"),
+    "ground": ("config", "db", "coordination", "series", "audit"),
     "stations": ("frontier", "fetch", "parse", "warc", "auth"),
     "flows": (
         "withdrawals",
@@ -30,7 +30,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "noise", "imports", "search", "replay", "changes", "editions",
         "exports", "feedback", "retention",
     ),
-    "assembly": ("wiring", "crawl_process", "worker", "operations"),
+    "assembly": ("wiring", "crawl_process", "worker", "operations", "supervision"),
     "demo": ("demo",),
     "edges": ("api", "cli"),
 }  # fmt: skip

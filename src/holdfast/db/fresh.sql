@@ -26,7 +26,7 @@ CREATE TABLE domains (
 	penalty DOUBLE DEFAULT '1' NOT NULL, 
 	unreachable_since BIGINT, 
 	is_allowed BOOLEAN DEFAULT (true) NOT NULL, 
-	created_at BIGINT NOT NULL, 
+	created_at BIGINT NOT NULL, paused_at BIGINT, robots_after BIGINT, changed_at BIGINT, 
 	CONSTRAINT pk_domains PRIMARY KEY (id), 
 	CONSTRAINT uq_domains_name UNIQUE (name)
 );
@@ -686,6 +686,85 @@ CREATE TABLE linked_host_files (
 CREATE INDEX ix_noise_queue_order ON noise_queue (late, id);
 CREATE INDEX ix_noise_queue_first_id ON noise_queue (first_id);
 CREATE INDEX ix_link_texts_snapshot ON link_texts (snapshot_id);
+CREATE TABLE users (
+	id INTEGER NOT NULL, 
+	name VARCHAR(64) NOT NULL, 
+	role VARCHAR(16) NOT NULL, 
+	password_hash VARCHAR(255), 
+	issuer VARCHAR(255), 
+	subject VARCHAR(255), 
+	created_at BIGINT NOT NULL, 
+	signed_in_at BIGINT, 
+	disabled_at BIGINT, 
+	CONSTRAINT pk_users PRIMARY KEY (id), 
+	CONSTRAINT uq_users_issuer_subject UNIQUE (issuer, subject), 
+	CONSTRAINT uq_users_name UNIQUE (name)
+);
+CREATE TABLE user_sessions (
+	id INTEGER NOT NULL, 
+	user_id INTEGER NOT NULL, 
+	secret_hash BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	expires_at BIGINT NOT NULL, 
+	seen_at BIGINT NOT NULL, 
+	address VARCHAR(64) NOT NULL, 
+	agent VARCHAR(200) NOT NULL, 
+	CONSTRAINT pk_user_sessions PRIMARY KEY (id), 
+	CONSTRAINT fk_user_sessions_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_user_sessions_secret_hash UNIQUE (secret_hash)
+);
+CREATE INDEX ix_user_sessions_expires_at ON user_sessions (expires_at);
+CREATE INDEX ix_user_sessions_user ON user_sessions (user_id, id);
+CREATE TABLE api_tokens (
+	id INTEGER NOT NULL, 
+	user_id INTEGER NOT NULL, 
+	name VARCHAR(100) NOT NULL, 
+	secret_hash BLOB NOT NULL, 
+	hint VARCHAR(16) NOT NULL, 
+	scopes JSON NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	expires_at BIGINT NOT NULL, 
+	used_at BIGINT, 
+	CONSTRAINT pk_api_tokens PRIMARY KEY (id), 
+	CONSTRAINT fk_api_tokens_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_api_tokens_secret_hash UNIQUE (secret_hash)
+);
+CREATE INDEX ix_api_tokens_user ON api_tokens (user_id, id);
+CREATE TABLE account_links (
+	id INTEGER NOT NULL, 
+	user_id INTEGER, 
+	secret_hash BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	expires_at BIGINT NOT NULL, 
+	CONSTRAINT pk_account_links PRIMARY KEY (id), 
+	CONSTRAINT fk_account_links_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_account_links_secret_hash UNIQUE (secret_hash), 
+	CONSTRAINT uq_account_links_user_id UNIQUE (user_id)
+);
+CREATE TABLE sign_in_failures (
+	"key" VARCHAR(80) NOT NULL, 
+	failures INTEGER NOT NULL, 
+	since BIGINT NOT NULL, 
+	CONSTRAINT pk_sign_in_failures PRIMARY KEY ("key")
+);
+CREATE INDEX ix_sign_in_failures_since ON sign_in_failures (since);
+CREATE INDEX ix_domains_changed_at ON domains (changed_at) WHERE changed_at IS NOT NULL;
+CREATE INDEX ix_domains_unreachable_since ON domains (unreachable_since) WHERE unreachable_since IS NOT NULL;
+CREATE TABLE added_urls (
+	id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	domain VARCHAR NOT NULL, 
+	url_hash BIGINT NOT NULL, 
+	url VARCHAR NOT NULL, 
+	priority SMALLINT NOT NULL, 
+	depth INTEGER NOT NULL, 
+	execution_id BIGINT, 
+	added_at BIGINT NOT NULL, 
+	added_by VARCHAR NOT NULL, 
+	CONSTRAINT pk_added_urls PRIMARY KEY (id), 
+	CONSTRAINT fk_added_urls_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
+	CONSTRAINT uq_added_urls_source_id_domain_url_hash UNIQUE (source_id, domain, url_hash)
+);
 CREATE TABLE operations (
 	id INTEGER NOT NULL, 
 	kind VARCHAR(32) NOT NULL, 
@@ -733,4 +812,109 @@ CREATE TABLE uploads (
 );
 CREATE INDEX ix_uploads_expiry ON uploads (expires_at) WHERE expires_at IS NOT NULL;
 CREATE UNIQUE INDEX uq_uploads_open_digest ON uploads (sha256) WHERE expires_at IS NOT NULL AND sha256 IS NOT NULL;
-INSERT INTO alembic_version(version_num) VALUES ('0018');
+CREATE TABLE series (
+	execution_id BIGINT NOT NULL, 
+	step_s INTEGER NOT NULL, 
+	at BIGINT NOT NULL, 
+	domains_waiting BIGINT DEFAULT '0' NOT NULL, 
+	pages BIGINT DEFAULT '0' NOT NULL, 
+	requests BIGINT DEFAULT '0' NOT NULL, 
+	bytes BIGINT DEFAULT '0' NOT NULL, 
+	links BIGINT DEFAULT '0' NOT NULL, 
+	unchanged BIGINT DEFAULT '0' NOT NULL, 
+	retries BIGINT DEFAULT '0' NOT NULL, 
+	success BIGINT DEFAULT '0' NOT NULL, 
+	failed BIGINT DEFAULT '0' NOT NULL, 
+	timeout BIGINT DEFAULT '0' NOT NULL, 
+	blocked_robots BIGINT DEFAULT '0' NOT NULL, 
+	blocked_4xx BIGINT DEFAULT '0' NOT NULL, 
+	blocked_5xx BIGINT DEFAULT '0' NOT NULL, 
+	excluded BIGINT DEFAULT '0' NOT NULL, 
+	status_2xx BIGINT DEFAULT '0' NOT NULL, 
+	status_3xx BIGINT DEFAULT '0' NOT NULL, 
+	status_4xx BIGINT DEFAULT '0' NOT NULL, 
+	status_5xx BIGINT DEFAULT '0' NOT NULL, 
+	status_other BIGINT DEFAULT '0' NOT NULL, 
+	latency_50ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_100ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_250ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_1s BIGINT DEFAULT '0' NOT NULL, 
+	latency_2500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_5s BIGINT DEFAULT '0' NOT NULL, 
+	latency_10s BIGINT DEFAULT '0' NOT NULL, 
+	latency_30s BIGINT DEFAULT '0' NOT NULL, 
+	latency_longer BIGINT DEFAULT '0' NOT NULL, 
+	latency_ms BIGINT DEFAULT '0' NOT NULL, 
+	circuits_opened BIGINT DEFAULT '0' NOT NULL, 
+	circuits_closed BIGINT DEFAULT '0' NOT NULL, 
+	imported_records BIGINT DEFAULT '0' NOT NULL, 
+	imported_bytes BIGINT DEFAULT '0' NOT NULL, 
+	queue BIGINT DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_series PRIMARY KEY (execution_id, step_s, at)
+);
+CREATE INDEX ix_series_at ON series (at, step_s);
+CREATE TABLE series_totals (
+	source_id BIGINT NOT NULL, 
+	pages BIGINT DEFAULT '0' NOT NULL, 
+	requests BIGINT DEFAULT '0' NOT NULL, 
+	bytes BIGINT DEFAULT '0' NOT NULL, 
+	links BIGINT DEFAULT '0' NOT NULL, 
+	unchanged BIGINT DEFAULT '0' NOT NULL, 
+	retries BIGINT DEFAULT '0' NOT NULL, 
+	success BIGINT DEFAULT '0' NOT NULL, 
+	failed BIGINT DEFAULT '0' NOT NULL, 
+	timeout BIGINT DEFAULT '0' NOT NULL, 
+	blocked_robots BIGINT DEFAULT '0' NOT NULL, 
+	blocked_4xx BIGINT DEFAULT '0' NOT NULL, 
+	blocked_5xx BIGINT DEFAULT '0' NOT NULL, 
+	excluded BIGINT DEFAULT '0' NOT NULL, 
+	status_2xx BIGINT DEFAULT '0' NOT NULL, 
+	status_3xx BIGINT DEFAULT '0' NOT NULL, 
+	status_4xx BIGINT DEFAULT '0' NOT NULL, 
+	status_5xx BIGINT DEFAULT '0' NOT NULL, 
+	status_other BIGINT DEFAULT '0' NOT NULL, 
+	latency_50ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_100ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_250ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_1s BIGINT DEFAULT '0' NOT NULL, 
+	latency_2500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_5s BIGINT DEFAULT '0' NOT NULL, 
+	latency_10s BIGINT DEFAULT '0' NOT NULL, 
+	latency_30s BIGINT DEFAULT '0' NOT NULL, 
+	latency_longer BIGINT DEFAULT '0' NOT NULL, 
+	latency_ms BIGINT DEFAULT '0' NOT NULL, 
+	circuits_opened BIGINT DEFAULT '0' NOT NULL, 
+	circuits_closed BIGINT DEFAULT '0' NOT NULL, 
+	imported_records BIGINT DEFAULT '0' NOT NULL, 
+	imported_bytes BIGINT DEFAULT '0' NOT NULL, 
+	queue BIGINT DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_series_totals PRIMARY KEY (source_id)
+);
+CREATE TABLE cleanup_counts (
+	name VARCHAR(32) NOT NULL, 
+	removed BIGINT DEFAULT '0' NOT NULL, 
+	last_at BIGINT NOT NULL, 
+	CONSTRAINT pk_cleanup_counts PRIMARY KEY (name)
+);
+CREATE TABLE alerts (
+	id INTEGER NOT NULL, 
+	name VARCHAR(32) NOT NULL, 
+	severity VARCHAR(8) NOT NULL, 
+	since BIGINT NOT NULL, 
+	last_seen_at BIGINT NOT NULL, 
+	resolved_at BIGINT, 
+	value FLOAT NOT NULL, 
+	message TEXT NOT NULL, 
+	CONSTRAINT pk_alerts PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX uq_alerts_firing ON alerts (name) WHERE resolved_at IS NULL;
+CREATE INDEX ix_alerts_resolved ON alerts (resolved_at);
+CREATE TABLE alert_turns (
+	id SMALLINT NOT NULL, 
+	looked_at BIGINT NOT NULL, 
+	CONSTRAINT pk_alert_turns PRIMARY KEY (id)
+);
+CREATE INDEX ix_domains_circuit ON domains (circuit_state) WHERE circuit_state <> 'closed';
+INSERT INTO alembic_version(version_num) VALUES ('0019');

@@ -1,5 +1,6 @@
 """Every table, by area. Importing this fills the metadata that migrations compare with."""
 
+from holdfast.db.models.accounts import AccountLink, ApiToken, SignInFailure, User, UserSession
 from holdfast.db.models.archive import (
     Document,
     DocumentText,
@@ -33,8 +34,19 @@ from holdfast.db.models.findings import (
     SignalWord,
     UsageCount,
 )
-from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
+from holdfast.db.models.frontier import (
+    AddedUrl,
+    Domain,
+    Exclusion,
+    ExecutionCount,
+    Page,
+    PageCrawl,
+    Queue,
+    Reread,
+    Robots,
+)
 from holdfast.db.models.operating import Operation, Upload
+from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -49,8 +61,14 @@ from holdfast.db.models.work import (
 )
 
 __all__ = [
+    "AccountLink",
+    "AddedUrl",
+    "Alert",
+    "AlertTurn",
+    "ApiToken",
     "AuditEvent",
     "Change",
+    "CleanupCount",
     "Diff",
     "Document",
     "DocumentText",
@@ -89,6 +107,9 @@ __all__ = [
     "Robots",
     "RunHour",
     "SearchOutbox",
+    "Series",
+    "SeriesTotal",
+    "SignInFailure",
     "SignalLink",
     "SignalPage",
     "SignalWord",
@@ -96,6 +117,8 @@ __all__ = [
     "Source",
     "Upload",
     "UsageCount",
+    "User",
+    "UserSession",
     "WarcFile",
     "Withdrawal",
 ]

@@ -5,7 +5,7 @@ import sqlalchemy as sa
 import holdfast.db.models.base
 
 revision = '0018'
-down_revision = '0014'
+down_revision = '0017'
 branch_labels = None
 depends_on = None
 
