@@ -30,6 +30,7 @@ from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
+from holdfast.operations.launching import OperationLauncher
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.jobs import JobService
@@ -130,6 +131,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.search, app.state.heavy = search, HeavyWork()
+    app.state.operations = OperationLauncher(archive.settings, archive.database, archive.clock)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     return app
 

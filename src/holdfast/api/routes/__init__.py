@@ -17,12 +17,14 @@ from holdfast.api.routes import (
     job_logs,
     jobs,
     noise,
+    operations,
     reference,
     replay,
     reports,
     search,
     snapshots,
     sources,
+    uploads,
 )
 
 ROUTERS: tuple[LateRouter, ...] = (
@@ -49,6 +51,8 @@ ROUTERS: tuple[LateRouter, ...] = (
     admin.audit_router,
     noise.router,
     editions.admin_router,
+    operations.router,
+    uploads.router,
     admin.metrics_router,
     reference.router,
 )
