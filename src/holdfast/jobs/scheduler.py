@@ -24,6 +24,8 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.store import open_execution
 from holdfast.jobs.views.listing import SchedulerMetrics, count_metrics
+from holdfast.series.queries import count_cleanup
+from holdfast.series.thinning import thin_out
 
 _log = log.get()
 # Locks that one transaction clears: SQLite's writers wait for no longer than that.
@@ -171,13 +173,14 @@ class Scheduler:
             now = moment_in(session, self._clock)
             before = now - timedelta(days=self._settings.history_days)
             events_before = now - timedelta(days=self._settings.events_days)
-            if not anything_aged(session, before=before) and not has_events(session, before=events_before):
-                return 0
+            waits = anything_aged(session, before=before) or has_events(session, before=events_before)
+        thin_out(self._database, self._settings, now=now, portions=_PORTIONS)
         total = 0
-        for _ in range(_PORTIONS):
+        for _ in range(_PORTIONS if waits else 0):
             with self._database.write() as session:
                 pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=events_before, limit=10 * _PRUNED)
+                count_cleanup(session, {"executions": pruned.stripped, "job_events": dropped}, now=now)
             total += pruned.stripped
             # Fewer than asked for: nothing is left for another transaction.
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:
