@@ -19,6 +19,7 @@ from holdfast.config import JobSettings
 from holdfast.db.engine import Database, moment_in
 from holdfast.errors import Unavailable
 from holdfast.jobs import schedule_queries
+from holdfast.jobs.alerts import look_for_alerts
 from holdfast.jobs.journal import NewJobEvent, anything_aged, drop_events, emit, has_events, prune_aged, tell_queued
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
@@ -89,6 +90,7 @@ class Scheduler:
                 self.metrics = count_metrics(session, now=now, last_check_at=self._checked_at)
             for warning in self.metrics.warnings():
                 _log.warning("scheduler.warning", message=warning)
+            look_for_alerts(self._database, self._clock, every_s=self._settings.metrics_s)
             self._count_at = elapsed + self._settings.metrics_s
         return Tick(queued=queued, cleared=cleared, pruned=pruned)
 
