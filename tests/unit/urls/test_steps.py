@@ -14,8 +14,29 @@ from holdfast.urls import DEFAULT, normalisation_of, parse_seed
 from holdfast.urls.steps import SENTENCES, SpellingStep, spell
 
 _GOLDEN = Path(__file__).parents[2] / "golden" / "urls" / "normalised.json"
+# What a person types has no third slash: `parse_seed` refuses it.
+_GOLDEN_TEXTS = [case[0] for case in json.loads(_GOLDEN.read_text()) if "///" not in case[0]]
 _LOOSE = normalisation_of(strip_trailing_slash=True, force_https=True, tracking=["id"], allow_ports=[])
-_PIECES = ["/", "..", ".", "%2e", "%41", "%zz", "é", "a", "?", "&", "=", "utm_source=x", "ref=1", "b=2", "a=1", "#x", " ", "\t"]
+_PIECES = [
+    "/",
+    "..",
+    ".",
+    "%2e",
+    "%41",
+    "%zz",
+    "é",
+    "a",
+    "?",
+    "&",
+    "=",
+    "utm_source=x",
+    "ref=1",
+    "b=2",
+    "a=1",
+    "#x",
+    " ",
+    "\t",
+]
 
 
 def _steps(text: str) -> list[str]:
@@ -76,7 +97,7 @@ def test_the_last_step_is_the_normalised_form(rest: str) -> None:
         assert len({step.step for step in found.steps}) == len(found.steps)
 
 
-@pytest.mark.parametrize("text", [case[0] for case in json.loads(_GOLDEN.read_text())])
+@pytest.mark.parametrize("text", _GOLDEN_TEXTS)
 def test_every_golden_address_ends_in_its_normalised_form(text: str) -> None:
     found = spell(text)
 
