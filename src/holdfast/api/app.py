@@ -24,12 +24,14 @@ from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
 from holdfast.api.middleware.identity import Principals
 from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
+from holdfast.api.middleware.visibility import PublicOnly, Viewers
 from holdfast.api.permissions import check_permission, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
+from holdfast.operations.launching import OperationLauncher
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.jobs import JobService
@@ -107,10 +109,11 @@ def create_app(archive: Archive) -> RequestIds:
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
     app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
+    app = Viewers(app)
     app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
+    replay = PublicOnly(ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True)))
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
@@ -133,6 +136,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.search, app.state.heavy = search, HeavyWork()
+    app.state.operations = OperationLauncher(archive.settings, archive.database, archive.clock)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     return app
 

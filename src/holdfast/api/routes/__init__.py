@@ -13,10 +13,12 @@ from holdfast.api.routes import (
     archive,
     changes,
     editions,
+    explain,
     exports,
     job_logs,
     jobs,
     noise,
+    operations,
     reference,
     replay,
     reports,
@@ -25,6 +27,7 @@ from holdfast.api.routes import (
     sources,
     streams,
     webhooks,
+    uploads,
 )
 
 ROUTERS: tuple[LateRouter, ...] = (
@@ -50,7 +53,10 @@ ROUTERS: tuple[LateRouter, ...] = (
     reports.admin_router,
     admin.audit_router,
     noise.router,
+    explain.router,
     editions.admin_router,
+    operations.router,
+    uploads.router,
     admin.metrics_router,
     streams.router,
     webhooks.router,
