@@ -23,7 +23,7 @@ RAW_TABLES = frozenset(
 SHARED_TABLES = frozenset(
     {
         *("audit_events", "executions", "jobs", "feeds", "feed_items", "noise_queue", "page_groups", "search_outbox"),
-        *("snapshots", "sources"),
+        *("series", "snapshots", "sources"),
     }
 )
 """Written by both, each for the reason that decision 0027 gives."""
@@ -40,6 +40,7 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
         }
     ),
     "jobs": frozenset({"executions", "jobs"}),
+    "series": frozenset({"series"}),
     "sources": frozenset({"sources"}),
     "warc": frozenset({"warc_files"}),
 }

@@ -27,6 +27,7 @@ from holdfast.db.models import Source
 from holdfast.errors import NotFound, Unavailable
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
+from holdfast.operations.launching import OperationLauncher
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import no_source, source_by_code
 from holdfast.wiring.archive import Archive
@@ -58,6 +59,8 @@ UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
 MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]
 """One for the process, with the columns that it keeps in memory."""
+OperationsDep = Annotated[OperationLauncher, Depends(_held("operations"))]
+"""Starts what was queued; told of it once that is committed."""
 JobServiceDep = Annotated[JobService, Depends(_held("job_service"))]
 """For reading only; what writes has one of the two at the end of this file."""
 

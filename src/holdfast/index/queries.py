@@ -228,6 +228,45 @@ def warc_files(
         yield row[0], row[1]
 
 
+class FileOnDisk(NamedTuple):
+    """A sealed file, as far as a walk over all of them needs to know it."""
+
+    id: int
+    path: str
+    size: int
+
+
+def sealed_files_after(
+    session: Session, *, source: str | None, execution_id: int | None, after: int, limit: int
+) -> list[FileOnDisk]:
+    """Return sealed files by id, a portion at a time: of a source, of an execution, or all."""
+    rows = session.execute(
+        _sealed(select(WarcFile.id, WarcFile.path, WarcFile.size), source, execution_id)
+        .where(WarcFile.id > after)
+        .order_by(WarcFile.id)
+        .limit(limit)
+    )
+    return [FileOnDisk(row[0], row[1], int(row[2] or 0)) for row in rows]
+
+
+def sealed_total(session: Session, *, source: str | None, execution_id: int | None) -> tuple[int, int]:
+    """Return how many sealed files there are, and their bytes."""
+    row = session.execute(_sealed(select(func.count(), func.sum(WarcFile.size)), source, execution_id)).one()
+    return int(row[0]), int(row[1] or 0)
+
+
+def _sealed(query: Any, source: str | None, execution_id: int | None) -> Any:
+    query = query.select_from(WarcFile).where(WarcFile.state == "sealed")
+    if source is not None:
+        query = (
+            query.join(Execution, Execution.id == WarcFile.execution_id)
+            .join(Job, Job.id == Execution.job_id)
+            .join(Source, Source.id == Job.source_id)
+            .where(Source.code == source)
+        )
+    return query if execution_id is None else query.where(WarcFile.execution_id == execution_id)
+
+
 def file_by_path(session: Session, path: str) -> WarcFile | None:
     """Return the file that is stored under this path, or has this name if it is the only one."""
     exact = session.scalars(select(WarcFile).where(WarcFile.path == path)).one_or_none()

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.types import Scope
@@ -17,6 +17,7 @@ from url import URL, URLError
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, gathered, heavily
+from holdfast.api.late_routes import LateRouter
 from holdfast.config import Settings
 from holdfast.errors import Invalid, NotFound
 from holdfast.gzip_streams import gzipped
@@ -156,7 +157,7 @@ def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
     return Streamed(chain((first, second), pieces), media_type, headers)
 
 
-router = APIRouter(tags=["replay"])
+router = LateRouter(tags=["replay"])
 
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
@@ -276,7 +277,7 @@ def refuse_expired(scope: Scope, settings: Settings, rest: str) -> Response:
     return answer
 
 
-stray_router = APIRouter(tags=["replay"])
+stray_router = LateRouter(tags=["replay"])
 
 _MODIFIERS = {
     "document": Modifier.PAGE,
@@ -327,7 +328,7 @@ def _meant(asker: WantedAddress, path: str) -> str | None:
         return None
 
 
-raw_router = APIRouter(tags=["replay"])
+raw_router = LateRouter(tags=["replay"])
 
 
 @raw_router.head("/api/snapshots/raw/{snapshot_id}", include_in_schema=False, name="snapshot_raw_head")
@@ -342,7 +343,7 @@ def _listing_origins(archive: Archive, origins: ReplayOrigins) -> ReplayOrigins:
         return listing_origins(session, origins)
 
 
-cdx_router = APIRouter(tags=["replay"])
+cdx_router = LateRouter(tags=["replay"])
 
 
 @cdx_router.get("/cdx/search/cdx", include_in_schema=False, name="cdx_wayback")
