@@ -295,6 +295,12 @@ class ReplaySettings(SettingGroup):
     rewrite_s: float = setting(
         3.0, ge=0.0, description="Time to rewrite a page; longer ones come as they are, no scripts."
     )
+    members_s: float = setting(
+        3600.0,
+        ge=60.0,
+        le=86_400.0,
+        description="How long the signed address of a members' capture on the replay host can be used.",
+    )
 
 
 class JobSettings(SettingGroup):

@@ -447,8 +447,8 @@ CREATE TABLE "warc_files" (
 	CONSTRAINT uq_warc_files_path UNIQUE (path), 
 	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
-CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
+CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
 CREATE TABLE holds (
@@ -748,7 +748,7 @@ CREATE TABLE sign_in_failures (
 	CONSTRAINT pk_sign_in_failures PRIMARY KEY ("key")
 );
 CREATE INDEX ix_sign_in_failures_since ON sign_in_failures (since);
-CREATE INDEX ix_sources_members ON sources (id) WHERE visibility = 'members';
+CREATE INDEX ix_sources_members ON sources (visibility, id) WHERE visibility = 'members';
 CREATE TABLE replay_keys (
 	id INTEGER NOT NULL, 
 	secret BLOB NOT NULL, 
@@ -860,7 +860,7 @@ CREATE TABLE series (
 	queue BIGINT DEFAULT '0' NOT NULL, 
 	CONSTRAINT pk_series PRIMARY KEY (execution_id, step_s, at)
 );
-CREATE INDEX ix_series_at ON series (at, step_s);
+CREATE INDEX ix_series_at ON series (step_s, at);
 CREATE TABLE series_totals (
 	source_id BIGINT NOT NULL, 
 	pages BIGINT DEFAULT '0' NOT NULL, 
