@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__, config
 from holdfast.api import errors
+from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
@@ -30,6 +31,7 @@ from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive, open_archive
+from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
 
 # What any route may answer, beside what it says itself.
@@ -136,6 +138,8 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
+    app.state.frontier = ServedFrontier(archive.settings, archive.clock)
+    app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     return app
