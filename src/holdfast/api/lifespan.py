@@ -143,6 +143,7 @@ def lifespan_of(
         upkeep = Upkeep(archive)
         if archive.settings.api.upkeep:
             upkeep.start()
+            app.state.operations.start()
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_usage(usage), name="write usage counts")
             try:
@@ -150,6 +151,7 @@ def lifespan_of(
             finally:
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
+                await run_sync(app.state.operations.close)
                 await run_sync(upkeep.close)
                 for count in counts:
                     await run_sync(count.close)

@@ -6,6 +6,7 @@ split when it adds more links than a transaction should), and each may be repeat
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -31,6 +32,7 @@ from holdfast.frontier.settling import (
 )
 from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
+from holdfast.series.raw_queries import add_counts
 from holdfast.types import (
     Attempt,
     DomainLease,
@@ -99,11 +101,14 @@ class Frontier:
             rows = self._adding.rows([(found[start : start + size], via)], now=now)
             with self._connection.write() as tx:
                 heads = QueueHeads()
-                added += self._adding.insert(tx, execution_id, rows, heads, now=now).total()
+                new = self._adding.insert(tx, execution_id, rows, heads, now=now).total()
+                added += new
                 self._adding.requisites.promote(tx, execution_id, rows)
                 heads.write(tx, execution_id)
                 if also is not None and start + size >= len(found):
                     also(tx)
+                grown = Counter(links=new, queue=heads.growth)
+                add_counts(tx, execution_id, grown, now=now, is_postgres=tx.is_postgres)
         return added
 
     def take_waiting(self, execution_id: int, accepts: Callable[[WaitingUrl], bool]) -> int:

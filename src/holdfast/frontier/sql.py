@@ -4,9 +4,9 @@ A statement that SQLite and PostgreSQL read alike is a string. Where they differ
 side by side.
 
 Locks are taken in one order by every process, so that PostgreSQL never deadlocks: domains by id; new pages, new
-attempts by (domain, hash); changes to attempts, to pages; exclusions; queues by domain. New before changed, because an
-insert that meets a row which another process is changing waits for that process, also if it then does nothing. An
-attempt is closed only under the lock of its domain.
+attempts by (domain, hash); changes to attempts, to pages; exclusions; queues by domain; series. New before changed,
+because an insert that meets a row which another process is changing waits for that process, also if it then does
+nothing. An attempt is closed only under the lock of its domain.
 """
 
 # ruff: noqa: S608 - statements are made of constants of this file, never of what a caller gives
@@ -101,9 +101,10 @@ DOMAIN_IDS = Statement(
     postgresql="SELECT name, id FROM domains WHERE name = ANY(?::text[])",
 )
 INSERT_DOMAIN = "INSERT INTO domains (name, created_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+_LOCKED = "SELECT id, lease_token, circuit_state FROM domains"
 LOCK_DOMAINS = Statement(
-    sqlite="SELECT id, lease_token FROM domains WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-    postgresql="SELECT id, lease_token FROM domains WHERE id = ANY(?::bigint[]) ORDER BY id FOR UPDATE",
+    sqlite=f"{_LOCKED} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+    postgresql=f"{_LOCKED} WHERE id = ANY(?::bigint[]) ORDER BY id FOR UPDATE",
 )
 DOMAINS_OF = Statement(
     sqlite="SELECT DISTINCT domain_id FROM page_crawls WHERE id IN (SELECT value FROM json_each(?))",

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import JobSettings
+from holdfast.coordination.events import drop_old_events, has_old_events
 from holdfast.db.engine import Database, moment_in
 from holdfast.errors import Unavailable
 from holdfast.jobs import schedule_queries
@@ -171,13 +172,15 @@ class Scheduler:
             now = moment_in(session, self._clock)
             before = now - timedelta(days=self._settings.history_days)
             events_before = now - timedelta(days=self._settings.events_days)
-            if not anything_aged(session, before=before) and not has_events(session, before=events_before):
+            told = has_events(session, before=events_before) or has_old_events(session, before=events_before)
+            if not told and not anything_aged(session, before=before):
                 return 0
         total = 0
         for _ in range(_PORTIONS):
             with self._database.write() as session:
                 pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=events_before, limit=10 * _PRUNED)
+                dropped = max(dropped, drop_old_events(session, before=events_before, limit=10 * _PRUNED))
             total += pruned.stripped
             # Fewer than asked for: nothing is left for another transaction.
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:

@@ -50,6 +50,12 @@ class Domain(Model):
             postgresql_where=text("lease_owner IS NOT NULL"),
         ),
         Index(
+            "ix_domains_circuit",
+            "circuit_state",
+            sqlite_where=text("circuit_state <> 'closed'"),
+            postgresql_where=text("circuit_state <> 'closed'"),
+        ),
+        Index(
             "ix_domains_changed_at",
             "changed_at",
             sqlite_where=text("changed_at IS NOT NULL"),
