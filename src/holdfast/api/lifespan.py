@@ -18,6 +18,7 @@ from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
+from holdfast.jobs.alerts import look_for_alerts
 from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
@@ -42,6 +43,7 @@ class Upkeep:
     def __init__(self, archive: Archive, *, rest_s: float = _REST_S) -> None:
         self._archive, self._rest_s, self._ending = archive, rest_s, Event()
         self._looked_at: float | None = None
+        self._judged_at: float | None = None
         self._thread = Thread(target=self._run, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -96,7 +98,17 @@ class Upkeep:
             )
         if not more and not self._ending.is_set():
             self._tried("signals", self._signals)
+        self._tried("alerts", self._alerts)
         return more
+
+    def _alerts(self) -> bool:
+        """Look whether something is wrong: the worker that would say so may be what has ended."""
+        archive, now = self._archive, self._archive.clock.monotonic()
+        every_s = archive.settings.jobs.metrics_s
+        if self._judged_at is None or now - self._judged_at >= every_s:
+            self._judged_at = now
+            look_for_alerts(archive.database, archive.clock, every_s=every_s)
+        return False
 
     def _signals(self) -> bool:
         """Compute what links say of pages, where no worker does and there are few enough to do it beside requests."""

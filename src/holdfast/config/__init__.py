@@ -313,6 +313,15 @@ class JobSettings(SettingGroup):
     history_rows: int = setting(100, ge=1, description="Newest executions of a job whose log and metrics are kept.")
     history_days: float = setting(30.0, gt=0.0, description="Age up to which an execution's log and metrics are kept.")
     events_days: float = setting(7.0, gt=0.0, description="Age up to which events are kept for streaming.")
+    series_minutes_days: float = setting(
+        7.0, gt=0.0, description="Age up to which what happened is kept by the minute; then by the hour."
+    )
+    series_hours_days: float = setting(
+        90.0, gt=0.0, description="Age up to which what happened is kept by the hour; then by the day."
+    )
+    series_days: float = setting(
+        1825.0, gt=0.0, description="Age up to which what happened is kept by the day; totals are kept for ever."
+    )
     log_lines: int = setting(50_000, ge=100, description="Lines of one execution's log; the rest is counted.")
     log_level: str = setting(
         "info", pattern="^(debug|info|warning|error)$", description="Least level of lines in an execution's log."
