@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__, config
 from holdfast.api import errors
+from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
@@ -35,6 +36,7 @@ from holdfast.operations.launching import OperationLauncher
 from holdfast.replay.capabilities import ReplayKeys
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive, open_archive
+from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
 
 _SCHEMES = {
@@ -134,6 +136,8 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
+    app.state.frontier = ServedFrontier(archive.settings, archive.clock)
+    app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.operations = OperationLauncher(archive.settings, archive.database, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)

@@ -167,6 +167,8 @@ def lifespan_of(
                 await run_sync(upkeep.close)
                 for count in counts:
                     await run_sync(count.close)
+                await run_sync(app.state.frontier_counts.close)
+                await run_sync(app.state.frontier.close)
                 await run_sync(usage.flush)
 
     return lifespan
