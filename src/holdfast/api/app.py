@@ -18,6 +18,7 @@ from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
 from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
+from holdfast.api.live.hub import Hub
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.capabilities import Capabilities
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
@@ -123,6 +124,7 @@ def create_app(archive: Archive) -> RequestIds:
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
     identified = Principals(counted, archive.settings)
+    inner.state.hub.identify = identified.identify
     # Outermost, so that a refusal has an id and a line in the log, too.
     return RequestIds(identified, archive.clock, inner.state)
 
@@ -132,7 +134,10 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive, (totals, work), usage, search))
+    hub = Hub(in_all=archive.settings.api.streams, per_principal=archive.settings.api.streams_per_principal)
+    lifespan = lifespan_of(archive, (totals, work), usage, search, hub)
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
+    app.state.hub = hub
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage

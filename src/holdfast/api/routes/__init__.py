@@ -27,6 +27,8 @@ from holdfast.api.routes import (
     search,
     snapshots,
     sources,
+    streams,
+    webhooks,
     uploads,
 )
 
@@ -60,6 +62,8 @@ ROUTERS: tuple[LateRouter, ...] = (
     operations.router,
     uploads.router,
     admin.metrics_router,
+    streams.router,
+    webhooks.router,
     reference.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
