@@ -245,7 +245,7 @@ def test_captures_are_counted_and_withdrawals_told(server: Server) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["https://u:hunter2@ex.example/", "hunter2@", "http://u:hunter2@[::1]:99999/", "ftp://u:hunter2@ex.example/x",
+    ["https://u:hunter2@ex.example/", "u:hunter2@ex.example", "http://u:hunter2@[::1]:99999/", "ftp://u:hunter2@ex.example/x",
      "https://ex.example/\x00/hunter", "https://bücher.example/ü?ö=1", "a" * 8_000, "https://" + "a." * 3_000,
      "https://ex.example/" + "%00" * 500, "javascript:alert(1)", "\ud800".encode("utf-8", "replace").decode(),
      "data:text/html,<script>", "http://[", "//", "?", "http://ex.example:5432/", "https://ex.example/" + "../" * 900],

@@ -152,9 +152,7 @@ def without_userinfo(text: str) -> str:
         part, start = found[0], found.start()
         last = part.rfind("@")
         # After a slash all of it may be credentials, elsewhere what follows a scheme and its colon.
-        # Without either, at the very beginning, it is what a person typed before a host.
-        begins = 0 if start == 0 else None
-        first = 0 if start and text[start - 1] in "/\\" else part.find(":", 0, max(last, 0)) + 1 or begins
+        first = 0 if start and text[start - 1] in "/\\" else part.find(":", 0, max(last, 0)) + 1 or None
         if last >= 0 and first is not None:
             return text[: start + first] + text[start + last + 1 :]
     return text
