@@ -23,7 +23,7 @@ RAW_TABLES = frozenset(
 SHARED_TABLES = frozenset(
     {
         *("audit_events", "executions", "jobs", "feeds", "feed_items", "noise_queue", "page_groups", "search_outbox"),
-        *("snapshots", "sources"),
+        *("series", "snapshots", "sources"),
     }
 )
 """Written by both, each for the reason that decision 0027 gives."""
@@ -40,6 +40,7 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
         }
     ),
     "jobs": frozenset({"executions", "jobs"}),
+    "series": frozenset({"series"}),
     "sources": frozenset({"sources"}),
     "warc": frozenset({"warc_files"}),
 }
@@ -52,7 +53,7 @@ READ_IN: dict[str, frozenset[str]] = {
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),
     "jobs": _FRONTIER | {"owners", "sources", "warc_files"},
     # As text, for the statements of the index.
-    "withdrawals": frozenset({"withdrawals"}),
+    "withdrawals": frozenset({"sources", "withdrawals"}),
     "warc": frozenset({"executions", "index_runs", "jobs", "owners", "page_crawls", "sources"}),
 }
 """What it may ask, beside what it may change."""

@@ -18,6 +18,7 @@ from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
+from holdfast.jobs.alerts import look_for_alerts
 from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
@@ -42,6 +43,7 @@ class Upkeep:
     def __init__(self, archive: Archive, *, rest_s: float = _REST_S) -> None:
         self._archive, self._rest_s, self._ending = archive, rest_s, Event()
         self._looked_at: float | None = None
+        self._judged_at: float | None = None
         self._thread = Thread(target=self._run, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -96,7 +98,17 @@ class Upkeep:
             )
         if not more and not self._ending.is_set():
             self._tried("signals", self._signals)
+        self._tried("alerts", self._alerts)
         return more
+
+    def _alerts(self) -> bool:
+        """Look whether something is wrong: the worker that would say so may be what has ended."""
+        archive, now = self._archive, self._archive.clock.monotonic()
+        every_s = archive.settings.jobs.metrics_s
+        if self._judged_at is None or now - self._judged_at >= every_s:
+            self._judged_at = now
+            look_for_alerts(archive.database, archive.clock, every_s=every_s)
+        return False
 
     def _signals(self) -> bool:
         """Compute what links say of pages, where no worker does and there are few enough to do it beside requests."""
@@ -134,7 +146,7 @@ def lifespan_of(
     """Return the lifespan of the application that serves this archive."""
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # Forty by default: that many threads would wait for the pool of connections and starve each other.
         current_default_thread_limiter().total_tokens = THREADS
         # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
@@ -143,6 +155,7 @@ def lifespan_of(
         upkeep = Upkeep(archive)
         if archive.settings.api.upkeep:
             upkeep.start()
+            app.state.operations.start()
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_usage(usage), name="write usage counts")
             try:
@@ -150,6 +163,7 @@ def lifespan_of(
             finally:
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
+                await run_sync(app.state.operations.close)
                 await run_sync(upkeep.close)
                 for count in counts:
                     await run_sync(count.close)

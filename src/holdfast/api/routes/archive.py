@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -15,6 +15,7 @@ from holdfast import __version__, log
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, TotalsDep, UsageDep, WorkDep
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import (
     Checks,
     Health,
@@ -54,7 +55,7 @@ def page(title: str, body: str) -> str:
     return html_page(title, body, style="<link rel=stylesheet href=/style.css>")
 
 
-home_router = APIRouter(tags=["archive"], include_in_schema=False)
+home_router = LateRouter(tags=["archive"], include_in_schema=False)
 _SHOWN = 200
 
 
@@ -96,7 +97,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 _log = log.get()
-router = APIRouter(tags=["archive"])
+router = LateRouter(tags=["archive"])
 _BROKEN = {"status": "error", "checks": {"db": "error"}}
 _EXAMPLE = {"description": "The database does not answer.", "content": {"application/json": {"example": _BROKEN}}}
 Details = Annotated[
