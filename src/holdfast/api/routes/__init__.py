@@ -28,8 +28,8 @@ from holdfast.api.routes import (
     snapshots,
     sources,
     streams,
-    webhooks,
     uploads,
+    webhooks,
 )
 
 ROUTERS: tuple[LateRouter, ...] = (
