@@ -6,7 +6,7 @@ from asyncio import Semaphore
 from contextlib import ExitStack
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,25 +15,25 @@ from holdfast.api import errors
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
+from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
-from holdfast.api.middleware.identity import Identity
+from holdfast.api.middleware.identity import Principals
 from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
+from holdfast.api.middleware.visibility import PublicOnly, Viewers
 from holdfast.api.permissions import check_permission, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
-from holdfast.auth.principal import Permission
+from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
+from holdfast.operations.launching import OperationLauncher
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.jobs import JobService
-
-# What any route may answer, beside what it says itself.
-_ANYWHERE = (400, 414, 422, 429, 500, 503)
 
 _SCHEMES = {
     "adminBearer": {"type": "http", "scheme": "bearer", "description": "HOLDFAST_API_ADMIN_TOKEN."},
@@ -54,8 +54,8 @@ class _Described(FastAPI):
 
 def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **options: Any) -> FastAPI:
     """Return an application with these routes for an open archive; RuntimeError if a route has no permission."""
-    routes = tuple(route for router in routers for route in router.routes)
-    demand_permissions(routes)
+    table = RouteTable((route for router in routers for route in router.routes), guard=check_permission)
+    demand_permissions(table.routes)
     app = _Described(
         title=title,
         version=__version__,
@@ -65,33 +65,26 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
-        responses=errors.answers(*_ANYWHERE),
         license_info=_LICENCE,
-        dependencies=[Depends(check_permission)],
         **options,
     )
     app.state.archive = archive
-    app.state.routes = routes
+    app.state.routes = table.routes
     errors.install(app)
-    for router in routers:
-        _name_permissions(router)
-        app.include_router(router)
+    _name_permissions(table.routes)
+    # Not by `include_router`, which makes each route anew for each application.
+    app.router.routes.extend(table.routes)
+    app.router.middleware_stack = table.in_front_of(app.router.app)
     return app
 
 
-def _name_permissions(router: APIRouter) -> None:
+def _name_permissions(routes: tuple[APIRoute, ...]) -> None:
     """Let the OpenAPI document name the permission of each route."""
-    for route in router.routes:
-        assert isinstance(route, APIRoute)
+    for route in routes:
         asked = permission_of(sorted(route.methods or ())[0], route.path)
         is_open = asked is Permission.READ
         shown: dict[str, Any] = {} if is_open else {"security": [{name: []} for name in _SCHEMES]}
         route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": asked.value, **shown}
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
 
 
 def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:
@@ -115,14 +108,15 @@ def create_app(archive: Archive) -> RequestIds:
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
     app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
+    app = Viewers(app)
     app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
+    replay = PublicOnly(ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True)))
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
-    identified = Identity(counted, archive.settings)
+    identified = Principals(counted, archive.settings)
     # Outermost, so that a refusal has an id and a line in the log, too.
     return RequestIds(identified, archive.clock, inner.state)
 
@@ -137,6 +131,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.search, app.state.heavy = search, HeavyWork()
+    app.state.operations = OperationLauncher(archive.settings, archive.database, archive.clock)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     return app
 

@@ -27,10 +27,12 @@ from holdfast.db.models import Source
 from holdfast.errors import NotFound, Unavailable
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
+from holdfast.operations.launching import OperationLauncher
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import no_source, source_by_code
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
+from holdfast.withdrawals.visibility import may_see
 
 SESSIONS = 5
 """Sessions of requests that are open at once."""
@@ -57,6 +59,8 @@ UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
 MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]
 """One for the process, with the columns that it keeps in memory."""
+OperationsDep = Annotated[OperationLauncher, Depends(_held("operations"))]
+"""Starts what was queued; told of it once that is committed."""
 JobServiceDep = Annotated[JobService, Depends(_held("job_service"))]
 """For reading only; what writes has one of the two at the end of this file."""
 
@@ -93,10 +97,10 @@ def site_of(request: Request, settings: Settings) -> str:
 
 
 def source_of(session: Session, code: str) -> Source:
-    """Return the source of this code; NotFound, with what a reader of the API does next."""
+    """Return the source of this code; NotFound, with what a reader of the API does next, also if it may not be seen."""
     # PostgreSQL refuses a NUL in text, which would answer 500; no code has one.
     found = source_by_code(session, code) if "\x00" not in code else None
-    if found is None:
+    if found is None or not may_see(found):
         raise NotFound(f"{no_source(code)}; they are listed at /api/sources")
     return found
 

@@ -146,7 +146,7 @@ def lifespan_of(
     """Return the lifespan of the application that serves this archive."""
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # Forty by default: that many threads would wait for the pool of connections and starve each other.
         current_default_thread_limiter().total_tokens = THREADS
         # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
@@ -155,6 +155,7 @@ def lifespan_of(
         upkeep = Upkeep(archive)
         if archive.settings.api.upkeep:
             upkeep.start()
+            app.state.operations.start()
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_usage(usage), name="write usage counts")
             try:
@@ -162,6 +163,7 @@ def lifespan_of(
             finally:
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
+                await run_sync(app.state.operations.close)
                 await run_sync(upkeep.close)
                 for count in counts:
                     await run_sync(count.close)

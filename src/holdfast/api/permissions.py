@@ -13,7 +13,8 @@ from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 from holdfast.api.errors import AdminTokenMissing, AdminTokenWrong
-from holdfast.auth.principal import ANONYMOUS, Permission, Principal
+from holdfast.auth.principal import ANONYMOUS, Principal
+from holdfast.auth.roles import Permission
 from holdfast.wiring.archive import Archive
 
 PERMISSIONS: Final[dict[str, Permission]] = {
@@ -60,6 +61,20 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/admin/noise": Permission.OPERATE,
     "POST /api/admin/noise/clear": Permission.OPERATE,
     "POST /api/admin/noise/mark": Permission.OPERATE,
+    # operations and uploads
+    "GET /api/admin/operations": Permission.OPERATE,
+    "GET /api/admin/operations/{id}": Permission.OPERATE,
+    "POST /api/admin/operations/{id}/cancel": Permission.OPERATE,
+    "POST /api/admin/verifications": Permission.OPERATE,
+    "POST /api/admin/index/rebuild": Permission.OPERATE,
+    "POST /api/admin/search-index/rebuild": Permission.OPERATE,
+    "GET /api/admin/uploads": Permission.OPERATE,
+    "OPTIONS /api/admin/uploads": Permission.OPERATE,
+    "POST /api/admin/uploads": Permission.OPERATE,
+    "DELETE /api/admin/uploads/{id}": Permission.OPERATE,
+    "GET /api/admin/uploads/{id}": Permission.OPERATE,
+    "PATCH /api/admin/uploads/{id}": Permission.OPERATE,
+    "POST /api/admin/uploads/{id}/import": Permission.OPERATE,
     # reports
     "GET /api/admin/reports": Permission.OPERATE,
     "GET /api/admin/reports/{id}": Permission.OPERATE,

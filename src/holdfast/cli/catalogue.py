@@ -64,7 +64,8 @@ COMMANDS = {
     "page": Command("snapshot:page", "Pages without a body: search by keyword, show."),
     "changes": Command("changes", "What changed: list, compare, site, compute.", HelpGroup.FIND),
     "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", HelpGroup.FIND),
-    "api": Command("api", "Serve search, replay, changes and exports over HTTP.", HelpGroup.FIND),
+    "serve": Command("serve", "Serve the archive and run its jobs: API, scheduler, worker.", HelpGroup.FIND),
+    "api": Command("api", "Serve search, replay, changes and exports over HTTP."),
     "source": Command("source", "What is kept: seed, list, create, edit, enable, import, export.", HelpGroup.RUN),
     "job": Command("job", "When it is crawled: list, create, pause, retry, run-now, logs.", HelpGroup.RUN),
     "scheduler": Command(

@@ -195,6 +195,11 @@ class ApiSettings(SettingGroup):
     upkeep: bool = setting(
         True, description="Whether the server itself takes new captures into search and compares them."
     )
+    streams: int = setting(600, ge=1, description="Live streams that one process serves at once, of 1,000 connections.")
+    streams_per_principal: int = setting(20, ge=1, description="Live streams that one user or token may hold.")
+    stream_s: float = setting(
+        3600.0, ge=0.01, description="Time after which a live stream ends; clients take it up again where it ended."
+    )
     usage: bool = setting(True, description="Whether daily usage counts are kept and shown; no reader is followed.")
     usage_window_days: int = setting(30, ge=1, le=366, description="Days that usage counts are shown for.")
 
@@ -207,6 +212,54 @@ class ApiSettings(SettingGroup):
         return self.environment.strip().lower() not in _RELAXED
 
 
+class AuthSettings(SettingGroup):
+    """Who signs in, how, and for how long."""
+
+    session_hours: float = setting(24.0, gt=0.0, le=720.0, description="How long a browser stays signed in.")
+    failures_per_account: int = setting(
+        10, ge=1, description="Failed sign-ins to one account after which it must wait for the window to end."
+    )
+    failures_per_address: int = setting(
+        30, ge=1, description="Failed sign-ins from one address (IPv6: /64) after which it must wait."
+    )
+    failure_minutes: float = setting(15.0, gt=0.0, le=1440.0, description="The window that these are counted in.")
+    jwt_secret: Secret | None = setting(
+        None,
+        min_length=1,
+        description="Secret of at least 32 bytes that another system signs bearer tokens with (JWT, HS256); without "
+        "it none is taken. Their `role` is member, operator or administrator.",
+    )
+    jwt_audience: str = setting("holdfast", min_length=1, description="`aud` that such a token must have.")
+    jwt_issuer: str = setting("holdfast", min_length=1, description="`iss` that such a token must have.")
+    jwt_max_s: float = setting(86_400.0, gt=0.0, description="Longest time from `iat` to `exp` of such a token.")
+    oidc_issuer: str | None = setting(
+        None,
+        pattern=r"^https?://[^?#\s]+$",
+        description="Identity provider to sign in with (OpenID Connect), as https://login.example.org; off if left out.",
+    )
+    oidc_client_id: str | None = setting(None, description="What this server is called at the identity provider.")
+    oidc_client_secret: Secret | None = setting(
+        None, min_length=1, description="Its secret there; left out for a public client."
+    )
+    oidc_name: str = setting("single sign-on", min_length=1, description="What the sign-in page calls it.")
+    oidc_scopes: tuple[str, ...] = setting(
+        ("openid", "profile"), description="Scopes to ask it for; comma-separated, openid among them."
+    )
+    oidc_name_claim: str = setting(
+        "preferred_username", min_length=1, description="Claim of the ID token that a new user is named after."
+    )
+    oidc_role_claim: str = setting("groups", min_length=1, description="Claim that says what a user may do.")
+    oidc_roles: tuple[str, ...] = setting(
+        (),
+        description="What its values mean, as archivists=operator,admins=administrator; the highest that fits counts.",
+    )
+    oidc_default_role: str | None = setting(
+        None,
+        pattern=r"^(member|operator|administrator)$",
+        description="Role of a user that none of them fits; without it such a user is not let in.",
+    )
+
+
 class ExportSettings(SettingGroup):
     """What exports keep on the disk."""
 
@@ -217,6 +270,17 @@ class ExportSettings(SettingGroup):
         "not being read goes; the package asked for last stays whatever its size. `cache/editions`, the copies of "
         "editions' files without what was withdrawn, has the same size for itself.",
     )
+
+
+class UploadSettings(SettingGroup):
+    """What may be uploaded for import."""
+
+    max_bytes: int = setting(100 * 1024**3, ge=1, description="Largest file that may be uploaded.")
+    at_once: int = setting(100, ge=1, description="Uploads that may be open at once.")
+    expire_s: float = setting(
+        86_400.0, ge=1.0, description="How long an upload that gets no more bytes, or whose import failed, is kept."
+    )
+    silence_s: float = setting(30.0, ge=0.1, description="How long the next bytes of a piece may take to arrive.")
 
 
 class ReplaySettings(SettingGroup):
@@ -304,6 +368,28 @@ class WorkerSettings(SettingGroup):
     )
     rest_s: float = setting(
         2.0, ge=0.05, description="How long a worker rests when no background work (indexing, reports) waits."
+    )
+
+
+class WebhookSettings(SettingGroup):
+    """How other systems are told of events."""
+
+    deliver: bool = setting(
+        True, description="Whether servers and workers of this machine send what waits; off, others have to."
+    )
+    most: int = setting(100, ge=1, description="Webhooks that there may be.")
+    poll_s: float = setting(1.0, ge=0.02, description="How often new events and due deliveries are looked for.")
+    timeout_s: float = setting(15.0, ge=0.1, le=300.0, description="Time in which a receiver must answer.")
+    parallel: int = setting(32, ge=1, le=1000, description="Messages that one process sends at once.")
+    per_hook: int = setting(4, ge=1, le=100, description="Messages that are under way to one webhook at once.")
+    waiting: int = setting(
+        10_000,
+        ge=1,
+        description="Deliveries of one webhook that may wait; later events are queued when there is room.",
+    )
+    keep_days: float = setting(30.0, gt=0.0, description="Age up to which deliveries that are over are kept.")
+    allow_networks: tuple[Network, ...] = setting(
+        (), description="Private networks (CIDR, comma-separated) that messages may be sent to; none otherwise."
     )
 
 
@@ -398,11 +484,14 @@ class Settings(SettingGroup):
     recovery: RecoverySettings = RecoverySettings()
     storage: StorageSettings = StorageSettings()
     api: ApiSettings = ApiSettings()
+    auth: AuthSettings = AuthSettings()
     exports: ExportSettings = ExportSettings()
     replay: ReplaySettings = ReplaySettings()
     jobs: JobSettings = JobSettings()
     worker: WorkerSettings = WorkerSettings()
     feeds: FeedSettings = FeedSettings()
+    webhooks: WebhookSettings = WebhookSettings()
+    uploads: UploadSettings = UploadSettings()
 
     @property
     def database(self) -> str:

@@ -56,7 +56,7 @@ _NEVER_ASKED = (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
+class RobotsPermission:
     """What robots.txt says about one address. `ask_again_at` is set when it could not be read."""
 
     allowed: bool
@@ -69,7 +69,7 @@ class Permission:
     """How an attempt ends that is not allowed."""
 
 
-_ALLOWED = Permission(allowed=True)
+_ALLOWED = RobotsPermission(allowed=True)
 
 
 class EnginePort(Protocol):
@@ -144,35 +144,40 @@ class RobotsGate:
                     continue
                 yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, SITEMAP_PRIORITY)
 
-    async def may_ask(self, url: Url) -> Permission:
+    async def may_ask(self, url: Url) -> RobotsPermission:
         """Return whether this address may be asked for, after reading its robots.txt if that is due."""
         state, clock = self._politeness.robots.get(url.origin), self._files.clock
         now = clock.now()
-        if state is None or policy.needs_fetch(state, now):
+        if state is None or policy.needs_fetch(state, now) or self._is_unwanted(state):
             read = await self._read(url, state)
-            if isinstance(read, Permission):
+            if isinstance(read, RobotsPermission):
                 return read
             state, now = read, clock.now()
         verdict = policy.verdict(state, now)
         if self._files.scope.plan.robots == "ignore" or verdict is policy.RobotsVerdict.ALLOW:
             return _ALLOWED
         if verdict is not policy.RobotsVerdict.RULES:
-            return Permission(allowed=False, reason="robots_unreachable", ask_again_at=policy.next_try_at(state))
+            return RobotsPermission(allowed=False, reason="robots_unreachable", ask_again_at=policy.next_try_at(state))
         return self._by_rules(url, state)
 
-    def _by_rules(self, url: Url, state: RobotsState) -> Permission:
+    def _is_unwanted(self, state: RobotsState) -> bool:
+        """Return whether an operator asked for a newer answer than this one."""
+        after = self._politeness.lease.robots_after
+        return after is not None and state.checked_at < after
+
+    def _by_rules(self, url: Url, state: RobotsState) -> RobotsPermission:
         decision = self._files.rules_of(state).decide(url.fetch)
         if decision.allowed:
             return _ALLOWED
         reason = "robots:too_costly" if decision.line is None else f"robots:line {decision.line}"
-        return Permission(allowed=False, reason=reason, message=decision.rule)
+        return RobotsPermission(allowed=False, reason=reason, message=decision.rule)
 
     def refresh(self) -> None:
         """Take delays from rules that an earlier lease has read."""
         for state in self._politeness.robots.values():
             self._note(state)
 
-    async def _read(self, url: Url, previous: RobotsState | None) -> RobotsState | Permission:
+    async def _read(self, url: Url, previous: RobotsState | None) -> RobotsState | RobotsPermission:
         """Fetch an origin's robots.txt, archive it, and remember what it means; or say why nothing may be asked."""
         origin = url.origin
         result, hops = await self._fetch(parse(f"{origin}/robots.txt", self._normalisation))
@@ -185,7 +190,7 @@ class RobotsGate:
             return self._while_busy(origin, previous)
         self._files.busy.pop(origin, None)
         if isinstance(result, FetchFailed):
-            return Permission(
+            return RobotsPermission(
                 allowed=False, reason=result.problem.value, message=result.message, outcome=Outcome.EXCLUDED
             )
         state = policy.read_answer(previous, result, self._files.clock.now())
@@ -193,7 +198,7 @@ class RobotsGate:
         self._note(state)
         return state
 
-    def _while_busy(self, origin: str, previous: RobotsState | None) -> RobotsState | Permission:
+    def _while_busy(self, origin: str, previous: RobotsState | None) -> RobotsState | RobotsPermission:
         """Return the last answer, good for a day, if the file leads to a domain that another process holds."""
         now = self._files.clock.now()
         if previous is not None and policy.verdict(previous, now) in policy.IN_FORCE:
@@ -202,7 +207,7 @@ class RobotsGate:
         self._files.busy[origin] = looks + 1
         # 2 to the power of a thousand looks is no float: a domain may be held by another process for days.
         wait = timedelta(seconds=min(_BUSY_S * 2.0 ** min(looks, 10), _LONGEST_BUSY_S))
-        return Permission(allowed=False, reason="robots_elsewhere", ask_again_at=now + wait, is_busy=True)
+        return RobotsPermission(allowed=False, reason="robots_elsewhere", ask_again_at=now + wait, is_busy=True)
 
     def _note(self, state: RobotsState) -> None:
         """Take the delay that an answer asks for; its sitemaps and what is odd about it once per origin and process."""

@@ -14,7 +14,7 @@ from holdfast.db import connect
 from holdfast.db.raw import is_read_only, note_below, sqlite_path
 from holdfast.errors import Invalid, Unavailable
 
-SCHEMA = "0019"
+SCHEMA = "0020"
 """The migration that this code is written for; a test compares it with the newest one."""
 
 

@@ -15,6 +15,8 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier import queries, sql
 from holdfast.frontier.adding import Adding, DepthRules, Depths, QueueHeads
+from holdfast.frontier.control import FrontierControl
+from holdfast.frontier.control_queries import WaitingUrl
 from holdfast.frontier.leasing import FrontierLeases, robots_of_origin
 from holdfast.frontier.queries import FrontierStats, OpenAttempt, Unreachable
 from holdfast.frontier.settling import (
@@ -71,6 +73,8 @@ class Frontier:
         self._adding = Adding(self._connection, known_domains=self._settings.known_domains)
         self._leases = FrontierLeases(self._connection, clock, lease_s=self._settings.lease_s)
         self._closing = Closing(self._connection, clock)
+        self.control = FrontierControl(self._connection, clock, self._adding)
+        """What operators do beside a crawl."""
         links = self._settings.links_per_transaction
         self._depths = Depths(self._connection)
         self._settlement = Settlement(self._connection, clock, self._adding, self._depths, links=links)
@@ -106,6 +110,19 @@ class Frontier:
                 grown = Counter(links=new, queue=heads.growth)
                 add_counts(tx, execution_id, grown, now=now, is_postgres=tx.is_postgres)
         return added
+
+    def take_waiting(self, execution_id: int, accepts: Callable[[WaitingUrl], bool]) -> int:
+        """Add what waits for the next run of an execution's source and is accepted; return how many were new."""
+        added, after = 0, 0
+        while True:
+            rows, next_after = self.control.waiting(execution_id, after=after)
+            taken = [row for row in rows if accepts(row)]
+            if taken:
+                forget = self.control.forget_waiting(taken)
+                added += self.add(execution_id, [row.found() for row in taken], also=forget)
+            if next_after is None:
+                return added
+            after = next_after
 
     @property
     def depth_rules(self) -> DepthRules:
@@ -342,6 +359,11 @@ class Frontier:
         """Return domains with open attempts that an operator forbids, and their tokens: the caller closes them."""
         with self._connection.read() as tx:
             return queries.forbidden_domains(tx, execution_id, limit=limit)
+
+    def paused_domains(self, execution_id: int, *, before: datetime, limit: int = 100) -> list[tuple[int, int]]:
+        """Return domains with open attempts that were paused before a moment, and their tokens."""
+        with self._connection.read() as tx:
+            return queries.paused_domains(tx, execution_id, before=to_micros(before), limit=limit)
 
     def hopeless_domains(
         self, execution_id: int, *, since: datetime, patience_s: float, limit: int = 100

@@ -232,7 +232,7 @@ class FrontierLeases:
             tx.execute(sql.TAKE, (owner_id, to_micros(now + self._length), tx.list([row[0] for row in rows])))
 
     def _granted(self, row: Row, now: datetime, robots: Any, attempts: Any) -> DomainLease:
-        domain_id, name, delay_s, next_allowed_at, last_owner, token, *circuit = row
+        domain_id, name, delay_s, next_allowed_at, last_owner, token, *circuit, robots_after, changed_at = row
         return DomainLease(
             domain_id=domain_id,
             domain=name,
@@ -245,6 +245,8 @@ class FrontierLeases:
             circuit=circuit_of(circuit),
             robots=robots,
             attempts=attempts,
+            robots_after=moment(robots_after),
+            changed_at=moment(changed_at),
         )
 
     def _due(

@@ -232,8 +232,10 @@ ON CONFLICT (execution_id, domain_id) DO UPDATE SET open = queues.open + exclude
                      ELSE queues.due_at END"""
 
 _LEASED = """d.id, d.name, d.delay_s, d.next_allowed_at, d.lease_owner, d.lease_token, d.circuit_state,
-       d.circuit_failures, d.circuit_successes, d.circuit_opened_at, d.penalty, d.unreachable_since"""
-_FREE = "d.is_allowed AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at <= ?"
+       d.circuit_failures, d.circuit_successes, d.circuit_opened_at, d.penalty, d.unreachable_since, d.robots_after,
+       d.changed_at"""
+_FREE = """d.is_allowed AND d.paused_at IS NULL AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?)
+   AND d.next_allowed_at <= ?"""
 _DUE_DOMAINS = f"""
 SELECT {_LEASED} FROM queues q CROSS JOIN domains d
  WHERE q.execution_id = ? AND q.open > 0 AND q.due_at <= ? AND d.id = q.domain_id AND {_FREE}
@@ -243,7 +245,8 @@ _FREE_DOMAIN = f"SELECT {_LEASED} FROM domains d WHERE d.id = ? AND {_FREE}"
 FREE_DOMAIN = Statement(sqlite=_FREE_DOMAIN, postgresql=f"{_FREE_DOMAIN} FOR UPDATE OF d SKIP LOCKED")
 BARRED = """
 SELECT 1 FROM domains d WHERE d.name = ?
-   AND (NOT d.is_allowed OR ((d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at > ?))"""
+   AND (NOT d.is_allowed OR d.paused_at IS NOT NULL
+        OR ((d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at > ?))"""
 FORBIDDEN = "SELECT 1 FROM domains WHERE name = ? AND NOT is_allowed"
 _TAKE = "UPDATE domains SET lease_owner = ?, lease_expires_at = ?, lease_token = lease_token + 1"
 TAKE = Statement(

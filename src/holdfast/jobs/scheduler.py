@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import JobSettings
+from holdfast.coordination.events import drop_old_events, has_old_events
 from holdfast.db.engine import Database, moment_in
 from holdfast.errors import Unavailable
 from holdfast.jobs import schedule_queries
@@ -175,14 +176,18 @@ class Scheduler:
             now = moment_in(session, self._clock)
             before = now - timedelta(days=self._settings.history_days)
             events_before = now - timedelta(days=self._settings.events_days)
-            waits = anything_aged(session, before=before) or has_events(session, before=events_before)
+            told = has_events(session, before=events_before) or has_old_events(session, before=events_before)
+            waits = told or anything_aged(session, before=before)
         thin_out(self._database, self._settings, now=now, portions=_PORTIONS)
         total = 0
         for _ in range(_PORTIONS if waits else 0):
             with self._database.write() as session:
                 pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=events_before, limit=10 * _PRUNED)
-                count_cleanup(session, {"executions": pruned.stripped, "job_events": dropped}, now=now)
+                told_off = drop_old_events(session, before=events_before, limit=10 * _PRUNED)
+                removed = {"executions": pruned.stripped, "job_events": dropped, "events": told_off}
+                count_cleanup(session, removed, now=now)
+                dropped = max(dropped, told_off)
             total += pruned.stripped
             # Fewer than asked for: nothing is left for another transaction.
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:

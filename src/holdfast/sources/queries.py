@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.db.engine import insert_into
-from holdfast.db.models import Edition, Feed, Job, PageGroup, Snapshot, Source
+from holdfast.db.models import AddedUrl, Edition, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid, NotFound
 from holdfast.sources.adhoc_queries import CODE_CHARS
 
@@ -103,6 +103,7 @@ def belongings(session: Session, *, source_id: int) -> str | None:
         ("editions", Edition.source_id),
         ("jobs", Job.source_id),
         ("feeds", Feed.source_id),
+        ("addresses that wait for its next run", AddedUrl.source_id),
     ):
         if session.scalar(select(column).where(column == source_id).limit(1)) is not None:
             return what

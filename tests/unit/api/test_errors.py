@@ -19,7 +19,7 @@ from holdfast.api.app import assemble
 from holdfast.api.errors import STATUS, status_of
 from holdfast.api.middleware.request_ids import RequestIds
 from holdfast.api.permissions import PERMISSIONS
-from holdfast.auth.principal import Permission
+from holdfast.auth.roles import Permission
 from holdfast.clock import SystemClock
 from holdfast.log import captured
 from holdfast.metrics import ServerMetrics

@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from holdfast.api.middleware.rate_limits import ADMIN_PREFIXES, is_admin_path, kind_of
 from holdfast.api.permissions import permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
-from holdfast.auth.principal import Permission
+from holdfast.auth.roles import Permission
 
 _ROUTES = [route for router in (*ROUTERS, *REPLAY_ROUTERS) for route in router.routes if isinstance(route, APIRoute)]
 _FOR_PEOPLE = {"/", "/docs", "/openapi.json", "/api/openapi.json", "/style.css", "/{target:path}"}

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from holdfast.api.admin_token import is_admin
 from holdfast.api.permissions import PERMISSIONS, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
-from holdfast.auth.principal import Permission
+from holdfast.auth.roles import Permission
 from holdfast.config import Settings
 from holdfast.wiring.archive import Archive
 from tests.client import Client

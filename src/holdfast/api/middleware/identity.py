@@ -5,16 +5,17 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.admin_token import is_admin
-from holdfast.auth.principal import ANONYMOUS, Principal, Role, Way
+from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
+from holdfast.auth.roles import Role
 from holdfast.config import Settings
 
 
-class Identity:
+class Principals:
     """Puts the principal into the state of each request."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app, self._settings = app, settings
-        way = Way.LOOPBACK if settings.api.admin_token is None else Way.ADMIN_TOKEN
+        way = SignInWay.LOOPBACK if settings.api.admin_token is None else SignInWay.ADMIN_TOKEN
         self._admin = Principal(role=Role.ADMINISTRATOR, name="admin", way=way)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.api.errors import TooManyRequests
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.permissions import principal_of
-from holdfast.auth.principal import Permission
+from holdfast.auth.roles import Permission
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError

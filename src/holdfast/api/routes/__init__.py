@@ -1,13 +1,13 @@
 """One table of all routers: what the application's host answers, and what the replay host answers.
 
-A file of routes holds `router = APIRouter(tags=[…])` and plain `def` functions with a row each in `api/permissions.py`;
-they take `SessionDep` and `ArchiveDep`, raise our errors, and say which: `@router.get(…, responses=answers(404, 422))`.
+A file of routes holds `router = LateRouter(tags=[…])` and plain `def` functions with a row each in
+`api/permissions.py`; they take `SessionDep` and `ArchiveDep`, raise our errors, and say which:
+`@router.get(…, responses=answers(404, 422))`.
 """
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes import (
     admin,
     archive,
@@ -17,15 +17,17 @@ from holdfast.api.routes import (
     job_logs,
     jobs,
     noise,
+    operations,
     reference,
     replay,
     reports,
     search,
     snapshots,
     sources,
+    uploads,
 )
 
-ROUTERS: tuple[APIRouter, ...] = (
+ROUTERS: tuple[LateRouter, ...] = (
     archive.home_router,
     archive.router,
     sources.router,
@@ -49,10 +51,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     admin.audit_router,
     noise.router,
     editions.admin_router,
+    operations.router,
+    uploads.router,
     admin.metrics_router,
     reference.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
 
-REPLAY_ROUTERS: tuple[APIRouter, ...] = (replay.raw_router, replay.cdx_router, replay.router, replay.stray_router)
+REPLAY_ROUTERS: tuple[LateRouter, ...] = (replay.raw_router, replay.cdx_router, replay.router, replay.stray_router)
 """The replay host: only what is public, archived pages included."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
 from holdfast.api.capture_queries import captured_by
 from holdfast.api.dependencies import MetricsDep, SessionDep, TotalsDep, WorkDep
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import AuditEventShown, AuditList
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.scheduling import AdminCounts, AdminJob, AdminJobDetail, AdminJobList, AdminSnapshot
@@ -25,7 +26,7 @@ from holdfast.jobs.views.dialects import admin_detail, admin_summary
 from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, ListedJob, WarcTotals
 from holdfast.metrics import ArchiveFigures, exposition
 
-jobs_router = APIRouter(prefix="/api/admin/jobs", tags=["admin"])
+jobs_router = LateRouter(prefix="/api/admin/jobs", tags=["admin"])
 JobId = Annotated[int, Path(ge=0, le=MAX_ID, description="A job's id.", examples=[1])]
 Status = Literal[
     "queued",
@@ -104,7 +105,7 @@ def admin_job_snapshots(session: SessionDep, id: JobId, limit: Limit = 50, offse
     ]
 
 
-audit_router = APIRouter(prefix="/api/admin/audit", tags=["admin"])
+audit_router = LateRouter(prefix="/api/admin/audit", tags=["admin"])
 
 
 @audit_router.get("", responses=answers(403, 422, 503))
@@ -127,7 +128,7 @@ def audit_log(
     return AuditList(items=items, next_before=rows[-1].id if len(rows) == limit else None)
 
 
-metrics_router = APIRouter(tags=["admin"])
+metrics_router = LateRouter(tags=["admin"])
 _TEXT: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"text/plain": {"example": "holdfast_snapshots_total 26.0\n"}},

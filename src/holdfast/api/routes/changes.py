@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast import cancellation
@@ -24,6 +24,7 @@ from holdfast.api.dependencies import (
 )
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.changes import (
@@ -49,7 +50,7 @@ from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import visible_snapshot
 
-router = APIRouter(tags=["changes"])
+router = LateRouter(tags=["changes"])
 # Captures that a timeline shows.
 _HISTORY = 1000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, source_of
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import AdminEdition, AdminEditionDetail, AdminEditionList, Coverage, EditionShard
 from holdfast.api.schemas.base import RowId, checked_text
 from holdfast.db.audit_events import acting
@@ -23,7 +24,7 @@ from holdfast.editions.publishing import open_public, public_summary
 from holdfast.editions.queries import edition as find_edition
 from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
 
-admin_router = APIRouter(prefix="/api/admin/annual-editions", tags=["admin"])
+admin_router = LateRouter(prefix="/api/admin/annual-editions", tags=["admin"])
 EditionId = Annotated[RowId, Path(description="An edition's id.", examples=[1])]
 JobId = Annotated[RowId, Path(description="The job of a shard.", examples=[1])]
 Reason = Annotated[
@@ -105,7 +106,7 @@ def _fields(edition: Edition, source: Source) -> dict[str, object]:
     return {"edition_id": edition.id, "source_code": source.code, "source_name": source.name, **shown}
 
 
-router = APIRouter(tags=["sources"])
+router = LateRouter(tags=["sources"])
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
 Year = Annotated[int, Path(ge=1970, le=9999, examples=[2026])]
 _FILES = "coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json or comparison-<year>.csv."

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import ExecutionNotFound, answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.jobs import JobId, Limit, Offset, shown
 from holdfast.api.schemas.base import MAX_ID
 from holdfast.api.schemas.jobs import LogEntry, LogList, LogOfExecution, LogView
@@ -26,7 +27,7 @@ from holdfast.jobs.views import listing
 from holdfast.jobs.views.job_view import log_key
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 
-router = APIRouter(tags=["logs"])
+router = LateRouter(tags=["logs"])
 _READ = answers(400, 403, 404, 503)
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/gzip": {}}, "description": "JSON lines, compressed: job-<id>-exec-<n>.log.gz"}

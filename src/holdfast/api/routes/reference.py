@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from holdfast.api.dependencies import ArchiveDep
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.archive import page
 from holdfast.errors import NotFound
 from holdfast.replay.links import escape
@@ -142,7 +143,7 @@ def _marked(text: str) -> str:
     return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")
 
 
-router = APIRouter(tags=["reference"], include_in_schema=False)
+router = LateRouter(tags=["reference"], include_in_schema=False)
 
 
 @router.get("/api/openapi.json", name="openapi_below_api")

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from url import URL, URLError
@@ -16,6 +16,7 @@ from url import URL, URLError
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, gathered, heavily
+from holdfast.api.late_routes import LateRouter
 from holdfast.clock import digits14
 from holdfast.errors import Invalid, NotFound
 from holdfast.gzip_streams import gzipped
@@ -148,7 +149,7 @@ def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
     return Streamed(chain((first, second), pieces), media_type, headers)
 
 
-router = APIRouter(tags=["replay"])
+router = LateRouter(tags=["replay"])
 
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
@@ -260,7 +261,7 @@ def _missing(exc: NotFound, origins: ReplayOrigins, target: str) -> Response:
     )
 
 
-stray_router = APIRouter(tags=["replay"])
+stray_router = LateRouter(tags=["replay"])
 
 _MODIFIERS = {
     "document": Modifier.PAGE,
@@ -310,7 +311,7 @@ def _meant(asker: WantedAddress, path: str) -> str | None:
         return None
 
 
-raw_router = APIRouter(tags=["replay"])
+raw_router = LateRouter(tags=["replay"])
 
 
 @raw_router.head("/api/snapshots/raw/{snapshot_id}", include_in_schema=False, name="snapshot_raw_head")
@@ -320,7 +321,7 @@ def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Res
     return respond(replay_of(archive).raw(snapshot_id, replay_request(request, archive)))
 
 
-cdx_router = APIRouter(tags=["replay"])
+cdx_router = LateRouter(tags=["replay"])
 
 
 @cdx_router.get("/cdx/search/cdx", include_in_schema=False, name="cdx_wayback")

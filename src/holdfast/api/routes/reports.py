@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
 from holdfast import feedback
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
 from holdfast.api.errors import OriginRefused, answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.middleware.headers import is_own_origin
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
@@ -35,7 +36,7 @@ from holdfast.replay.address import raw_path
 from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
-router = APIRouter(tags=["reports"])
+router = LateRouter(tags=["reports"])
 
 
 @router.post("/api/reports", status_code=201, responses=answers(413, 415, 422, 429, 503))
@@ -55,7 +56,7 @@ def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receip
     return receipt
 
 
-admin_router = APIRouter(prefix="/api/admin/reports", tags=["admin"])
+admin_router = LateRouter(prefix="/api/admin/reports", tags=["admin"])
 ReportId = Annotated[RowId, Path(description="A report's id.", examples=[1])]
 
 
@@ -104,7 +105,7 @@ def _shown(row: IssueReport) -> ReportDetail:
     )
 
 
-form_router = APIRouter(tags=["reports"], include_in_schema=False)
+form_router = LateRouter(tags=["reports"], include_in_schema=False)
 _CATEGORIES = {
     "broken_snapshot": "The page is shown wrongly",
     "incorrect_metadata": "Its title, date or language is wrong",

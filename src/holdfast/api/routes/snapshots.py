@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
 from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     Keyword,
@@ -32,7 +33,7 @@ from holdfast.replay.origins import browse_url
 from holdfast.urls import parse, url_hash
 from holdfast.withdrawals.visibility import visible_snapshot
 
-router = APIRouter(tags=["snapshots"])
+router = LateRouter(tags=["snapshots"])
 SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 
 
@@ -114,7 +115,7 @@ def resolve(
     )
 
 
-pages_router = APIRouter(tags=["pages"])
+pages_router = LateRouter(tags=["pages"])
 Limit = Annotated[int, Query(ge=1, le=100, description="Pages to return.")]
 Offset = Annotated[int, Query(ge=0, le=100_000, description="Pages to pass over.")]
 Search = Annotated[

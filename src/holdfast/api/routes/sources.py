@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
@@ -27,6 +27,7 @@ from holdfast.api.dependencies import (
     source_of,
 )
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary
 from holdfast.api.schemas.base import MAX_ID, Words
@@ -53,7 +54,7 @@ from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_i
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import hidden_counts
 
-router = APIRouter(tags=["sources"])
+router = LateRouter(tags=["sources"])
 # Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
 # left are looked up. Beyond, crawls keep the dates that were noted of them, and only the count goes without that
 # part.
@@ -166,7 +167,7 @@ def preview(session: SessionDep, code: Code) -> None:
     raise NotFound(f"there is no preview of {code}: previews come with browser capture")
 
 
-admin_router = APIRouter(tags=["sources"])
+admin_router = LateRouter(tags=["sources"])
 _READ = answers(400, 403, 404, 503)
 _CHANGED = answers(400, 403, 404, 413, 415, 503)
 # Sources of one import: they are written in one transaction, which must stay short.

@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from holdfast.api.schemas.base import Answer, RequestForm, RowId, check_fields
 from holdfast.feedback import Category, ReportStatus
+from holdfast.supervision.state import PartState
 
 
 class Stats(Answer):
@@ -149,6 +150,11 @@ class Checks(Answer):
     )
     writes: Literal["ok", "refused"] | None = Field(
         None, description="Whether the database refused the last write for want of room, with details=1."
+    )
+    parts: dict[str, PartState] | None = Field(
+        None,
+        description="How the parts of `holdfast serve` do, by name, where it runs; `failing` ended ten times in "
+        "a minute and is tried once a minute.",
     )
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import holdfast.db.models.base
 
 revision = '0019'
-down_revision = '0014'
+down_revision = '0018'
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,46 @@
+"""Four roles, and what each may do."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a person or a program is trusted with; each role may do all that the ones before it may."""
+
+    ANONYMOUS = "anonymous"
+    MEMBER = "member"
+    OPERATOR = "operator"
+    ADMINISTRATOR = "administrator"
+
+    def is_at_least(self, other: Role) -> bool:
+        """Return whether this role may do all that the other may."""
+        return _RANK[self] >= _RANK[other]
+
+
+_RANK = {role: rank for rank, role in enumerate(Role)}
+
+
+class Permission(StrEnum):
+    """What a route asks for; a token may be limited to some of them."""
+
+    READ = "read"
+    """What is public, and for members what is theirs."""
+    OWN_ACCOUNT = "own_account"
+    """One's own password, sessions and tokens."""
+    WATCH = "watch"
+    """Figures, streams and the state of everything."""
+    OPERATE = "operate"
+    """Sources, jobs, the frontier, imports, editions, reports."""
+    ADMINISTER = "administer"
+    """Users, tokens of others, webhooks, the audit log, settings, takedowns."""
+
+
+LOWEST_ROLE = {
+    Permission.READ: Role.ANONYMOUS,
+    Permission.OWN_ACCOUNT: Role.MEMBER,
+    Permission.WATCH: Role.OPERATOR,
+    Permission.OPERATE: Role.OPERATOR,
+    Permission.ADMINISTER: Role.ADMINISTRATOR,
+}
+"""The lowest role that has each permission."""

@@ -1,0 +1,33 @@
+"""The process of one operation: `python -m holdfast.operations.process ID ATTEMPT`, started by a serving process."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from holdfast import config, log
+from holdfast.clock import SystemClock
+from holdfast.coordination.runfile import step_back
+from holdfast.operations.long_running import HeldOperation
+from holdfast.operations.running import run_operation
+from holdfast.operations.works import WORKS
+
+
+def main() -> None:
+    """Run the operation that is named by its id and attempt, until its end or that of the server."""
+    settings = config.load()
+    log.configure(settings.log_level)
+    step_back(settings.index.nice)
+    stopping = threading.Event()
+
+    def listen() -> None:
+        sys.stdin.buffer.read()
+        stopping.set()
+
+    threading.Thread(target=listen, name="end of the server", daemon=True).start()
+    held = HeldOperation(int(sys.argv[1]), int(sys.argv[2]))
+    run_operation(settings, SystemClock(), held, WORKS, stopping=stopping)
+
+
+if __name__ == "__main__":
+    main()
