@@ -113,9 +113,7 @@ def delete_sessions(session: Session, user_id: int, *, keep: int | None = None) 
 
 def delete_session(session: Session, digest: bytes) -> int | None:
     """End the session of this secret; return its user, None if there was none."""
-    return session.scalar(
-        delete(UserSession).where(UserSession.secret_hash == digest).returning(UserSession.user_id)
-    )
+    return session.scalar(delete(UserSession).where(UserSession.secret_hash == digest).returning(UserSession.user_id))
 
 
 def delete_expired_sessions(session: Session, *, now: datetime, limit: int) -> None:
@@ -156,9 +154,7 @@ def take_link(session: Session, digest: bytes, *, now: datetime) -> AccountLink 
 
 def find_link(session: Session, digest: bytes, *, now: datetime) -> AccountLink | None:
     """Return the link of this secret, if it holds."""
-    return session.scalar(
-        select(AccountLink).where(AccountLink.secret_hash == digest, AccountLink.expires_at > now)
-    )
+    return session.scalar(select(AccountLink).where(AccountLink.secret_hash == digest, AccountLink.expires_at > now))
 
 
 def delete_links(session: Session, user_id: int | None) -> None:

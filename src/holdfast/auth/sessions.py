@@ -98,9 +98,7 @@ def begin_session(
     user.signed_in_at = now
     session.flush()
     queries.delete_sessions_by_id(session, queries.oldest_sessions(session, user.id, keep=PER_USER))
-    audit.record(
-        session, clock, action="session.begun", subject=f"user {user.name}", detail={"address": row.address}
-    )
+    audit.record(session, clock, action="session.begun", subject=f"user {user.name}", detail={"address": row.address})
     return BegunSession(secret, row.expires_at, user.id, row.id)
 
 

@@ -127,7 +127,7 @@ CREATE TABLE sources (
 	enabled BOOLEAN NOT NULL, 
 	config JSON NOT NULL, 
 	created_at BIGINT NOT NULL, 
-	updated_at BIGINT NOT NULL, feeds_sought_at BIGINT, 
+	updated_at BIGINT NOT NULL, feeds_sought_at BIGINT, visibility VARCHAR(8) DEFAULT 'public' NOT NULL, 
 	CONSTRAINT pk_sources PRIMARY KEY (id), 
 	CONSTRAINT uq_sources_code UNIQUE (code)
 );
@@ -748,6 +748,13 @@ CREATE TABLE sign_in_failures (
 	CONSTRAINT pk_sign_in_failures PRIMARY KEY ("key")
 );
 CREATE INDEX ix_sign_in_failures_since ON sign_in_failures (since);
+CREATE INDEX ix_sources_members ON sources (id) WHERE visibility = 'members';
+CREATE TABLE replay_keys (
+	id INTEGER NOT NULL, 
+	secret BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_replay_keys PRIMARY KEY (id)
+);
 CREATE INDEX ix_domains_changed_at ON domains (changed_at) WHERE changed_at IS NOT NULL;
 CREATE INDEX ix_domains_unreachable_since ON domains (unreachable_since) WHERE unreachable_since IS NOT NULL;
 CREATE TABLE added_urls (

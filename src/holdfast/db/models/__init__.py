@@ -35,9 +35,6 @@ from holdfast.db.models.findings import (
     SignalWord,
     UsageCount,
 )
-from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
-from holdfast.db.models.webhooks import Event, Webhook, WebhookAttempt, WebhookDelivery
-from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
 from holdfast.db.models.frontier import (
     AddedUrl,
     Domain,
@@ -51,6 +48,7 @@ from holdfast.db.models.frontier import (
 )
 from holdfast.db.models.operating import Operation, Upload
 from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
+from holdfast.db.models.webhooks import Event, Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,

@@ -4,7 +4,7 @@ from alembic import op
 import sqlalchemy as sa
 
 revision = '0016'
-down_revision = '0014'
+down_revision = '0015'
 branch_labels = None
 depends_on = None
 
