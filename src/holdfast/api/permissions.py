@@ -91,6 +91,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/coverage/{source}/{year}": Permission.READ,
     "GET /api/coverage/{source}/{year}/edition.wacz": Permission.READ,
     "GET /api/coverage/{source}/{year}/{file}": Permission.READ,
+    # explain
+    "GET /api/explain": Permission.OPERATE,
     # executions
     "GET /api/executions/{id}.wacz": Permission.READ,
     "GET /api/executions/{id}/wacz": Permission.READ,
