@@ -121,6 +121,8 @@ class RecordedCrawls(NamedTuple):
     """The bounds of the histogram, and its columns: one more, for what takes longer."""
     failures: Sequence[str]
     """Columns that count as failed."""
+    statuses: Sequence[str]
+    """Columns of the classes of statuses."""
     pages_per_second: float
     """In the last whole minute."""
     success_rate: float | None
@@ -193,7 +195,7 @@ class RecordedFigures:
             ("crawler_pages_crawled", "Pages by how they ended.", "status", {
                 "success": total["pages"], "failed": recorded.failed(total)}),
             ("crawler_http_status", "Answers by class of status.", "status", {
-                name.removeprefix("status_"): total[name] for name in total if name.startswith("status_")}),
+                name.removeprefix("status_"): total[name] for name in recorded.statuses}),
             ("crawler_errors", "Addresses that failed, by how.", "type", {
                 name: total[name] for name in recorded.failures}),
             ("crawler_circuit_breaker_transitions", "Circuits of domains that opened or closed.", "to", {

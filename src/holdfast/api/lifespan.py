@@ -163,6 +163,7 @@ def lifespan_of(
             finally:
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
+                app.state.readiness.close()
                 await run_sync(app.state.operations.close)
                 await run_sync(upkeep.close)
                 for count in counts:

@@ -15,7 +15,7 @@ from holdfast.db.models import Domain
 from holdfast.jobs.alert_queries import firing, open_workers
 from holdfast.jobs.alerts import MINUTES, WORKER_KINDS, AlertName
 from holdfast.metrics import RecordedCrawls
-from holdfast.series.counting import COUNTED, FAILURES, LATENCY, LATENCY_S, failures_of
+from holdfast.series.counting import COUNTED, FAILURES, LATENCY, LATENCY_S, STATUSES, failures_of
 from holdfast.series.queries import cleanups, last_minutes, series_totals
 
 
@@ -38,6 +38,7 @@ def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
         latency_s=LATENCY_S,
         latency_columns=LATENCY,
         failures=FAILURES,
+        statuses=STATUSES,
         pages_per_second=round(minutes[-1].counts["pages"] / 60, 4),
         success_rate=round(well / (well + badly), 4) if well + badly else None,
         queue=totals.queue,
