@@ -28,6 +28,7 @@ from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnc
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.permissions import check_permission, demand_permissions, permission_of
+from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
@@ -147,6 +148,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.operations = OperationLauncher(archive.settings, archive.database, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
+    app.state.readiness = ReadinessProbe(ArchiveChecks(archive.settings).as_mapping(), archive.clock)
     return app
 
 

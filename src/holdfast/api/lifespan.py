@@ -172,6 +172,7 @@ def lifespan_of(
                 hub.end()
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
+                app.state.readiness.close()
                 await run_sync(app.state.operations.close)
                 await run_sync(upkeep.close)
                 await run_sync(webhooks.close)

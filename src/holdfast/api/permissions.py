@@ -24,6 +24,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/openapi.json": Permission.READ,
     "GET /docs": Permission.READ,
     "GET /health": Permission.READ,
+    "GET /health/live": Permission.READ,
+    "GET /health/ready": Permission.READ,
     "GET /metrics": Permission.WATCH,
     "GET /openapi.json": Permission.READ,
     "GET /style.css": Permission.READ,
@@ -42,6 +44,9 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "POST /api/domains/{domain}/refresh-robots": Permission.OPERATE,
     "POST /api/domains/{domain}/purge": Permission.OPERATE,
     "POST /api/admin/domains/{domain}/reset": Permission.OPERATE,
+    # what crawls do, over time and now
+    "GET /api/alerts": Permission.WATCH,
+    "GET /api/stats/timeseries": Permission.WATCH,
     # annual-editions
     "GET /api/admin/annual-editions": Permission.OPERATE,
     "POST /api/admin/annual-editions/jobs/{job_id}/accept-gap": Permission.OPERATE,

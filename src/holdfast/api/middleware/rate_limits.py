@@ -64,7 +64,8 @@ def kind_of(path: str) -> str:
     return word if word in _KINDS else "other"
 
 
-_MONITORS = ("/api/health", "/health", "/metrics")
+_HEALTH = ("/api/health", "/health", "/health/live", "/health/ready")
+_MONITORS = (*_HEALTH, "/metrics")
 _CDX = ("/cdx", "/cdx/search/cdx")
 _FILES = (".csv", ".json", ".jsonl")
 
@@ -240,7 +241,8 @@ class RequestsAtOnce:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""
-        if scope["type"] != "http":
+        # A balancer on this machine has the address of all whose requests it passes on.
+        if scope["type"] != "http" or scope["path"] in _HEALTH:
             await self._app(scope, receive, send)
             return
         key = address_of(scope)
