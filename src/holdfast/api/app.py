@@ -21,7 +21,8 @@ from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
 from holdfast.api.middleware.identity import Principals
-from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
+from holdfast.api.middleware.rate_counts import rates_of
+from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.permissions import check_permission, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
@@ -98,7 +99,7 @@ def create_app(archive: Archive) -> RequestIds:
     settings, inner = archive.settings.api, create_inner_app(archive)
     replay_inner = create_replay_app(archive, sessions=inner.state.sessions, heavy=inner.state.heavy)
     # One count for both hosts: a client does not get twice the limit by using both.
-    rates = Rates(archive.clock)
+    rates = inner.state.rates
 
     def refuse(error: HoldfastError) -> ASGIApp:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
@@ -123,7 +124,11 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive, (totals, work), usage, search))
+    redis = archive.settings.redis_url
+    rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
+    lifespan = lifespan_of(archive, (totals, work), usage, search)
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
+    app.state.rates = rates
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage

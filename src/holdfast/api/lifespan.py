@@ -134,7 +134,7 @@ def lifespan_of(
     """Return the lifespan of the application that serves this archive."""
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # Forty by default: that many threads would wait for the pool of connections and starve each other.
         current_default_thread_limiter().total_tokens = THREADS
         # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
@@ -154,6 +154,7 @@ def lifespan_of(
                 for count in counts:
                     await run_sync(count.close)
                 await run_sync(usage.flush)
+                await app.state.rates.close()
 
     return lifespan
 
