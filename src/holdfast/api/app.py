@@ -24,7 +24,8 @@ from holdfast.api.middleware.capabilities import Capabilities
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
 from holdfast.api.middleware.identity import Principals
-from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
+from holdfast.api.middleware.rate_counts import rates_of
+from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.permissions import check_permission, demand_permissions, permission_of
@@ -107,7 +108,7 @@ def create_app(archive: Archive) -> RequestIds:
     settings, inner = archive.settings.api, create_inner_app(archive)
     replay_inner = create_replay_app(archive, inner=inner)
     # One count for both hosts: a client does not get twice the limit by using both.
-    rates = Rates(archive.clock)
+    rates = inner.state.rates
 
     def refuse(error: HoldfastError) -> ASGIApp:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
@@ -135,10 +136,13 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
+    redis = archive.settings.redis_url
+    rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
     hub = Hub(in_all=archive.settings.api.streams, per_principal=archive.settings.api.streams_per_principal)
     lifespan = lifespan_of(archive, (totals, work), usage, search, hub)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
     app.state.hub = hub
+    app.state.rates = rates
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage

@@ -181,6 +181,7 @@ def lifespan_of(
                 await run_sync(app.state.frontier_counts.close)
                 await run_sync(app.state.frontier.close)
                 await run_sync(usage.flush)
+                await app.state.rates.close()
 
     return lifespan
 
