@@ -172,12 +172,16 @@ def lifespan_of(
                 hub.end()
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
+                app.state.readiness.close()
                 await run_sync(app.state.operations.close)
                 await run_sync(upkeep.close)
                 await run_sync(webhooks.close)
                 for count in counts:
                     await run_sync(count.close)
+                await run_sync(app.state.frontier_counts.close)
+                await run_sync(app.state.frontier.close)
                 await run_sync(usage.flush)
+                await app.state.rates.close()
 
     return lifespan
 
