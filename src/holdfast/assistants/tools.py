@@ -205,9 +205,8 @@ def page_text(tools: ToolArchive, asked: TextInput) -> dict[str, Any]:
         document = document_of(session, row)
         text = text_of(session, document.id) if document is not None else None
     if document is None or text is None:
-        raise NotFound(
-            f"capture {row.id} has no text: it is {row.media_type or 'of no known type'}, status {row.status}"
-        )
+        what = row.media_type or "of no known type"
+        raise NotFound(f"capture {row.id} has no text: it is {what}, status {row.status}")
     piece = text[asked.offset : asked.offset + asked.max_chars]
     end = asked.offset + len(piece)
     return {
@@ -240,7 +239,7 @@ def compare_page(tools: ToolArchive, asked: CompareInput) -> dict[str, Any]:
     text = diff_text(found.hunks) if found.hunks is not None else None
     return {
         "notice": UNTRUSTED,
-        "change": found.event.type.value,
+        "change": str(found.event.type),
         "earlier": None if found.earlier is None else citation(tools.settings, found.earlier),
         "later": citation(tools.settings, found.later),
         "diff": None if text is None else text[:MAX_TEXT_CHARS],

@@ -13,6 +13,8 @@ from holdfast.api.dependencies import ArchiveDep, SearchDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.permissions import PrincipalDep
+from holdfast.auth.errors import Unauthenticated
+from holdfast.auth.roles import Role
 
 router = LateRouter(tags=["assistants"])
 
@@ -34,6 +36,8 @@ class _Answered(Response):
 @router.post("/mcp", responses=answers(401, 403), response_class=Response)
 async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, principal: PrincipalDep) -> Response:
     """Speak the Model Context Protocol: list tools and call them. Answers are what the caller may see."""
+    if getattr(request.app.state, "tools_only", False) and principal.role is Role.ANONYMOUS:
+        raise Unauthenticated
 
     def tools() -> Any:
         return importlib.import_module("holdfast.assistants.tools").ToolArchive(archive=archive, search=search)
