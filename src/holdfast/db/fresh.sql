@@ -444,8 +444,8 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
+	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
@@ -748,7 +748,7 @@ CREATE TABLE sign_in_failures (
 	CONSTRAINT pk_sign_in_failures PRIMARY KEY ("key")
 );
 CREATE INDEX ix_sign_in_failures_since ON sign_in_failures (since);
-CREATE INDEX ix_sources_members ON sources (id) WHERE visibility = 'members';
+CREATE INDEX ix_sources_members ON sources (visibility, id) WHERE visibility = 'members';
 CREATE TABLE replay_keys (
 	id INTEGER NOT NULL, 
 	secret BLOB NOT NULL, 
@@ -860,7 +860,7 @@ CREATE TABLE series (
 	queue BIGINT DEFAULT '0' NOT NULL, 
 	CONSTRAINT pk_series PRIMARY KEY (execution_id, step_s, at)
 );
-CREATE INDEX ix_series_at ON series (at, step_s);
+CREATE INDEX ix_series_at ON series (step_s, at);
 CREATE TABLE series_totals (
 	source_id BIGINT NOT NULL, 
 	pages BIGINT DEFAULT '0' NOT NULL, 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.permissions import principal_of
-from holdfast.auth.principal import Role, Way
+from holdfast.auth.principal import SignInWay
+from holdfast.auth.roles import Role
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
 _VARY = (b"vary", b"authorization, cookie, x-admin-token")
@@ -26,7 +27,7 @@ class Viewers:
         principal = principal_of(scope)
         is_member = principal.role.is_at_least(Role.MEMBER)
         # A user of this machine shows nothing, and nothing stands between: what is kept for one is kept for all.
-        is_signed_in = is_member and principal.way is not Way.LOOPBACK
+        is_signed_in = is_member and principal.way is not SignInWay.LOOPBACK
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -39,15 +40,3 @@ class Viewers:
 
         with seen_by(EVERYTHING if is_member else PUBLIC):
             await self._app(scope, receive, marked)
-
-
-class PublicOnly:
-    """Lets the replay host be read as everybody may see it, whoever asks: it knows no principal."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        with seen_by(PUBLIC):
-            await self._app(scope, receive, send)

@@ -17,6 +17,7 @@ from holdfast.api.routes import (
     explain,
     exports,
     frontier,
+    health,
     job_logs,
     jobs,
     noise,
@@ -25,14 +26,19 @@ from holdfast.api.routes import (
     replay,
     reports,
     search,
+    series,
     snapshots,
     sources,
+    streams,
     uploads,
+    webhooks,
 )
 
 ROUTERS: tuple[LateRouter, ...] = (
     archive.home_router,
     archive.router,
+    health.router,
+    series.router,
     sources.router,
     exports.router,
     editions.router,
@@ -60,6 +66,8 @@ ROUTERS: tuple[LateRouter, ...] = (
     operations.router,
     uploads.router,
     admin.metrics_router,
+    streams.router,
+    webhooks.router,
     reference.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""

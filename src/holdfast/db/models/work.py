@@ -31,6 +31,7 @@ class Source(Model):
     __table_args__ = (
         Index(
             "ix_sources_members",
+            "visibility",
             "id",
             sqlite_where=text("visibility = 'members'"),
             postgresql_where=text("visibility = 'members'"),
@@ -274,7 +275,7 @@ class JobEvent(Model):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     at: Mapped[datetime]
     name: Mapped[str] = mapped_column(String(16))
-    """job:status, job:progress or job:completed; alert.firing or alert.resolved, which are of job 0."""
+    """job:status, job:progress or job:completed."""
     job_id: Mapped[int] = mapped_column(BigInteger)
     execution_id: Mapped[int | None] = mapped_column(BigInteger)
     data: Mapped[dict[str, Any]] = mapped_column(default=dict)
