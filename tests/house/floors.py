@@ -28,9 +28,9 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "withdrawals",
         "sources", "feeds", "crawl", "jobs", "archive_tool", "index",
         "noise", "imports", "search", "replay", "changes", "editions",
-        "exports", "feedback", "retention",
+        "exports", "feedback", "retention", "webhooks", "explanation",
     ),
-    "assembly": ("wiring", "crawl_process", "worker", "operations", "supervision"),
+    "assembly": ("wiring", "crawl_process", "worker", "operations", "supervision", "assistants"),
     "demo": ("demo",),
     "edges": ("api", "cli"),
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -22,6 +23,13 @@ from holdfast.changes.pairs import PairMismatch
 from holdfast.db.raw import DatabaseDamaged, DatabaseMoved
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable
+from holdfast.operations.uploads import (
+    ChecksumMismatch,
+    UploadGone,
+    UploadLocked,
+    UploadNoRoom,
+    UploadTooLarge,
+)
 from holdfast.replay.cdx.question import BadCdxParameter
 from holdfast.wiring.server import TooManyConnections
 
@@ -105,6 +113,32 @@ class ServerBusy(Unavailable):
         )
 
 
+class TooManyStreams(Unavailable):
+    """One user or token holds as many live streams as it may."""
+
+    code = "too_many_streams"
+    summary = "Too many live streams"
+    retry_after_s = 30
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"{limit} live streams of one user are served at once; close some, or try again in {self.retry_after_s} s"
+        )
+
+
+class StreamsFull(Unavailable):
+    """This process serves as many live streams as it can, or is about to stop."""
+
+    code = "streams_full"
+    retry_after_s = 10
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"this server serves as many live streams as it can; try again in {self.retry_after_s} s, or ask for what "
+            "is new: GET /api/v1/events"
+        )
+
+
 class ExportTooLarge(Invalid):
     """The index of so many records is not sorted for a request."""
 
@@ -137,6 +171,37 @@ class ExecutionNotFound(NotFound):
         super().__init__("Execution not found; see a job's at GET /api/v1/jobs/{id}/executions")
 
 
+class UnknownParameter(Invalid):
+    """The query has a parameter that the route does not know."""
+
+    code = "unknown_parameter"
+
+    def __init__(self, name: str, nearest: str | None, known: Sequence[str]) -> None:
+        listed = ", ".join(known) if known else "none"
+        hint = f"did you mean {nearest}?" if nearest else f"it takes {listed}"
+        super().__init__(f"{name}: this route has no such parameter; {hint}")
+        self.field = name
+
+
+class FieldRefused(Invalid):
+    """A field of a request cannot be used as it is; `field` names it."""
+
+    code = "field_refused"
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+
+
+class TusVersionRefused(Invalid):
+    """The client speaks another version of the upload protocol."""
+
+    code = "tus_version_refused"
+
+    def __init__(self) -> None:
+        super().__init__("send Tus-Resumable: 1.0.0; this server speaks no other version of the protocol")
+
+
 class SchemaMismatch(Unavailable):
     """The database was migrated, or restored, under a running server."""
 
@@ -162,6 +227,12 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     Unauthenticated: 401,
     SignInThrottled: 429,
     BodyTooLarge: 413,
+    UploadTooLarge: 413,
+    UploadGone: 410,
+    UploadLocked: 423,
+    UploadNoRoom: 507,
+    ChecksumMismatch: 460,
+    TusVersionRefused: 412,
     QueryTooLong: 414,
     BodyRefused: 415,
     BodyTooSlow: 408,
@@ -170,6 +241,7 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     PairMismatch: 400,
     TooManyRequests: 429,
     TooManyConnections: 429,
+    TooManyStreams: 429,
     WorkAbandoned: 499,
     BadCdxParameter: 400,
     errors.HoldfastError: 500,
@@ -221,11 +293,21 @@ class ErrorBody(BaseModel):
     detail: str = Field(description="What happened and what to do about it.")
     code: str = Field(description="A stable word for programs; docs/errors.md lists them.")
     requestId: str = Field(description="The id of this request, as in X-Request-Id and in the server's log.")
+    field: str | None = Field(None, description="What of the request is wrong, where that is one field or parameter.")
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI entries of a route's error answers: `responses=answers(404, 422)`."""
-    return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in statuses}
+    return {status: {"model": ErrorBody, "description": phrase_of(status)} for status in statuses}
+
+
+# What the protocol of uploads answers, and no register of HTTP knows.
+_PHRASES = {460: "Checksum Mismatch"}
+
+
+def phrase_of(status: int) -> str:
+    """Return the words for a status."""
+    return _PHRASES.get(status) or HTTPStatus(status).phrase
 
 
 def status_of(error: errors.HoldfastError, path: str) -> int:
@@ -238,7 +320,9 @@ def status_of(error: errors.HoldfastError, path: str) -> int:
 def body_of(error: errors.HoldfastError, request_id: str) -> dict[str, str]:
     """Return the body that tells of an error; `summary` on its class replaces the sentence in `error`."""
     sentence = str(error) or type(error).__name__
-    return _body(getattr(error, "summary", sentence), sentence, error.code, request_id)
+    body = _body(getattr(error, "summary", sentence), sentence, error.code, request_id)
+    field = getattr(error, "field", None)
+    return {**body, "field": field} if isinstance(field, str) else body
 
 
 def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]:
@@ -248,7 +332,7 @@ def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]
 def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> JSONResponse:
     """Return the whole answer to an error, Retry-After included where waiting helps."""
     headers = {}
-    if isinstance(error, TooManyRequests | ServerBusy | SignInThrottled):
+    if isinstance(error, TooManyRequests | ServerBusy | SignInThrottled | TooManyStreams | StreamsFull):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, errors.Unavailable):
         # Databases and indexes that are away come back in seconds; clients that read it wait instead of hammering.
@@ -349,8 +433,12 @@ async def _broken(request: Request, _exc: Exception) -> JSONResponse:
 def _invalid(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, RequestValidationError)
     # A body of 50,000 wrong values has as many errors; five are read.
-    reworded = [_problem(error, exc.body) for error in exc.errors()[:5]]
-    return response_to(errors.Invalid("; ".join(reworded)), path=request.url.path, request_id=_id(request))
+    found = exc.errors()[:5]
+    refused = errors.Invalid("; ".join(_problem(error, exc.body) for error in found))
+    # The first one: a form shows it beside the field.
+    if found and found[0]["type"] != "json_invalid":
+        refused.field = ".".join(map(str, found[0]["loc"][1:])) or "body"  # type: ignore[attr-defined]
+    return response_to(refused, path=request.url.path, request_id=_id(request))
 
 
 def _problem(error: dict[str, Any], body: object) -> str:

@@ -180,8 +180,12 @@ class ApiSettings(SettingGroup):
     exports_per_minute: int = setting(10, ge=1, description="Exports an address may start in a minute.")
     reports_per_minute: int = setting(5, ge=1, description="Problem reports an address may send in a minute.")
     replay_per_minute: int = setting(3000, ge=1, description="Archived resources an address may load in a minute.")
-    admin_per_minute: int = setting(500, ge=1, description="Admin requests in a minute with the right token.")
-    intruder_per_minute: int = setting(10, ge=1, description="Admin requests in a minute without the right token.")
+    admin_per_minute: int = setting(
+        500, ge=1, description="Admin requests in a minute of an operator, an administrator, or with the admin token."
+    )
+    member_per_minute: int = setting(100, ge=1, description="Admin requests in a minute of a member.")
+    intruder_per_minute: int = setting(10, ge=1, description="Admin requests in a minute of who did not sign in.")
+    seeds_per_minute: int = setting(10, ge=1, description="Requests in a minute that add seeds to the frontier.")
     exports: bool = setting(True, description="Whether exports are offered.")
     exports_default_limit: int = setting(1000, ge=1, description="Rows of an export that does not say how many.")
     exports_max_limit: int = setting(10_000, ge=1, description="Most rows of one export.")
@@ -194,6 +198,11 @@ class ApiSettings(SettingGroup):
     changes: bool = setting(True, description="Whether change tracking is shown.")
     upkeep: bool = setting(
         True, description="Whether the server itself takes new captures into search and compares them."
+    )
+    streams: int = setting(600, ge=1, description="Live streams that one process serves at once, of 1,000 connections.")
+    streams_per_principal: int = setting(20, ge=1, description="Live streams that one user or token may hold.")
+    stream_s: float = setting(
+        3600.0, ge=0.01, description="Time after which a live stream ends; clients take it up again where it ended."
     )
     usage: bool = setting(True, description="Whether daily usage counts are kept and shown; no reader is followed.")
     usage_window_days: int = setting(30, ge=1, le=366, description="Days that usage counts are shown for.")
@@ -290,6 +299,12 @@ class ReplaySettings(SettingGroup):
     rewrite_s: float = setting(
         3.0, ge=0.0, description="Time to rewrite a page; longer ones come as they are, no scripts."
     )
+    members_s: float = setting(
+        3600.0,
+        ge=60.0,
+        le=86_400.0,
+        description="How long the signed address of a members' capture on the replay host can be used.",
+    )
 
 
 class JobSettings(SettingGroup):
@@ -308,6 +323,15 @@ class JobSettings(SettingGroup):
     history_rows: int = setting(100, ge=1, description="Newest executions of a job whose log and metrics are kept.")
     history_days: float = setting(30.0, gt=0.0, description="Age up to which an execution's log and metrics are kept.")
     events_days: float = setting(7.0, gt=0.0, description="Age up to which events are kept for streaming.")
+    series_minutes_days: float = setting(
+        7.0, gt=0.0, description="Age up to which what happened is kept by the minute; then by the hour."
+    )
+    series_hours_days: float = setting(
+        90.0, gt=0.0, description="Age up to which what happened is kept by the hour; then by the day."
+    )
+    series_days: float = setting(
+        1825.0, gt=0.0, description="Age up to which what happened is kept by the day; totals are kept for ever."
+    )
     log_lines: int = setting(50_000, ge=100, description="Lines of one execution's log; the rest is counted.")
     log_level: str = setting(
         "info", pattern="^(debug|info|warning|error)$", description="Least level of lines in an execution's log."
@@ -354,6 +378,28 @@ class WorkerSettings(SettingGroup):
     )
     rest_s: float = setting(
         2.0, ge=0.05, description="How long a worker rests when no background work (indexing, reports) waits."
+    )
+
+
+class WebhookSettings(SettingGroup):
+    """How other systems are told of events."""
+
+    deliver: bool = setting(
+        True, description="Whether servers and workers of this machine send what waits; off, others have to."
+    )
+    most: int = setting(100, ge=1, description="Webhooks that there may be.")
+    poll_s: float = setting(1.0, ge=0.02, description="How often new events and due deliveries are looked for.")
+    timeout_s: float = setting(15.0, ge=0.1, le=300.0, description="Time in which a receiver must answer.")
+    parallel: int = setting(32, ge=1, le=1000, description="Messages that one process sends at once.")
+    per_hook: int = setting(4, ge=1, le=100, description="Messages that are under way to one webhook at once.")
+    waiting: int = setting(
+        10_000,
+        ge=1,
+        description="Deliveries of one webhook that may wait; later events are queued when there is room.",
+    )
+    keep_days: float = setting(30.0, gt=0.0, description="Age up to which deliveries that are over are kept.")
+    allow_networks: tuple[Network, ...] = setting(
+        (), description="Private networks (CIDR, comma-separated) that messages may be sent to; none otherwise."
     )
 
 
@@ -424,6 +470,11 @@ class Settings(SettingGroup):
     database_url: str | None = setting(
         None, description="PostgreSQL address; empty means SQLite in the data directory."
     )
+    redis_url: Secret | None = setting(
+        None,
+        description="Redis or Valkey, redis://host:6379/0: one count of requests for all processes that use it. "
+        "Nothing is lost without it.",
+    )
     contact: str | None = setting(None, description="Who answers for a crawl: an e-mail address or a web address.")
     user_agent: str | None = setting(None, description="Own user agent; the product's token and the contact are added.")
     allow_networks: tuple[Network, ...] = setting(
@@ -454,6 +505,7 @@ class Settings(SettingGroup):
     jobs: JobSettings = JobSettings()
     worker: WorkerSettings = WorkerSettings()
     feeds: FeedSettings = FeedSettings()
+    webhooks: WebhookSettings = WebhookSettings()
     uploads: UploadSettings = UploadSettings()
 
     @property

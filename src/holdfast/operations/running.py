@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from holdfast import log
 from holdfast.clock import Clock
@@ -190,7 +190,3 @@ def _ended(work: OperationWork, context: OperationContext) -> tuple[OperationSta
 
 def _told(sentence: str, code: str) -> dict[str, str]:
     return {"error": sentence[:_ERROR_CHARS].replace("\x00", ""), "error_code": code}
-
-
-MODULE: Final = "holdfast.operations.process"
-"""The program of a process that runs one operation."""

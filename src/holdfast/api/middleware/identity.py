@@ -40,6 +40,13 @@ class Principals:
         self._has_owner = has_owner(settings)
         self._limiter: CapacityLimiter | None = None
 
+    async def identify(self, scope: Scope) -> Principal:
+        """Return who asks; streams ask again while they last, and a session that has ended is anonymous to them."""
+        try:
+            return await self._principal(scope, {})
+        except CredentialWrong:
+            return ANONYMOUS
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request in the name of who asks."""
         if scope["type"] != "http":
@@ -48,7 +55,7 @@ class Principals:
         state = scope.setdefault("state", {})
         state["principal"] = ANONYMOUS
         try:
-            state["principal"] = found = await self._principal(scope, state)
+            state["principal"] = await self._principal(scope, state)
         except CredentialWrong as exc:
             if "session_secret" in state:
                 # The browser forgets a session that has ended; what is needed to sign in again is open to it.
@@ -62,9 +69,6 @@ class Principals:
             answer = response_to(exc, path=scope["path"], request_id=str(scope.get("holdfast_request_id", "")))
             await answer(scope, receive, send)
             return
-        else:
-            if found.way not in (SignInWay.ANONYMOUS, SignInWay.LOOPBACK):
-                send = _private(send)
         await self._app(scope, receive, send)
 
     async def _principal(self, scope: Scope, state: dict[str, object]) -> Principal:
@@ -135,18 +139,3 @@ class Principals:
             await send(message)
 
         return clearing
-
-
-def _private(send: Send) -> Send:
-    """Keep caches on the way from giving one person's answer to another."""
-
-    async def private(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(raw=message.setdefault("headers", []))
-            kept = headers.get("cache-control", "")
-            if not kept or "public" in kept:
-                headers["Cache-Control"] = kept.replace("public", "private") or "private"
-            headers.add_vary_header("Cookie, Authorization")
-        await send(message)
-
-    return private
