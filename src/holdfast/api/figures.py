@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock, Thread
@@ -17,7 +16,9 @@ from holdfast.api import queries
 from holdfast.clock import Clock
 from holdfast.db.engine import Database, take_time
 from holdfast.errors import HoldfastError
-from holdfast.jobs.views.listing import admin_counts, cleanup_counts, settled_pages
+from holdfast.jobs.views.listing import admin_counts, cleanup_counts
+from holdfast.jobs.views.recorded import read_recorded
+from holdfast.metrics import RecordedCrawls
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by, viewer
 from holdfast.withdrawals.visibility import hidden_sources
 
@@ -238,9 +239,8 @@ class WorkFigures:
     jobs: dict[str, int]
     """By status, in the words of `/api/admin/jobs`."""
     cleanups: dict[str, int]
-    crawled: Mapping[str, int]
-    failed: Mapping[str, int]
-    """Pages, by the source's code."""
+    recorded: RecordedCrawls
+    """What crawls did, by the series."""
     warc_bytes: int
 
 
@@ -249,23 +249,19 @@ class CountedWork(Counting[WorkFigures]):
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
         super().__init__(
-            database, clock, state=lambda _session: clock.monotonic() // FRESH_S, count=_count_work, at_once_s=at_once_s
+            database,
+            clock,
+            state=lambda _session: clock.monotonic() // FRESH_S,
+            count=lambda session: _count_work(session, clock),
+            at_once_s=at_once_s,
         )
 
 
-def _count_work(session: Session) -> WorkFigures:
+def _count_work(session: Session, clock: Clock) -> WorkFigures:
     take_time(session)
-    crawled, failed = Counter[str](), Counter[str]()
-    for code, counts in queries.counts_by_source(session):
-        crawled[code] += counts.get("pages", 0)
-        failed[code] += queries.failures_of(counts)
-    for code, done, missed in settled_pages(session):
-        crawled[code] += done
-        failed[code] += missed
     return WorkFigures(
         jobs=admin_counts(session),
         cleanups=cleanup_counts(session),
-        crawled=crawled,
-        failed=failed,
+        recorded=read_recorded(session, clock),
         warc_bytes=queries.warc_bytes(session),
     )

@@ -24,9 +24,29 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/openapi.json": Permission.READ,
     "GET /docs": Permission.READ,
     "GET /health": Permission.READ,
+    "GET /health/live": Permission.READ,
+    "GET /health/ready": Permission.READ,
     "GET /metrics": Permission.WATCH,
     "GET /openapi.json": Permission.READ,
     "GET /style.css": Permission.READ,
+    # frontier, domains
+    "GET /api/frontier/stats": Permission.WATCH,
+    "GET /api/frontier/urls": Permission.OPERATE,
+    "POST /api/frontier/add": Permission.OPERATE,
+    "POST /api/frontier/seed": Permission.OPERATE,
+    "POST /api/frontier/recover": Permission.OPERATE,
+    "DELETE /api/frontier": Permission.OPERATE,
+    "GET /api/crawler/discovered": Permission.OPERATE,
+    "GET /api/domains": Permission.OPERATE,
+    "GET /api/domains/{domain}": Permission.OPERATE,
+    "GET /api/domains/{domain}/robots": Permission.OPERATE,
+    "PUT /api/domains/{domain}/settings": Permission.OPERATE,
+    "POST /api/domains/{domain}/refresh-robots": Permission.OPERATE,
+    "POST /api/domains/{domain}/purge": Permission.OPERATE,
+    "POST /api/admin/domains/{domain}/reset": Permission.OPERATE,
+    # what crawls do, over time and now
+    "GET /api/alerts": Permission.WATCH,
+    "GET /api/stats/timeseries": Permission.WATCH,
     # annual-editions
     "GET /api/admin/annual-editions": Permission.OPERATE,
     "POST /api/admin/annual-editions/jobs/{job_id}/accept-gap": Permission.OPERATE,
@@ -93,6 +113,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/coverage/{source}/{year}/{file}": Permission.READ,
     # explain
     "GET /api/explain": Permission.OPERATE,
+    # mcp
+    "POST /mcp": Permission.READ,
     # executions
     "GET /api/executions/{id}.wacz": Permission.READ,
     "GET /api/executions/{id}/wacz": Permission.READ,
@@ -148,6 +170,27 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "POST /api/v1/admin/sync-enabled-sources": Permission.OPERATE,
     # events
     "GET /api/v1/events": Permission.WATCH,
+    # live
+    "GET /api/crawler/events": Permission.WATCH,
+    "GET /api/events": Permission.WATCH,
+    "GET /api/health/events": Permission.WATCH,
+    "GET /api/metrics/events": Permission.WATCH,
+    "GET /sse/crawler/events": Permission.WATCH,
+    "GET /sse/events": Permission.WATCH,
+    "GET /sse/health/events": Permission.WATCH,
+    "GET /sse/metrics/events": Permission.WATCH,
+    "GET /api/v1/jobs/{id}/logs/stream": Permission.WATCH,
+    "GET /api/v1/jobs/{id}/logs/stream/v2": Permission.WATCH,
+    # webhooks
+    "GET /api/admin/webhooks": Permission.ADMINISTER,
+    "POST /api/admin/webhooks": Permission.ADMINISTER,
+    "GET /api/admin/webhooks/{id}": Permission.ADMINISTER,
+    "PATCH /api/admin/webhooks/{id}": Permission.ADMINISTER,
+    "DELETE /api/admin/webhooks/{id}": Permission.ADMINISTER,
+    "POST /api/admin/webhooks/{id}/rotate-secret": Permission.ADMINISTER,
+    "POST /api/admin/webhooks/{id}/test": Permission.ADMINISTER,
+    "GET /api/admin/webhooks/{id}/deliveries": Permission.ADMINISTER,
+    "POST /api/admin/webhooks/{id}/deliveries/{delivery_id}/redeliver": Permission.ADMINISTER,
     # scheduler
     "GET /api/v1/scheduler/distribution": Permission.OPERATE,
     "GET /api/v1/scheduler/metrics": Permission.WATCH,

@@ -16,10 +16,8 @@ from holdfast.db.engine import SessionClock, moment_in
 from holdfast.db.models import (
     Document,
     Domain,
-    Execution,
     ExecutionCount,
     IndexRun,
-    Job,
     Owner,
     Page,
     PageGroup,
@@ -337,17 +335,6 @@ def sources_by_id(session: Session, ids: Iterable[int]) -> dict[int, Source]:
 def warc_bytes(session: Session) -> int:
     """Return how many bytes the sealed files have; a row a file."""
     return int(session.scalar(select(func.coalesce(func.sum(WarcFile.size), 0)).where(WarcFile.state == "sealed")) or 0)
-
-
-def counts_by_source(session: Session) -> list[tuple[str, dict[str, Any]]]:
-    """Return each process's running totals with its source's code; a row a process of an execution."""
-    rows = session.execute(
-        select(Source.code, ExecutionCount.counts)
-        .join(Execution, Execution.id == ExecutionCount.execution_id)
-        .join(Job, Job.id == Execution.job_id)
-        .join(Source, Source.id == Job.source_id)
-    )
-    return [(row[0], row[1]) for row in rows]
 
 
 # Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not.

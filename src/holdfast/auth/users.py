@@ -14,7 +14,7 @@ from holdfast.auth import queries
 from holdfast.auth.credentials import digest_of, new_secret
 from holdfast.auth.errors import LastAdministrator, LinkSpent, UserExists, UserNotFound
 from holdfast.auth.passwords import hash_password
-from holdfast.auth.principal import Role
+from holdfast.auth.roles import Role
 from holdfast.clock import Clock
 from holdfast.db.models import AccountLink, User
 from holdfast.errors import Invalid

@@ -18,7 +18,7 @@ from holdfast import config, log
 from holdfast.cli.parameters import Home
 from holdfast.config import Settings
 from holdfast.wiring.http_protocol import ConnectionLimits, strict_http
-from holdfast.wiring.server import listen
+from holdfast.wiring.server import END_STREAMS, listen
 
 _APPLICATION = "holdfast.api.app:application"
 # Request line and headers together.
@@ -53,7 +53,7 @@ def configured(*, home: str | None, host: str | None, port: int | None) -> Setti
     return config.load()
 
 
-def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
+def serve(settings: Settings, *, ready: Callable[[str], None], application: str = _APPLICATION) -> None:
     """Serve until SIGINT or SIGTERM, then let what is in flight end; `ready` is told the address once it answers."""
     # Bound here and handed over: a port that is taken is one sentence, not a traceback of uvicorn.
     listener = listen(settings)
@@ -63,7 +63,7 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
     shown = f"[{name}]" if listener.family == socket.AF_INET6 else name
     server = _Server(
         uvicorn.Config(
-            _APPLICATION,
+            application,
             factory=True,
             loop="uvloop",
             log_config=None,
@@ -117,6 +117,13 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop; live streams end first, for it waits until every connection is closed."""
+        end_streams = self.lifespan.state.get(END_STREAMS)
+        if end_streams is not None:
+            end_streams()
+        await super().shutdown(sockets)
 
 
 app_command = api

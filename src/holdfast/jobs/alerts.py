@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.clock import Clock
+from holdfast.coordination.events import EventName, record_event
 from holdfast.coordination.owners import GONE
 from holdfast.db.engine import Database, moment_in
 from holdfast.db.models import Alert, Owner
 from holdfast.jobs import alert_queries
-from holdfast.jobs.journal import NewJobEvent, emit
 from holdfast.series.counting import STATUSES
 from holdfast.series.queries import SeriesPoint, last_minutes
 
@@ -110,11 +110,11 @@ def _silent(workers: Sequence[Owner], now: datetime) -> AlertFinding | None:
         return None
     first = min(silent, key=lambda owner: owner.heartbeat_at)
     others = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
-    message = (
-        f"worker {first.host}/{first.id}{others} has not been heard of for {(now - first.heartbeat_at).seconds // 60} "
-        "minutes; start one again: holdfast start-worker"
-    )
     age_s = round((now - first.heartbeat_at).total_seconds(), 1)
+    message = (
+        f"worker {first.host}/{first.id}{others} has not been heard of for {age_s // 60:.0f} minutes; start one again: "
+        "holdfast start-worker"
+    )
     return AlertFinding(AlertName.WORKER_SILENT, AlertSeverity.CRITICAL, first.heartbeat_at, age_s, message)
 
 
@@ -136,37 +136,36 @@ def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool
         if not alert_queries.take_turn(session, now=now, before=before):
             return False
         alert_queries.drop_resolved(session, before=now - _KEPT)
-        emit(session, _write(session, found, now), now=now)
+        for name, data in _write(session, found, now):
+            record_event(session, name, at=now, data=data)
     return True
 
 
-def _write(session: Session, found: Sequence[AlertFinding], now: datetime) -> list[NewJobEvent]:
+def _write(session: Session, found: Sequence[AlertFinding], now: datetime) -> list[tuple[EventName, dict[str, Any]]]:
     """Bring the rows to what was found; return what is to be told."""
     open_rows = {row.name: row for row in alert_queries.firing(session)}
-    events = []
+    events: list[tuple[EventName, dict[str, Any]]] = []
     for one in found:
         row = open_rows.pop(one.name.value, None)
         if row is None:
             row = Alert(name=one.name.value, severity=one.severity.value, since=one.since)
             session.add(row)
             _log.warning("alert.firing", name=one.name.value, value=one.value, message=one.message)
-            events.append(_event("alert.firing", one.name.value, one))
+            events.append((EventName.ALERT_FIRING, _told(one.name.value, one)))
         row.last_seen_at, row.value, row.message = now, one.value, one.message
     for row in open_rows.values():
         row.resolved_at = now
         _log.info("alert.resolved", name=row.name)
-        events.append(_event("alert.resolved", row.name, row))
+        events.append((EventName.ALERT_RESOLVED, _told(row.name, row)))
     session.flush()
     return events
 
 
-def _event(word: str, name: str, told: AlertFinding | Alert) -> NewJobEvent:
-    data: dict[str, Any] = {
+def _told(name: str, told: AlertFinding | Alert) -> dict[str, Any]:
+    return {
         "name": name,
         "severity": str(told.severity),
         "since": told.since.isoformat(),
         "value": told.value,
         "message": told.message,
     }
-    # Of no job: 0 is the number of none.
-    return NewJobEvent(word, 0, None, data)

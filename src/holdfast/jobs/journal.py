@@ -197,8 +197,7 @@ def tell_queued(session: Session, executions: Sequence[int], *, now: datetime) -
 
 def payload(row: JobEvent) -> dict[str, Any]:
     """Return what a stream says about an event, as the routes and commands print it."""
-    # 0 where it is about no job (an alert).
-    ids: dict[str, Any] = {"job_id": row.job_id} if row.job_id else {}
+    ids: dict[str, Any] = {"job_id": row.job_id}
     if row.execution_id is not None:
         ids["execution_id"] = row.execution_id
     return {**ids, **row.data, "timestamp": row.at.isoformat()}

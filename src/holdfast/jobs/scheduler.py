@@ -184,8 +184,10 @@ class Scheduler:
             with self._database.write() as session:
                 pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=events_before, limit=10 * _PRUNED)
-                dropped = max(dropped, drop_old_events(session, before=events_before, limit=10 * _PRUNED))
-                count_cleanup(session, {"executions": pruned.stripped, "job_events": dropped}, now=now)
+                told_off = drop_old_events(session, before=events_before, limit=10 * _PRUNED)
+                removed = {"executions": pruned.stripped, "job_events": dropped, "events": told_off}
+                count_cleanup(session, removed, now=now)
+                dropped = max(dropped, told_off)
             total += pruned.stripped
             # Fewer than asked for: nothing is left for another transaction.
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timedelta
 from random import SystemRandom
 from threading import Event, Thread
@@ -20,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import __version__, audit, log
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import WebhookSettings
+from holdfast.config import Settings, WebhookSettings
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database, SessionClock, moment_in
 from holdfast.db.models import Webhook, WebhookAttempt, WebhookDelivery
@@ -55,7 +56,7 @@ _LET_GO_S = 2.0
 _random = SystemRandom()
 
 
-class Message(NamedTuple):
+class WebhookMessage(NamedTuple):
     """One delivery that this process has leased, with all that is needed to send it."""
 
     delivery_id: int
@@ -92,7 +93,7 @@ class Sender:
         )
         self._client = Client(client, AddressGuard(settings.allow_networks), clock)
 
-    async def send(self, message: Message) -> Result:
+    async def send(self, message: WebhookMessage) -> Result:
         """Return what came of one attempt; it never raises for what a receiver does."""
         signed = signed_headers(message.known_secrets, message.message_id, message.timestamp, message.body)
         headers = (("Content-Type", "application/json"), ("Accept-Encoding", "identity"), *signed)
@@ -179,7 +180,7 @@ def _row(hook: Webhook, event: PublicEvent, now: datetime) -> dict[str, object]:
     }
 
 
-def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, *, limit: int) -> list[Message]:
+def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, *, limit: int) -> list[WebhookMessage]:
     """Lease deliveries that are due, a few of each webhook; none if nothing is due."""
     with database.read() as session:
         due = queries.webhooks_due(session, now=moment_in(session, clock))
@@ -187,7 +188,7 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
         return []
     # Not always the same first: with more webhooks than places, each has its turn.
     _random.shuffle(due)
-    messages: list[Message] = []
+    messages: list[WebhookMessage] = []
     with database.write() as session:
         now, token = moment_in(session, clock), secrets.token_hex(16)
         until = now + timedelta(seconds=settings.timeout_s + _GRACE_S)
@@ -202,8 +203,8 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
     return messages
 
 
-def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> Message:
-    return Message(
+def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> WebhookMessage:
+    return WebhookMessage(
         delivery_id=row.id,
         token=row.lease_token or "",
         url=hook.url,
@@ -214,7 +215,7 @@ def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> Message:
     )
 
 
-def settle(database: Database, clock: Clock, message: Message, result: Result) -> bool:
+def settle(database: Database, clock: Clock, message: WebhookMessage, result: Result) -> bool:
     """Write down what came of an attempt and set what follows; False if the lease was lost meanwhile."""
     with database.write() as session:
         row = queries.held_delivery(session, delivery_id=message.delivery_id, token=message.token)
@@ -284,7 +285,7 @@ def send_test(database: Database, clock: Clock, settings: WebhookSettings, webho
     return message.delivery_id
 
 
-async def _send_one(settings: WebhookSettings, clock: Clock, message: Message) -> Result:
+async def _send_one(settings: WebhookSettings, clock: Clock, message: WebhookMessage) -> Result:
     sender = Sender(settings, clock)
     try:
         return await sender.send(message)
@@ -330,8 +331,10 @@ class DeliveryThread:
 
     async def _serve(self) -> None:
         self._wake, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        # One thread, and so one connection, for whatever is read and written here: the others are for requests.
+        self._loop.set_default_executor(ThreadPoolExecutor(1, "webhooks"))
         sender = Sender(self._settings, self._clock)
-        under_way: dict[asyncio.Task[None], Message] = {}
+        under_way: dict[asyncio.Task[None], WebhookMessage] = {}
 
         def ended(task: asyncio.Task[None]) -> None:
             under_way.pop(task)
@@ -346,7 +349,8 @@ class DeliveryThread:
                     under_way[task] = message
                     task.add_done_callback(ended)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), self._settings.poll_s)
+                    async with asyncio.timeout(self._settings.poll_s):
+                        await self._wake.wait()
             if under_way:
                 await asyncio.wait(under_way, timeout=_LET_GO_S)
         finally:
@@ -358,7 +362,7 @@ class DeliveryThread:
             await sender.close()
             await asyncio.to_thread(self._tried, lambda: self._release({one.token for one in left.values()}))
 
-    def _look(self, room: int) -> list[Message]:
+    def _look(self, room: int) -> list[WebhookMessage]:
         """Queue what has happened and lease what is due; what fails is tried again at the next look."""
         self._tried(lambda: queue_events(self._database, self._clock, self._settings))
         self._tried(self._prune)
@@ -372,7 +376,7 @@ class DeliveryThread:
             _log.warning("webhooks.wait", message=str(exc).partition("\n")[0])
             return None
 
-    async def _deliver(self, sender: Sender, message: Message) -> None:
+    async def _deliver(self, sender: Sender, message: WebhookMessage) -> None:
         try:
             result = await sender.send(message)
         except HoldfastError as exc:
@@ -397,3 +401,15 @@ class DeliveryThread:
         for token in tokens:
             with self._database.write() as session:
                 queries.release_lease(session, token=token)
+
+
+@contextmanager
+def open_deliveries(settings: Settings) -> Iterator[None]:
+    """Queue and send for as long as the block lasts, with a connection of its own."""
+    with closing(Database(settings.database)) as database:
+        thread = DeliveryThread(database, SystemClock(), settings.webhooks)
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.close()

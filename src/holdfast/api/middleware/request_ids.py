@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import log
 from holdfast.api.errors import broken
 from holdfast.api.middleware.rate_limits import kind_of
+from holdfast.api.permissions import principal_of
 from holdfast.clock import Clock
 from holdfast.feedback import UsageTally, Use
 from holdfast.replay.capabilities import without_capability
@@ -57,6 +58,8 @@ class RequestIds:
         seconds = self._clock.monotonic() - began
         path = without_capability(scope["path"])
         self.state.metrics.answered(kind_of(path), status, seconds)
+        if status == 429:
+            self.state.metrics.refused(principal_of(scope).role.value)
         _log.info(
             "api.request",
             method=scope["method"],

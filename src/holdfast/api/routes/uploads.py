@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from anyio import CancelScope
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import Depends, Header, Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
 from holdfast.api.dependencies import (
@@ -31,6 +31,7 @@ from holdfast.api.dependencies import (
     WriteTurnsDep,
 )
 from holdfast.api.errors import BodyRefused, BodyTooSlow, FieldRefused, ServerBusy, TusVersionRefused, answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
@@ -89,7 +90,7 @@ async def _spoken(version: TusVersion = None) -> None:
 
 
 SPEAKS_TUS = Depends(_spoken)
-router = APIRouter(prefix="/api/admin/uploads", tags=["uploads"], dependencies=[KNOWN_ONLY])
+router = LateRouter(prefix="/api/admin/uploads", tags=["uploads"], dependencies=[KNOWN_ONLY])
 
 
 def _tus(row: Upload | None = None, **more: str) -> dict[str, str]:

@@ -275,7 +275,7 @@ class JobEvent(Model):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     at: Mapped[datetime]
     name: Mapped[str] = mapped_column(String(16))
-    """job:status, job:progress or job:completed; alert.firing or alert.resolved, which are of job 0."""
+    """job:status, job:progress or job:completed."""
     job_id: Mapped[int] = mapped_column(BigInteger)
     execution_id: Mapped[int | None] = mapped_column(BigInteger)
     data: Mapped[dict[str, Any]] = mapped_column(default=dict)
