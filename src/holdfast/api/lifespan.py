@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from threading import Event, Thread
+from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
@@ -14,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from holdfast import log
 from holdfast.api.dependencies import THREADS
 from holdfast.api.figures import CountedTotals, CountedWork
+from holdfast.api.live.hub import Hub
 from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
@@ -25,7 +27,9 @@ from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchRequest, SearchService
 from holdfast.search.signals import refresh
+from holdfast.webhooks.delivery import DeliveryThread
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.server import END_STREAMS
 
 _REST_S = 2.0
 _DRAIN_S = 5.0
@@ -141,12 +145,12 @@ STATEMENT_S = 10.0
 
 
 def lifespan_of(
-    archive: Archive, counts: tuple[CountedTotals, CountedWork], usage: UsageTally, search: SearchService
-) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    archive: Archive, counts: tuple[CountedTotals, CountedWork], usage: UsageTally, search: SearchService, hub: Hub
+) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
     """Return the lifespan of the application that serves this archive."""
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         # Forty by default: that many threads would wait for the pool of connections and starve each other.
         current_default_thread_limiter().total_tokens = THREADS
         # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
@@ -156,19 +160,28 @@ def lifespan_of(
         if archive.settings.api.upkeep:
             upkeep.start()
             app.state.operations.start()
+        webhooks = DeliveryThread(archive.database, archive.clock, archive.settings.webhooks)
+        if archive.settings.webhooks.deliver:
+            webhooks.start()
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_usage(usage), name="write usage counts")
             try:
-                yield
+                # The server calls it as soon as it is told to stop: it waits for open streams before it ends this.
+                yield {END_STREAMS: hub.end}
             finally:
+                hub.end()
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
                 app.state.readiness.close()
                 await run_sync(app.state.operations.close)
                 await run_sync(upkeep.close)
+                await run_sync(webhooks.close)
                 for count in counts:
                     await run_sync(count.close)
+                await run_sync(app.state.frontier_counts.close)
+                await run_sync(app.state.frontier.close)
                 await run_sync(usage.flush)
+                await app.state.rates.close()
 
     return lifespan
 

@@ -74,6 +74,7 @@ COMMANDS = {
     "worker": Command("worker", "What runs jobs: start, schedule, recover-stale.", HelpGroup.RUN),
     "edition": Command("edition", "Annual editions: schedule, status, report, freeze, compare.", HelpGroup.RUN),
     "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll, discover.", HelpGroup.RUN),
+    "webhook": Command("webhook", "Other systems that are told of events: add, list, test, deliveries."),
     "frontier": Command("report:frontier", "What is queued: stats, list, recover.", HelpGroup.UPKEEP),
     "explain": Command("explain", "Everything that is known of an address, and why.", HelpGroup.UPKEEP),
     "url": Command("url", "What an address means here: key, hash, group, priority."),

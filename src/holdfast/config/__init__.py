@@ -180,8 +180,12 @@ class ApiSettings(SettingGroup):
     exports_per_minute: int = setting(10, ge=1, description="Exports an address may start in a minute.")
     reports_per_minute: int = setting(5, ge=1, description="Problem reports an address may send in a minute.")
     replay_per_minute: int = setting(3000, ge=1, description="Archived resources an address may load in a minute.")
-    admin_per_minute: int = setting(500, ge=1, description="Admin requests in a minute with the right token.")
-    intruder_per_minute: int = setting(10, ge=1, description="Admin requests in a minute without the right token.")
+    admin_per_minute: int = setting(
+        500, ge=1, description="Admin requests in a minute of an operator, an administrator, or with the admin token."
+    )
+    member_per_minute: int = setting(100, ge=1, description="Admin requests in a minute of a member.")
+    intruder_per_minute: int = setting(10, ge=1, description="Admin requests in a minute of who did not sign in.")
+    seeds_per_minute: int = setting(10, ge=1, description="Requests in a minute that add seeds to the frontier.")
     exports: bool = setting(True, description="Whether exports are offered.")
     exports_default_limit: int = setting(1000, ge=1, description="Rows of an export that does not say how many.")
     exports_max_limit: int = setting(10_000, ge=1, description="Most rows of one export.")
@@ -294,6 +298,12 @@ class ReplaySettings(SettingGroup):
     scripts: bool = setting(True, description="Whether archived scripts may run, in a sandbox without any authority.")
     rewrite_s: float = setting(
         3.0, ge=0.0, description="Time to rewrite a page; longer ones come as they are, no scripts."
+    )
+    members_s: float = setting(
+        3600.0,
+        ge=60.0,
+        le=86_400.0,
+        description="How long the signed address of a members' capture on the replay host can be used.",
     )
 
 
@@ -459,6 +469,11 @@ class Settings(SettingGroup):
     home: Path = setting(Path("holdfast-home"), description="The data directory: database, WARC files, run files.")
     database_url: str | None = setting(
         None, description="PostgreSQL address; empty means SQLite in the data directory."
+    )
+    redis_url: Secret | None = setting(
+        None,
+        description="Redis or Valkey, redis://host:6379/0: one count of requests for all processes that use it. "
+        "Nothing is lost without it.",
     )
     contact: str | None = setting(None, description="Who answers for a crawl: an e-mail address or a web address.")
     user_agent: str | None = setting(None, description="Own user agent; the product's token and the contact are added.")

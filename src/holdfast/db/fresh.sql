@@ -748,7 +748,7 @@ CREATE TABLE sign_in_failures (
 	CONSTRAINT pk_sign_in_failures PRIMARY KEY ("key")
 );
 CREATE INDEX ix_sign_in_failures_since ON sign_in_failures (since);
-CREATE INDEX ix_sources_members ON sources (id) WHERE visibility = 'members';
+CREATE INDEX ix_sources_members ON sources (visibility, id) WHERE visibility = 'members';
 CREATE TABLE replay_keys (
 	id INTEGER NOT NULL, 
 	secret BLOB NOT NULL, 

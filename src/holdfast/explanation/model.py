@@ -1,4 +1,4 @@
-"""What is told of an address, section by section; the route and `holdfast explain --json` answer with this very object."""
+"""What is told of an address, section by section; the route and `holdfast explain --json` answer with this object."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def _queued(session: Session, row: AttemptRow, domain: ExplainedDomain | None, n
         return _turn(
             OutlookKind.WAITS,
             **facts,
-            sentence=f"it is number {place} in the queue of execution {number}, which was stopped; the same command, or "
-            "holdfast job retry, goes on with it",
+            sentence=f"it is number {place} in the queue of execution {number}, which was stopped; the same crawl "
+            "command goes on with it",
         )
     if domain is not None and not domain.allowed:
         return _turn(OutlookKind.NEVER, **facts, sentence=f"never: {domain.sentence}")

@@ -74,9 +74,7 @@ def _known(state: RobotsState | None, now: datetime) -> RobotsKnown:
 
 def _robots_sentence(told: ExplainedRobots) -> str:
     read = f", read {told.fetched_at:%Y-%m-%d %H:%M} UTC" if told.fetched_at else ""
-    but = (
-        f"; {', '.join(told.ignored_by)} ignores robots.txt, with a reason in the audit log" if told.ignored_by else ""
-    )
+    but = f"; ignored by {', '.join(told.ignored_by)}, as the audit log says" if told.ignored_by else ""
     if told.known is RobotsKnown.UNKNOWN:
         return f"its robots.txt was never read; it is asked for before anything else{but}"
     if told.known is RobotsKnown.EXPIRED:
@@ -188,9 +186,8 @@ def _domain_sentence(told: ExplainedDomain) -> str:
         return f"{told.name} was never asked; it would be every {told.delay_s:g} s ({'; '.join(told.delay_reasons)})"
     parts = [pace]
     if told.circuit_open_until is not None:
-        parts.append(
-            f"its circuit is open until {told.circuit_open_until:%H:%M:%S} after {told.circuit_failures} failures"
-        )
+        failures = f"{told.circuit_failures} failures"
+        parts.append(f"its circuit is open until {told.circuit_open_until:%H:%M:%S} after {failures}")
     elif told.circuit is not CircuitKnown.CLOSED:
         parts.append("its circuit is being tried again")
     if told.unreachable_since is not None:

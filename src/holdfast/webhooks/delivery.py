@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timedelta
 from random import SystemRandom
 from threading import Event, Thread
@@ -20,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import __version__, audit, log
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import WebhookSettings
+from holdfast.config import Settings, WebhookSettings
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database, SessionClock, moment_in
 from holdfast.db.models import Webhook, WebhookAttempt, WebhookDelivery
@@ -330,6 +331,8 @@ class DeliveryThread:
 
     async def _serve(self) -> None:
         self._wake, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        # One thread, and so one connection, for whatever is read and written here: the others are for requests.
+        self._loop.set_default_executor(ThreadPoolExecutor(1, "webhooks"))
         sender = Sender(self._settings, self._clock)
         under_way: dict[asyncio.Task[None], Message] = {}
 
@@ -397,3 +400,15 @@ class DeliveryThread:
         for token in tokens:
             with self._database.write() as session:
                 queries.release_lease(session, token=token)
+
+
+@contextmanager
+def open_deliveries(settings: Settings) -> Iterator[None]:
+    """Queue and send for as long as the block lasts, with a connection of its own."""
+    with closing(Database(settings.database)) as database:
+        thread = DeliveryThread(database, SystemClock(), settings.webhooks)
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.close()

@@ -72,15 +72,15 @@ _FRAMING = re.compile(rb"\r\n(host|content-length|transfer-encoding):[ \t]*([^\r
 _LENGTH = re.compile(rb"[0-9]{1,18}[ \t]*")
 
 
-class BadHead(Exception):
+class UnreadableHead(Exception):
     """A head that is not read; it says why."""
 
 
 def body_length(head: bytes) -> int | None:
-    """Return how many bytes follow a whole head, None if they come in chunks; BadHead for one that is sloppy."""
+    """Return how many bytes follow a whole head, None if they come in chunks; UnreadableHead for one that is sloppy."""
     shape = _HEAD.fullmatch(head)
     if shape is None:
-        raise BadHead("the head of the request is not written as RFC 9112 says")
+        raise UnreadableHead("the head of the request is not written as RFC 9112 says")
     hosts, lengths, codings = 0, [], []
     for name, value in _FRAMING.findall(head):
         if len(name) == 4:
@@ -91,18 +91,18 @@ def body_length(head: bytes) -> int | None:
             codings.append(value)
     is_old = shape[1] == b"0"
     if hosts > 1 or not (hosts or is_old):
-        raise BadHead("a request names exactly one Host")
+        raise UnreadableHead("a request names exactly one Host")
     # Two lengths, of which a proxy may believe the other one: what follows would be taken for a second request.
     if codings and (lengths or is_old or len(codings) > 1):
-        raise BadHead("the length of the body is told in two ways")
+        raise UnreadableHead("the length of the body is told in two ways")
     if codings:
         if codings[0].strip().lower() != b"chunked":
-            raise BadHead("the only transfer coding here is chunked")
+            raise UnreadableHead("the only transfer coding here is chunked")
         return None
     if not lengths:
         return 0
     if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
-        raise BadHead("a request has one Content-Length, and that is a number")
+        raise UnreadableHead("a request has one Content-Length, and that is a number")
     return int(lengths[0])
 
 
@@ -233,7 +233,7 @@ class StrictHttp(HttpToolsProtocol):
             self._pending = b""
             try:
                 self._left = body_length(head)
-            except BadHead as exc:
+            except UnreadableHead as exc:
                 self._refuse(b"400 Bad Request", str(exc))
                 return
             self._stop_waiting()

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from holdfast.config import Settings
 from holdfast.errors import Conflict, Invalid, Unavailable
 
+END_STREAMS = "end_streams"
+"""Where the application leaves, in the state of its lifespan, what ends its live streams when the server stops."""
 _SECRET_CHARS = 16
 _BACKLOG = 2048
 

@@ -117,6 +117,20 @@ def may_see(source: Source) -> bool:
     return looking.sees_members or source.visibility != Visibility.MEMBERS or source.id == looking.granted
 
 
+def is_for_members(session: Session, source_id: int) -> bool:
+    """Return whether a source that the viewer sees as a member is not for everybody. Others see none that is not."""
+    if not viewer().sees_members:
+        return False
+    word = session.scalar(select(Source.visibility).where(Source.id == source_id))
+    return word == Visibility.MEMBERS.value
+
+
+def is_any_for_members(session: Session) -> bool:
+    """Return whether any source is not for everybody."""
+    with seen_by(PUBLIC):
+        return session.scalar(_HIDDEN_SOURCES.limit(1)) is not None
+
+
 def visible_run(execution_id: Any) -> ColumnElement[bool]:
     """Return the clause, over the id of an execution, that leaves out those of sources that the viewer may not see."""
     runs = select(Execution.id).join(Job, Job.id == Execution.job_id).where(Job.source_id.in_(_HIDDEN_SOURCES))

@@ -17,26 +17,7 @@ _GOLDEN = Path(__file__).parents[2] / "golden" / "urls" / "normalised.json"
 # What a person types has no third slash: `parse_seed` refuses it.
 _GOLDEN_TEXTS = [case[0] for case in json.loads(_GOLDEN.read_text()) if "///" not in case[0]]
 _LOOSE = normalisation_of(strip_trailing_slash=True, force_https=True, tracking=["id"], allow_ports=[])
-_PIECES = [
-    "/",
-    "..",
-    ".",
-    "%2e",
-    "%41",
-    "%zz",
-    "é",
-    "a",
-    "?",
-    "&",
-    "=",
-    "utm_source=x",
-    "ref=1",
-    "b=2",
-    "a=1",
-    "#x",
-    " ",
-    "\t",
-]
+_PIECES = [*"/.a?&= \t", "..", "%2e", "%41", "%zz", "é", "utm_source=x", "ref=1", "b=2", "a=1", "#x"]
 
 
 def _steps(text: str) -> list[str]:

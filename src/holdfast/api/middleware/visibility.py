@@ -40,15 +40,3 @@ class Viewers:
 
         with seen_by(EVERYTHING if is_member else PUBLIC):
             await self._app(scope, receive, marked)
-
-
-class PublicOnly:
-    """Lets the replay host be read as everybody may see it, whoever asks: it knows no principal."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        with seen_by(PUBLIC):
-            await self._app(scope, receive, send)

@@ -12,9 +12,11 @@ from holdfast.api.routes import (
     admin,
     archive,
     changes,
+    domains,
     editions,
     explain,
     exports,
+    frontier,
     health,
     job_logs,
     jobs,
@@ -27,7 +29,9 @@ from holdfast.api.routes import (
     series,
     snapshots,
     sources,
+    streams,
     uploads,
+    webhooks,
 )
 
 ROUTERS: tuple[LateRouter, ...] = (
@@ -55,11 +59,15 @@ ROUTERS: tuple[LateRouter, ...] = (
     reports.admin_router,
     admin.audit_router,
     noise.router,
+    frontier.router,
+    domains.router,
     explain.router,
     editions.admin_router,
     operations.router,
     uploads.router,
     admin.metrics_router,
+    streams.router,
+    webhooks.router,
     reference.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""

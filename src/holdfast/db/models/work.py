@@ -31,6 +31,7 @@ class Source(Model):
     __table_args__ = (
         Index(
             "ix_sources_members",
+            "visibility",
             "id",
             sqlite_where=text("visibility = 'members'"),
             postgresql_where=text("visibility = 'members'"),

@@ -16,7 +16,12 @@ def upgrade() -> None:
         'sources', sa.Column('visibility', sa.String(length=8), server_default=sa.text("'public'"), nullable=False)
     )
     op.create_index(
-        'ix_sources_members', 'sources', ['id'], unique=False, sqlite_where=MEMBERS, postgresql_where=MEMBERS
+        'ix_sources_members',
+        'sources',
+        ['visibility', 'id'],
+        unique=False,
+        sqlite_where=MEMBERS,
+        postgresql_where=MEMBERS,
     )
     op.create_table(
         'replay_keys',
