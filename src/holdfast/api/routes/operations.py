@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from holdfast.api.dependencies import AdminWriteDep, OperationsDep, SessionDep, source_of
 from holdfast.api.errors import FieldRefused, answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
@@ -20,7 +21,7 @@ from holdfast.operations.launching import OperationLauncher
 from holdfast.operations.long_running import OperationKind, OperationState, OperationWish
 from holdfast.operations.operation_queries import OperationFilter
 
-router = APIRouter(prefix="/api/admin", tags=["operations"], dependencies=[KNOWN_ONLY])
+router = LateRouter(prefix="/api/admin", tags=["operations"], dependencies=[KNOWN_ONLY])
 OperationId = Annotated[RowId, Path(description="An operation's id.", examples=[7])]
 _STARTED = answers(403, 404, 409, 413, 415, 422, 503)
 
