@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import audit, log
 from holdfast.clock import Clock
+from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database, insert_into
 from holdfast.db.models import IssueReport, UsageCount
 from holdfast.errors import NotFound, Unavailable
@@ -160,6 +161,13 @@ def submit(database: Database, clock: Clock, report: ProblemReport) -> Receipt:
     with database.write() as session:
         session.add(row)
         session.flush()
+        record_event(
+            session,
+            EventName.REPORT_CREATED,
+            at=now,
+            # Not what the reader wrote, nor who that is: whoever may know reads it here.
+            data={"reportId": row.id, "category": row.category, "snapshotId": row.snapshot_id},
+        )
     return Receipt(row.id, ReportStatus.NEW, now)
 
 

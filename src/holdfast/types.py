@@ -69,7 +69,9 @@ class Body(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    """One GET that `fetch` is asked to make. Nothing is followed, decoded or retried below this line."""
+    """One GET that `fetch` is asked to make, or a POST if it has content. Nothing is followed, decoded or retried below
+    this line.
+    """
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
@@ -80,6 +82,8 @@ class FetchRequest:
     """If it has not left by then it must not leave at all: the right to ask ends there."""
     fresh_connection: bool = False
     """Whether it goes over a new connection, whatever others are kept."""
+    content: bytes | None = None
+    """What a POST carries; its Content-Type stands among the headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

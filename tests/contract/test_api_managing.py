@@ -174,7 +174,7 @@ def test_a_log_is_read_while_it_runs_and_downloaded_when_it_is_over(server: Serv
     file = server.get(f"{path}/download?execution=1")
     lines = [json.loads(line) for line in gzip.decompress(file.content).decode().splitlines()]
 
-    assert (live["has_live_logs"], live["stream_v2_available"]) == (True, False)
+    assert (live["has_live_logs"], live["stream_v2_available"]) == (True, True)
     assert live["executions"][0]["log_object_key"] == f"logs/{job_id}/1.log.gz"
     assert [line["message"] for line in first["lines"]] == ["page 3", "page 4"]
     assert ([line["message"] for line in newer["lines"]], nothing["lines"]) == (["it broke é"], [])

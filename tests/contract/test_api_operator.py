@@ -145,12 +145,12 @@ def test_a_run_is_asked_to_stop(server: Server) -> None:
     server.bed.set_next_run(job_id, server.clock.now())
     server.bed.party.scheduler.tick()
     held = server.bed.party.taken()
-    stopped = server.ask("POST", f"{ADMIN}/crawls/stop", execution=held.claim.execution_id)
+    stopped = server.ask("POST", f"{ADMIN}/crawls/stop", execution=held.execution_id)
     nothing = server.ask("POST", f"{ADMIN}/crawls/stop", execution=99_999)
 
     assert stopped.status_code == 202, stopped.text
-    assert stopped.json()["executionIds"] == [held.claim.execution_id]
-    assert [one["executionId"] for one in stopped.json()["held"]] == [held.claim.execution_id]
+    assert stopped.json()["executionIds"] == [held.execution_id]
+    assert [one["executionId"] for one in stopped.json()["held"]] == [held.execution_id]
     assert nothing.status_code == 404
 
 
@@ -158,7 +158,7 @@ def test_processes_at_work_are_shown_with_their_run(server: Server) -> None:
     job_id = server.recurring()
     server.bed.set_next_run(job_id, server.clock.now())
     server.bed.party.scheduler.tick()
-    execution_id = server.bed.party.taken().claim.execution_id
+    execution_id = server.bed.party.taken().execution_id
     raw_db, folder = connect(server.archive.settings.database), server.archive.home.resolve() / "run"
     run = RunFile(folder)
     owner = OwnerProcess(raw_db, server.clock, run=run, kind="process", execution_id=execution_id)

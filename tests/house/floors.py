@@ -28,7 +28,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "withdrawals",
         "sources", "feeds", "crawl", "jobs", "archive_tool", "index",
         "noise", "imports", "search", "replay", "changes", "editions",
-        "exports", "feedback", "retention",
+        "exports", "feedback", "retention", "webhooks", "explanation",
     ),
     "assembly": ("wiring", "crawl_process", "worker", "operations", "supervision"),
     "demo": ("demo",),

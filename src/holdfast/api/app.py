@@ -12,26 +12,34 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__, config
 from holdfast.api import errors
+from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
 from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
+from holdfast.api.live.hub import Hub
 from holdfast.api.middleware.bodies import Bodies
+from holdfast.api.middleware.capabilities import Capabilities
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
 from holdfast.api.middleware.identity import Principals
-from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
+from holdfast.api.middleware.rate_counts import rates_of
+from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
+from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.permissions import check_permission, demand_permissions, permission_of
+from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.operations.launching import OperationLauncher
+from holdfast.replay.capabilities import ReplayKeys
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive, open_archive
+from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
 
 _SCHEMES = {
@@ -86,20 +94,21 @@ def _name_permissions(routes: tuple[APIRoute, ...]) -> None:
         route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": asked.value, **shown}
 
 
-def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:
+def create_replay_app(archive: Archive, *, inner: FastAPI) -> FastAPI:
     """Return the replay host's routes; RuntimeError if one of them has no permission."""
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
     # Those of the other host: the limits are of the process and its pool of connections.
-    app.state.sessions, app.state.heavy = sessions, heavy
+    app.state.sessions, app.state.heavy = inner.state.sessions, inner.state.heavy
+    app.state.replay_keys = inner.state.replay_keys
     return app
 
 
 def create_app(archive: Archive) -> RequestIds:
     """Return the whole ASGI application for an open archive: the readers' host and the replay host."""
     settings, inner = archive.settings.api, create_inner_app(archive)
-    replay_inner = create_replay_app(archive, sessions=inner.state.sessions, heavy=inner.state.heavy)
+    replay_inner = create_replay_app(archive, inner=inner)
     # One count for both hosts: a client does not get twice the limit by using both.
-    rates = Rates(archive.clock)
+    rates = inner.state.rates
 
     def refuse(error: HoldfastError) -> ASGIApp:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
@@ -107,14 +116,17 @@ def create_app(archive: Archive) -> RequestIds:
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
     app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
+    app = Viewers(app)
     app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
+    replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
     identified = Principals(counted, archive.settings)
+    inner.state.hub.identify = identified.identify
     # Outermost, so that a refusal has an id and a line in the log, too.
     return RequestIds(identified, archive.clock, inner.state)
 
@@ -124,13 +136,23 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive, (totals, work), usage, search))
+    redis = archive.settings.redis_url
+    rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
+    hub = Hub(in_all=archive.settings.api.streams, per_principal=archive.settings.api.streams_per_principal)
+    lifespan = lifespan_of(archive, (totals, work), usage, search, hub)
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
+    app.state.hub = hub
+    app.state.rates = rates
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
+    app.state.frontier = ServedFrontier(archive.settings, archive.clock)
+    app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.operations = OperationLauncher(archive.settings, archive.database, archive.clock)
+    app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
+    app.state.readiness = ReadinessProbe(ArchiveChecks(archive.settings).as_mapping(), archive.clock)
     return app
 
 

@@ -111,6 +111,32 @@ class ServerBusy(Unavailable):
         )
 
 
+class TooManyStreams(Unavailable):
+    """One user or token holds as many live streams as it may."""
+
+    code = "too_many_streams"
+    summary = "Too many live streams"
+    retry_after_s = 30
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"{limit} live streams of one user are served at once; close some, or try again in {self.retry_after_s} s"
+        )
+
+
+class StreamsFull(Unavailable):
+    """This process serves as many live streams as it can, or is about to stop."""
+
+    code = "streams_full"
+    retry_after_s = 10
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"this server serves as many live streams as it can; try again in {self.retry_after_s} s, or ask for what "
+            "is new: GET /api/v1/events"
+        )
+
+
 class ExportTooLarge(Invalid):
     """The index of so many records is not sorted for a request."""
 
@@ -226,6 +252,7 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     PairMismatch: 400,
     TooManyRequests: 429,
     TooManyConnections: 429,
+    TooManyStreams: 429,
     WorkAbandoned: 499,
     BadCdxParameter: 400,
     errors.HoldfastError: 500,
@@ -315,7 +342,7 @@ def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]
 def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> JSONResponse:
     """Return the whole answer to an error, Retry-After included where waiting helps."""
     headers = {}
-    if isinstance(error, TooManyRequests | ServerBusy):
+    if isinstance(error, TooManyRequests | ServerBusy | TooManyStreams | StreamsFull):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, errors.Unavailable):
         # Databases and indexes that are away come back in seconds; clients that read it wait instead of hammering.

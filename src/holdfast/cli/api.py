@@ -17,7 +17,8 @@ import uvicorn
 from holdfast import config, log
 from holdfast.cli.parameters import Home
 from holdfast.config import Settings
-from holdfast.wiring.server import ConnectionLimits, listen, strict_http
+from holdfast.wiring.http_protocol import ConnectionLimits, strict_http
+from holdfast.wiring.server import END_STREAMS, listen
 
 _APPLICATION = "holdfast.api.app:application"
 # Request line and headers together.
@@ -70,7 +71,6 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
             server_header=False,
             proxy_headers=bool(settings.api.trusted_proxies),
             forwarded_allow_ips=list(settings.api.trusted_proxies),
-            h11_max_incomplete_event_size=_HEAD_BYTES,
             http=_protocol(settings),
             timeout_graceful_shutdown=_DRAIN_S,
             ws="none",
@@ -117,6 +117,13 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop; live streams end first, for it waits until every connection is closed."""
+        end_streams = self.lifespan.state.get(END_STREAMS)
+        if end_streams is not None:
+            end_streams()
+        await super().shutdown(sockets)
 
 
 app_command = api

@@ -23,6 +23,7 @@ from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
 from holdfast.sources.queries import find_source, sources
 from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import check_backend, open_jobs
+from holdfast.withdrawals.viewers import Visibility
 
 
 def seed_sources(json: AsJson = False, home: Home = None) -> None:
@@ -60,6 +61,9 @@ Sets = Annotated[
 Name = Annotated[str | None, typer.Option("--name", help="What people call it.")]
 Base = Annotated[str | None, typer.Option("--base-url", help="Its front page; the first seed if left out.")]
 About = Annotated[str | None, typer.Option("--description", help="A sentence about it.")]
+Shown = Annotated[
+    Visibility | None, typer.Option("--visibility", help="Who may see what was captured of it; public if left out.")
+]
 Seeds = Annotated[list[str] | None, typer.Option("--seed", help="An address to begin at; repeatable.", metavar="URL")]
 SourceFile = Annotated[Path, typer.Argument(help="A YAML or TOML file with a list `sources`.", metavar="FILE")]
 
@@ -84,8 +88,18 @@ def list_sources(
     else:
         print(
             table(
-                ("code", "enabled", "backend", "base url", "name"),
-                [(row.code, row.enabled, row.config.get("backend", "native"), row.base_url, row.name) for row in rows],
+                ("code", "enabled", "visibility", "backend", "base url", "name"),
+                [
+                    (
+                        row.code,
+                        row.enabled,
+                        row.visibility,
+                        row.config.get("backend", "native"),
+                        row.base_url,
+                        row.name,
+                    )
+                    for row in rows
+                ],
             )
         )
 
@@ -108,6 +122,7 @@ def create(
     name: Name = None,
     base_url: Base = None,
     description: About = None,
+    visibility: Shown = None,
     sets: Sets = None,
     disabled: Annotated[bool, typer.Option("--disabled", help="Keep it out of schedules for now.")] = False,
     json: AsJson = False,
@@ -123,6 +138,7 @@ def create(
         "base_url": base_url,
         "description": description,
         "enabled": not disabled,
+        "visibility": visibility,
         "config": _fields(seed, sets),
     }
     # Before the database is opened: a wrong field costs nothing.
@@ -140,6 +156,7 @@ def edit(
     name: Name = None,
     base_url: Base = None,
     description: About = None,
+    visibility: Annotated[Visibility | None, typer.Option("--visibility", help="Who may see its captures.")] = None,
     sets: Sets = None,
     json: AsJson = False,
     home: Home = None,
@@ -148,7 +165,8 @@ def edit(
 
     Example: holdfast source edit ex --name "Example" --set delay_s=5
     """
-    given = {"name": name, "base_url": base_url, "description": description, "config": _fields(seed, sets) or None}
+    given = {"name": name, "base_url": base_url, "description": description, "visibility": visibility}
+    given["config"] = _fields(seed, sets) or None
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     if not changes:
         raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")
@@ -323,6 +341,7 @@ def _print(row: Source, *, json: bool) -> None:
                 ("name", row.name),
                 ("base url", row.base_url),
                 ("enabled", row.enabled),
+                ("visibility", row.visibility),
                 ("about", row.description),
                 *(("seed", seed) for seed in whole.seeds),
                 ("changed", row.updated_at),

@@ -229,11 +229,12 @@ def metrics(
     """
     with open_jobs(config.load(home=home)) as jobs:
         figures = read_figures(jobs)
-        data = textfile(figures) if out is None else write_textfile(out, figures)
+        data = textfile(*figures) if out is None else write_textfile(out, *figures)
     if json:
         report = [
             {"name": sample.name, "labels": sample.labels, "value": sample.value}
-            for family in figures.collect()
+            for one in figures
+            for family in one.collect()
             for sample in family.samples
         ]
         print(dumps({"path": out, "bytes": len(data), "figures": report}))

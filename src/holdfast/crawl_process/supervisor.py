@@ -327,7 +327,7 @@ class Supervisor:
 
         def accepts(waiting: WaitingUrl) -> bool:
             try:
-                return scope().decide(parse(waiting.url, policy), waiting.depth).allowed
+                return scope().decide(parse(waiting.url, policy), 0).allowed
             except UrlRefused:
                 return False
 

@@ -127,7 +127,7 @@ CREATE TABLE sources (
 	enabled BOOLEAN NOT NULL, 
 	config JSON NOT NULL, 
 	created_at BIGINT NOT NULL, 
-	updated_at BIGINT NOT NULL, feeds_sought_at BIGINT, 
+	updated_at BIGINT NOT NULL, feeds_sought_at BIGINT, visibility VARCHAR(8) DEFAULT 'public' NOT NULL, 
 	CONSTRAINT pk_sources PRIMARY KEY (id), 
 	CONSTRAINT uq_sources_code UNIQUE (code)
 );
@@ -444,8 +444,8 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
+	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
@@ -748,6 +748,13 @@ CREATE TABLE sign_in_failures (
 	CONSTRAINT pk_sign_in_failures PRIMARY KEY ("key")
 );
 CREATE INDEX ix_sign_in_failures_since ON sign_in_failures (since);
+CREATE INDEX ix_sources_members ON sources (visibility, id) WHERE visibility = 'members';
+CREATE TABLE replay_keys (
+	id INTEGER NOT NULL, 
+	secret BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_replay_keys PRIMARY KEY (id)
+);
 CREATE INDEX ix_domains_changed_at ON domains (changed_at) WHERE changed_at IS NOT NULL;
 CREATE INDEX ix_domains_unreachable_since ON domains (unreachable_since) WHERE unreachable_since IS NOT NULL;
 CREATE TABLE added_urls (
@@ -853,7 +860,7 @@ CREATE TABLE series (
 	queue BIGINT DEFAULT '0' NOT NULL, 
 	CONSTRAINT pk_series PRIMARY KEY (execution_id, step_s, at)
 );
-CREATE INDEX ix_series_at ON series (at, step_s);
+CREATE INDEX ix_series_at ON series (step_s, at);
 CREATE TABLE series_totals (
 	source_id BIGINT NOT NULL, 
 	pages BIGINT DEFAULT '0' NOT NULL, 
@@ -917,4 +924,66 @@ CREATE TABLE alert_turns (
 	CONSTRAINT pk_alert_turns PRIMARY KEY (id)
 );
 CREATE INDEX ix_domains_circuit ON domains (circuit_state) WHERE circuit_state <> 'closed';
-INSERT INTO alembic_version(version_num) VALUES ('0019');
+CREATE TABLE events (
+	id INTEGER NOT NULL, 
+	at BIGINT NOT NULL, 
+	name VARCHAR(32) NOT NULL, 
+	source_id BIGINT, 
+	data JSON NOT NULL, 
+	CONSTRAINT pk_events PRIMARY KEY (id)
+);
+CREATE INDEX ix_events_at ON events (at);
+CREATE TABLE webhooks (
+	id INTEGER NOT NULL, 
+	url TEXT NOT NULL, 
+	description TEXT, 
+	events JSON NOT NULL, 
+	sources JSON NOT NULL, 
+	secret TEXT NOT NULL, 
+	previous_secret TEXT, 
+	previous_until BIGINT, 
+	jobs_after BIGINT DEFAULT '0' NOT NULL, 
+	events_after BIGINT DEFAULT '0' NOT NULL, 
+	changes_after BIGINT DEFAULT '0' NOT NULL, 
+	disabled_at BIGINT, 
+	disabled_reason TEXT, 
+	created_by VARCHAR NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	CONSTRAINT pk_webhooks PRIMARY KEY (id)
+);
+CREATE TABLE webhook_deliveries (
+	id INTEGER NOT NULL, 
+	webhook_id BIGINT NOT NULL, 
+	event_key VARCHAR(40) NOT NULL, 
+	message_id VARCHAR(40) NOT NULL, 
+	event VARCHAR(32) NOT NULL, 
+	body TEXT NOT NULL, 
+	state VARCHAR(9) NOT NULL, 
+	attempts SMALLINT DEFAULT '0' NOT NULL, 
+	next_at BIGINT NOT NULL, 
+	lease_token VARCHAR(32), 
+	lease_until BIGINT, 
+	status SMALLINT, 
+	created_at BIGINT NOT NULL, 
+	finished_at BIGINT, 
+	CONSTRAINT pk_webhook_deliveries PRIMARY KEY (id), 
+	CONSTRAINT fk_webhook_deliveries_webhook_id FOREIGN KEY(webhook_id) REFERENCES webhooks (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_webhook_deliveries_webhook_id_event_key UNIQUE (webhook_id, event_key)
+);
+CREATE INDEX ix_webhook_deliveries_webhook ON webhook_deliveries (webhook_id, id);
+CREATE INDEX ix_webhook_deliveries_age ON webhook_deliveries (created_at);
+CREATE INDEX ix_webhook_deliveries_due ON webhook_deliveries (webhook_id, next_at, id) WHERE state = 'pending';
+CREATE TABLE webhook_attempts (
+	id INTEGER NOT NULL, 
+	delivery_id BIGINT NOT NULL, 
+	at BIGINT NOT NULL, 
+	took_ms INTEGER NOT NULL, 
+	status SMALLINT, 
+	error TEXT, 
+	answer TEXT, 
+	CONSTRAINT pk_webhook_attempts PRIMARY KEY (id), 
+	CONSTRAINT fk_webhook_attempts_delivery_id FOREIGN KEY(delivery_id) REFERENCES webhook_deliveries (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_webhook_attempts_delivery ON webhook_attempts (delivery_id, id);
+INSERT INTO alembic_version(version_num) VALUES ('0020');

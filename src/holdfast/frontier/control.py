@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.frontier import control_queries as queries
 from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding
@@ -147,19 +147,30 @@ class FrontierControl:
             return queries.changed_since(tx, to_micros(since))
 
     def note_added(
-        self, found: Sequence[FoundUrl], *, source_id: int, execution_id: int | None, by: str
+        self,
+        found: Sequence[FoundUrl],
+        *,
+        source_id: int,
+        by: str,
+        execution_id: int | None = None,
+        running: int | None = None,
     ) -> Callable[[FrontierTransaction], None]:
-        """Return what writes down that addresses were added, for the transaction that adds them."""
+        """Return what writes down that addresses were added, for the transaction that adds them to a frontier.
+
+        Conflict, which undoes both, if the execution that is said to be running has ended meanwhile.
+        """
         now = to_micros(self._clock.now())
 
         def write(tx: FrontierTransaction) -> None:
+            if running is not None and not queries.is_running(tx, running):
+                raise Conflict(f"execution {running} has just ended")
             queries.note_added(tx, found, source_id=source_id, execution_id=execution_id, now=now, by=by)
 
         return write
 
     def wait(self, found: Sequence[FoundUrl], *, source_id: int, by: str, also: Audit) -> None:
         """Let addresses wait for the next run of their source."""
-        write = self.note_added(found, source_id=source_id, execution_id=None, by=by)
+        write = self.note_added(found, source_id=source_id, by=by)
         with self._connection.write() as tx:
             write(tx)
             also(tx)

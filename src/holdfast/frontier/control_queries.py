@@ -114,6 +114,15 @@ SELECT 1 FROM domains d CROSS JOIN pages p CROSS JOIN page_crawls c
                       AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"""
 
 
+def is_running(tx: FrontierTransaction, execution_id: int) -> bool:
+    """Return whether an execution runs and was not told to stop."""
+    return bool(
+        tx.execute(
+            "SELECT 1 FROM executions WHERE id = ? AND state = 'running' AND stop_requested IS NULL", (execution_id,)
+        )
+    )
+
+
 def note_added(
     tx: FrontierTransaction, found: Sequence[FoundUrl], *, source_id: int, execution_id: int | None, now: int, by: str
 ) -> None:

@@ -37,7 +37,7 @@ from holdfast.warc.payload import DecodeCaps, HttpHead, decode
 from holdfast.warc.reader import Record, open_record_at
 from holdfast.warc.record import ORDINALS, RecordHead
 from holdfast.warc.roots import locate
-from holdfast.withdrawals.visibility import any_snapshot, visible, visible_snapshot
+from holdfast.withdrawals.visibility import any_snapshot, public_source, visible, visible_snapshot
 
 # No stored text is longer: the parser cuts at four million characters.
 MAX_TEXT_BYTES = 64 * 1024 * 1024
@@ -117,6 +117,8 @@ _TEXTS = (
         ~Snapshot.noindex,
         Snapshot.noise.is_(None),
         *visible(),
+        # The index of words is one for all readers: what members' pages say of others would be found by everybody.
+        public_source(Snapshot.source_id),
     )
 )
 
@@ -125,8 +127,8 @@ def link_words(session: Session, to_hashes: Iterable[int]) -> list[LinkWords]:
     """Return the words that links to these addresses (hashes of groups) stand on: at most 64 an address.
 
     At most 16 of the address's own host and 4 of any other, the newest first, each once whatever its case. What a
-    withdrawn capture says, or one that asked to stay out of search or does not show its page, is left out. Some hundred
-    rows an address are read at most, in one order on both databases.
+    withdrawn capture says, or one of a members' source, or that asked to stay out of search or does not show its page,
+    is left out. Some hundred rows an address are read at most, in one order on both databases.
     """
     wanted = sorted(set(to_hashes))
     found: list[LinkWords] = []

@@ -285,6 +285,11 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
     return Withdrawn(subject=subject, snapshots=count)
 
 
+def tell_search(session: Session, clock: Clock, source_id: int) -> None:
+    """Have the search index take in anew what the links of a source say of other pages: who may see it has changed."""
+    session.add(SearchOutbox(kind="visibility", first_id=source_id, last_id=source_id, created_at=clock.now(), refs={}))
+
+
 def append_lines(database: Database, home: Path, *rows: dict[str, Any]) -> None:
     """Write withdrawals or liftings behind the others, on disk when it returns; the first one brings all in force."""
     path = home / WITHDRAWALS

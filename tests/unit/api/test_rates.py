@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.api.middleware.rate_limits import Rates, Tier, address_of
+from holdfast.api.middleware.rate_counts import Rates, Tier
+from holdfast.api.middleware.rate_limits import address_of
 from tests.client import REPLAY
 from tests.clock import FakeClock
 from tests.unit.api.conftest import MakeClient

@@ -39,7 +39,9 @@ parts = [
     Part(name=name, command=(sys.executable, "-S", "-c", program), is_front=name == "front")
     for name, program in programs.items()
 ]
-sys.exit(supervise(parts, Path(home), variables={}, drain_s=drain_s, on_ready=lambda address: print(address, flush=True)))
+def tell(address):
+    print(address, flush=True)
+sys.exit(supervise(parts, Path(home), variables={}, drain_s=drain_s, on_ready=tell))
 """
 
 

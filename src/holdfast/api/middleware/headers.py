@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import OriginRefused
 from holdfast.api.middleware.host_routing import RefuseAll
-from holdfast.api.middleware.rate_limits import is_admin_path
+from holdfast.api.middleware.rate_limits import RATE_FIELDS, is_admin_path
 
 _COMMON = {
     "X-Content-Type-Options": "nosniff",
@@ -56,6 +56,7 @@ class AppHeaders:
                 # Only where it is set: a browser that saw it once refuses plain http for a year.
                 if self._hsts:
                     headers["Strict-Transport-Security"] = _HSTS
+                headers.raw.extend(scope.get(RATE_FIELDS, ()))
             await send(message)
 
         await self._app(scope, receive, with_headers)
@@ -85,6 +86,7 @@ class ReplayHeaders:
                 for name in ("set-cookie", "clear-site-data", "service-worker-allowed"):
                     if name in headers:
                         del headers[name]
+                headers.raw.extend(without_credentials.get(RATE_FIELDS, ()))
             await send(message)
 
         await self._app(without_credentials, receive, with_headers)
@@ -102,7 +104,7 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 _SENT = "accept, content-type, x-request-id, range"
 _SHOWN = (
     "X-Request-Id, X-API-Version, Retry-After, Accept-Ranges, Content-Disposition, Content-Length, Content-Range, "
-    "ETag, Link, Memento-Datetime"
+    "ETag, Link, Memento-Datetime, RateLimit, RateLimit-Policy, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 )
 
 

@@ -18,9 +18,12 @@ class Principals:
         way = SignInWay.LOOPBACK if settings.api.admin_token is None else SignInWay.ADMIN_TOKEN
         self._admin = Principal(role=Role.ADMINISTRATOR, name="admin", way=way)
 
+    async def identify(self, scope: Scope) -> Principal:
+        """Return who asks; streams ask again while they last."""
+        return self._admin if is_admin(self._settings, scope) else ANONYMOUS
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request in the name of who asks."""
         if scope["type"] == "http":
-            found = self._admin if is_admin(self._settings, scope) else ANONYMOUS
-            scope.setdefault("state", {})["principal"] = found
+            scope.setdefault("state", {})["principal"] = await self.identify(scope)
         await self._app(scope, receive, send)

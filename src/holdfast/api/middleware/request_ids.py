@@ -11,8 +11,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import log
 from holdfast.api.errors import broken
 from holdfast.api.middleware.rate_limits import kind_of
+from holdfast.api.permissions import principal_of
 from holdfast.clock import Clock
 from holdfast.feedback import UsageTally, Use
+from holdfast.replay.capabilities import without_capability
 
 _log = log.get()
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -49,16 +51,19 @@ class RequestIds:
         try:
             await self._app(scope, receive, named)
         except Exception:
-            _log.exception("api.broke", path=scope["path"], request_id=request_id)
+            _log.exception("api.broke", path=without_capability(scope["path"]), request_id=request_id)
             # Once headers are out, the connection is cut: the client sees that the body is not whole.
             if not status:
                 await broken(scope["path"], request_id)(scope, receive, named)
         seconds = self._clock.monotonic() - began
-        self.state.metrics.answered(kind_of(scope["path"]), status, seconds)
+        path = without_capability(scope["path"])
+        self.state.metrics.answered(kind_of(path), status, seconds)
+        if status == 429:
+            self.state.metrics.refused(principal_of(scope).role.value)
         _log.info(
             "api.request",
             method=scope["method"],
-            path=scope["path"],
+            path=path,
             status=status,
             ms=round(seconds * 1000, 1),
             request_id=request_id,

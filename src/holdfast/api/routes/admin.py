@@ -24,7 +24,7 @@ from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.dialects import admin_detail, admin_summary
 from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, ListedJob, WarcTotals
-from holdfast.metrics import ArchiveFigures, exposition
+from holdfast.metrics import ArchiveFigures, RecordedFigures, exposition
 
 jobs_router = LateRouter(prefix="/api/admin/jobs", tags=["admin"])
 JobId = Annotated[int, Path(ge=0, le=MAX_ID, description="A job's id.", examples=[1])]
@@ -145,8 +145,7 @@ def metrics(session: SessionDep, totals: TotalsDep, work: WorkDep, server: Metri
         jobs={"status": done.jobs, "cleanup_status": done.cleanups},
         snapshots={source.code: source.snapshots for source in found.sources},
         pages=found.pages,
-        crawled=done.crawled,
-        failed=done.failed,
         warc_bytes=done.warc_bytes,
     )
-    return Response(exposition(server, figures), media_type="text/plain; version=0.0.4; charset=utf-8")
+    text = exposition(server, figures, RecordedFigures(done.recorded))
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -51,7 +51,7 @@ def job_logs(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offse
         job_id=id,
         executions=[_available(row) for row in rows],
         has_live_logs=newest is not None and newest.state == "running",
-        stream_v2_available=False,
+        stream_v2_available=True,
         total=total,
         limit=limit,
         offset=offset,
@@ -81,6 +81,20 @@ def _run(session: Session, job_id: int, which: str) -> Execution:
     if found is None:
         raise ExecutionNotFound
     return found
+
+
+def execution_of(session: Session, job_id: int, which: str, *, must_exist: bool = True) -> bool:
+    """Return whether the run that is asked for is over for good, as a numbered one may be; JobRefused, NotFound.
+
+    With `must_exist` false a job that has not run yet is right, too.
+    """
+    try:
+        run = _run(session, job_id, which)
+    except ExecutionNotFound:
+        if must_exist:
+            raise
+        return False
+    return which != "latest" and run.finished_at is not None
 
 
 @router.get("/api/v1/jobs/{id}/logs/view", responses=_READ)

@@ -399,7 +399,7 @@ class LogList(JobAnswer):
     job_id: int
     executions: list[LogOfExecution]
     has_live_logs: bool
-    stream_v2_available: bool = Field(description="False: poll `/logs/tail`.")
+    stream_v2_available: bool = Field(description="Whether `/logs/stream/v2` streams it.")
     total: int
     limit: int
     offset: int

@@ -13,6 +13,7 @@ from holdfast.db.models.archive import (
     PageGroup,
     PageLink,
     PageSignal,
+    ReplayKey,
     SearchOutbox,
     Snapshot,
     WarcFile,
@@ -47,6 +48,7 @@ from holdfast.db.models.frontier import (
 )
 from holdfast.db.models.operating import Operation, Upload
 from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
+from holdfast.db.models.webhooks import Event, Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -74,6 +76,7 @@ __all__ = [
     "DocumentText",
     "Domain",
     "Edition",
+    "Event",
     "Exclusion",
     "Execution",
     "ExecutionCount",
@@ -103,6 +106,7 @@ __all__ = [
     "PageSignal",
     "Queue",
     "Recovery",
+    "ReplayKey",
     "Reread",
     "Robots",
     "RunHour",
@@ -120,5 +124,8 @@ __all__ = [
     "User",
     "UserSession",
     "WarcFile",
+    "Webhook",
+    "WebhookAttempt",
+    "WebhookDelivery",
     "Withdrawal",
 ]

@@ -69,7 +69,7 @@ class Series(_Counted, Model):
     domains_waiting: Mapped[int] = _count()
     """Domains with something to ask for: the most that were counted."""
 
-    __table_args__ = (Index("ix_series_at", "at", "step_s"),)
+    __table_args__ = (Index("ix_series_at", "step_s", "at"),)
 
 
 class SeriesTotal(_Counted, Model):

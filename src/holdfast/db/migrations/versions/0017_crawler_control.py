@@ -5,7 +5,7 @@ import sqlalchemy as sa
 import holdfast.db.models.base
 
 revision = '0017'
-down_revision = '0015'
+down_revision = '0016'
 branch_labels = None
 depends_on = None
 

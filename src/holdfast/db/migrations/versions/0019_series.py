@@ -38,7 +38,7 @@ def upgrade() -> None:
         *_counted(),
         sa.PrimaryKeyConstraint('execution_id', 'step_s', 'at', name=op.f('pk_series')),
     )
-    op.create_index('ix_series_at', 'series', ['at', 'step_s'], unique=False)
+    op.create_index('ix_series_at', 'series', ['step_s', 'at'], unique=False)
     op.create_table(
         'series_totals',
         sa.Column('source_id', sa.BigInteger(), autoincrement=False, nullable=False),
