@@ -129,6 +129,10 @@ def _lift(database: Database, clock: Clock, subject: str, known: _Subject | None
     return done
 
 
+TakedownRow = Withdrawal
+"""A withdrawal, for who shows it; what is visible is asked of `visibility` alone."""
+
+
 class WithdrawalNotFound(NotFound):
     """There is no such takedown."""
 

@@ -23,12 +23,12 @@ from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.feeds import (
     FeedDetail,
-    FeedForm,
     FeedItemShown,
     FeedKind,
     FeedPolled,
     FeedPollForm,
     FeedShown,
+    NewFeedForm,
     feed_fields,
 )
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
@@ -70,7 +70,7 @@ def list_feeds(
 
 
 @router.post("", status_code=201, responses=_SENT)
-def add_feed(archive: ArchiveDep, admin: AdminWriteDep, response: Response, form: FeedForm) -> FeedShown:
+def add_feed(archive: ArchiveDep, admin: AdminWriteDep, response: Response, form: NewFeedForm) -> FeedShown:
     """Let a source have a feed or a sitemap that is not found by itself; it is polled if the source's feeds are on."""
     settings = archive.settings.feeds
     with admin.write() as session:

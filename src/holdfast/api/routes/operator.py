@@ -27,7 +27,7 @@ from holdfast.api.schemas.operator import (
     CrawlStopped,
     ExecutionHeld,
     IndexedNow,
-    IndexState,
+    IndexOverview,
     IndexStateWord,
     KeptShown,
     ProcessKind,
@@ -210,14 +210,14 @@ def _volumes(settings: Settings) -> list[Volume]:
 
 
 @router.get("/index", responses=answers(403, 503))
-def get_index_state(archive: ArchiveDep, session: SessionDep) -> IndexState:
+def get_index_state(archive: ArchiveDep, session: SessionDep) -> IndexOverview:
     """Return how many files wait to be read, what is being read, and whether search has taken all of it in."""
     counts = operator_queries.files_by_index_state(session)
     kinds = (OperationKind.REBUILD_INDEX.value, OperationKind.REBUILD_SEARCH.value)
     rebuilt = latest_of_kinds(session, kinds)
     directory = IndexDirectory(archive.home)
     exists = directory.exists()
-    return IndexState(
+    return IndexOverview(
         files={word: counts.get(word.value, 0) for word in IndexStateWord},
         reading=[
             IndexedNow(

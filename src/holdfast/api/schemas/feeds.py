@@ -150,7 +150,7 @@ class FeedDetail(FeedShown):
     items: list[FeedItemShown]
 
 
-class FeedForm(RequestForm):
+class NewFeedForm(RequestForm):
     """A feed that is not found by itself."""
 
     model_config = ConfigDict(

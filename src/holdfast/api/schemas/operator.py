@@ -188,7 +188,7 @@ class SearchIndexState(Answer):
     last_rebuild: OperationShown | None
 
 
-class IndexState(Answer):
+class IndexOverview(Answer):
     """What of the archive can be found, and what not yet."""
 
     model_config = ConfigDict(

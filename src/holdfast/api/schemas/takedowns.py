@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from holdfast.api.schemas.base import Answer, RequestForm
-from holdfast.db.models import Withdrawal
+from holdfast.withdrawals.hiding import TakedownRow
 
 _TAKEDOWN: dict[str, Any] = {
     "id": 4,
@@ -58,7 +58,7 @@ class Takedown(Answer):
     shown_at: datetime | None
 
     @classmethod
-    def of(cls, row: Withdrawal) -> Takedown:
+    def of(cls, row: TakedownRow) -> Takedown:
         """Return what is shown of a row."""
         return cls(
             id=row.id,
