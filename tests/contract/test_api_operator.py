@@ -408,3 +408,45 @@ def test_a_parameter_that_a_route_does_not_know_is_refused_with_the_nearest(
 
     assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "unknown_parameter", name)
     assert f"did you mean {nearest}?" in answer.json()["error"]
+
+
+def test_reports_are_filtered_read_piece_by_piece_and_triaged_with_notes(server: Server) -> None:
+    for number in range(3):
+        server.ask(
+            "POST",
+            "/api/reports",
+            category="takedown" if number else "missing_snapshot",
+            description=f"this is a long enough description, number {number}",
+            originalUrl=f"https://ex.example/{number}",
+        )
+    first = server.get(f"{ADMIN}/reports", params={"category": "takedown", "limit": 1}).json()
+    rest = server.get(f"{ADMIN}/reports", params={"category": "takedown", "cursor": first["next"]}).json()
+    number = rest["items"][0]["reportId"]
+    done = server.ask("PATCH", f"{ADMIN}/reports/{number}", status="triaged", notes="100% looked at")
+    found = server.get(f"{ADMIN}/reports", params={"search": "100% LOOKED"}).json()
+    by_address = server.get(f"{ADMIN}/reports", params={"search": "ex.example/0"}).json()
+
+    assert (first["total"], first["limit"], len(first["items"]), rest["next"]) == (2, 1, 1, None)
+    assert first["items"][0]["reportId"] > number
+    assert (done.json()["status"], done.json()["notes"]) == ("triaged", "100% looked at")
+    assert [row["reportId"] for row in found["items"]] == [number]
+    assert [row["category"] for row in by_address["items"]] == ["missing_snapshot"]
+
+
+def test_the_audit_log_is_filtered_by_day_and_read_piece_by_piece(server: Server) -> None:
+    server.source("one")
+    server.clock.advance(86_400)
+    server.source("two")
+    today = f"{server.clock.now():%Y-%m-%d}"
+    log = f"{ADMIN}/audit"
+    first = server.get(log, params={"action": "source", "limit": 1}).json()
+    rest = server.get(log, params={"action": "source", "limit": 1, "cursor": first["next"]}).json()
+    late = server.get(log, params={"action": "source", "from": today}).json()
+    early = server.get(log, params={"action": "source", "to": "2000-01-01"}).json()
+    ever = server.get(log, params={"action": "source", "from": "0001-01-01", "to": "9999-12-31"}).json()
+
+    assert [row["subject"] for row in [*first["items"], *rest["items"]]] == ["source two", "source one"]
+    assert first["limit"] == 1
+    assert [row["subject"] for row in late["items"]] == ["source two"]
+    assert early["items"] == []
+    assert len(ever["items"]) == 2
