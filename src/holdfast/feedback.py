@@ -186,7 +186,7 @@ def submit(database: Database, clock: Clock, report: ProblemReport) -> Receipt:
             session,
             EventName.REPORT_CREATED,
             at=now,
-            # Not what the reader wrote, nor who that is: whoever may know reads it here.
+            # Not what the reader wrote, nor who that is: operators read it here.
             data={"reportId": row.id, "category": row.category, "snapshotId": row.snapshot_id},
         )
     return Receipt(row.id, ReportStatus.NEW, now)

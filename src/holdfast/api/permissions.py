@@ -139,6 +139,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/coverage/{source}/{year}/{file}": Permission.READ,
     # explain
     "GET /api/explain": Permission.OPERATE,
+    # mcp
+    "POST /mcp": Permission.READ,
     # executions
     "GET /api/executions/{id}.wacz": Permission.READ,
     "GET /api/executions/{id}/wacz": Permission.READ,

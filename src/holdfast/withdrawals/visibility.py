@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import (
     BigInteger,
@@ -106,6 +106,20 @@ def _visible_snapshot() -> tuple[ColumnElement[bool], ...]:
     return _visible(Snapshot)
 
 
+class ShownOf(Protocol):
+    """A capture as far as it says whose it is."""
+
+    @property
+    def source_id(self) -> int:
+        """Its source."""
+        ...
+
+    @property
+    def original_id(self) -> int | None:
+        """The capture that its body stands in, for a revisit."""
+        ...
+
+
 def hidden_sources(session: Session) -> tuple[int, ...]:
     """Return the sources that the viewer may not see."""
     return tuple(session.scalars(_HIDDEN_SOURCES.order_by(_MEMBERS.id)))
@@ -117,12 +131,19 @@ def may_see(source: Source) -> bool:
     return looking.sees_members or source.visibility != Visibility.MEMBERS or source.id == looking.granted
 
 
-def is_for_members(session: Session, source_id: int) -> bool:
-    """Return whether a source that the viewer sees as a member is not for everybody. Others see none that is not."""
+def members_source(session: Session, capture: ShownOf) -> int | None:
+    """Return the members' source that a capture is of, or that its body stands in; None if everybody may see it.
+
+    Also None, without a look, for a viewer that is no member: it sees no other captures.
+    """
     if not viewer().sees_members:
-        return False
-    word = session.scalar(select(Source.visibility).where(Source.id == source_id))
-    return word == Visibility.MEMBERS.value
+        return None
+    original = select(Snapshot.source_id).where(Snapshot.id == capture.original_id).scalar_subquery()
+    found = select(Source.id).where(
+        or_(Source.id == capture.source_id, Source.id == original), Source.visibility == Visibility.MEMBERS.value
+    )
+    # Its own before that of its body.
+    return session.scalar(found.order_by(Source.id != capture.source_id).limit(1))
 
 
 def is_any_for_members(session: Session) -> bool:
