@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from holdfast.clock import to_micros
 from holdfast.db.engine import insert_into
 from holdfast.db.models import Operation
 
@@ -74,7 +75,8 @@ def take_operation(session: Session, operation_id: int, *, attempt: int, now: da
             state="running",
             run_file=None,
             lease_until=until,
-            started_at=now,
+            # When it was first begun: a process that goes on with it begins nothing.
+            started_at=func.coalesce(Operation.started_at, to_micros(now)),
             updated_at=now,
         )
         .returning(Operation.id)
