@@ -26,6 +26,7 @@ from holdfast.editions.freezing import freeze
 from holdfast.editions.report import write_report
 from holdfast.search.outbox import drain
 from holdfast.sources import registry
+from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
 from tests.client import REPLAY, Client, asking
@@ -189,7 +190,7 @@ def open_world(request: pytest.FixtureRequest, template: Path, home: Path) -> It
             world = World(made[0], (first, other))
             with archive.database.read() as session:
                 for side in (CLUB, OPEN):
-                    source = registry.find_source(session, side.code)
+                    source = find_source(session, side.code)
                     wanted = select(Snapshot.id).where(Snapshot.source_id == source.id).order_by(Snapshot.id)
                     world.ids[side.code] = list(session.scalars(wanted))
             yield world

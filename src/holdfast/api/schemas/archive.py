@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from holdfast.api.schemas.base import Answer, RequestForm, RowId, check_fields
 from holdfast.feedback import Category, ReportStatus
 from holdfast.supervision.state import PartState
+from holdfast.withdrawals.viewers import Visibility
 
 
 class Stats(Answer):
@@ -69,6 +70,7 @@ class SourceSummary(Answer):
     source_name: str = Field(examples=["example.org"])
     base_url: str | None = Field(examples=["https://example.org/"])
     description: str | None
+    visibility: Visibility = Field(description="Who may see it; `members` is told to members alone.")
     record_count: int = Field(description="Captures of its pages.", examples=[35])
     first_capture: date
     last_capture: date
