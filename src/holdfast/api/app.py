@@ -159,7 +159,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
 def application(*, tools_only: bool = False) -> ASGIApp:
     """Return the application for the settings in force, as the server starts it: it closes the archive at its end.
 
-    With `tools_only` the tools answer nobody who is not known. Unavailable or Invalid if the archive cannot be opened.
+    With `tools_only` the tools refuse a request without an identity. Unavailable or Invalid if the archive cannot be opened.
     """
     stack = ExitStack()
     archive = stack.enter_context(open_archive(config.load()))
