@@ -66,6 +66,7 @@ COMMANDS = {
     "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", HelpGroup.FIND),
     "serve": Command("serve", "Serve the archive and run its jobs: API, scheduler, worker.", HelpGroup.FIND),
     "api": Command("api", "Serve search, replay, changes and exports over HTTP."),
+    "mcp": Command("mcp", "The archive as read-only tools for assistants (MCP)."),
     "source": Command("source", "What is kept: seed, list, create, edit, enable, import, export.", HelpGroup.RUN),
     "job": Command("job", "When it is crawled: list, create, pause, retry, run-now, logs.", HelpGroup.RUN),
     "scheduler": Command(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import Header, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, WorkDep
 from holdfast.api.errors import OriginRefused, answers
@@ -66,21 +66,21 @@ def _simple(
 
 
 @router.get("/sse/crawler/events", include_in_schema=False, name="stream_crawler_sse")
-@router.get("/api/crawler/events", response_class=EventStream, responses=_ANSWERS)
+@router.get("/api/crawler/events", response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_crawler(request: Request, archive: ArchiveDep, last_event_id: LastEventId = None) -> Response:
     """Stream what happens to jobs: `job:status`, `job:progress` and `job:completed`."""
     return _simple(request, archive, "crawler", lambda: CrawlerTopic(archive.database), last_event_id)
 
 
 @router.get("/sse/events", include_in_schema=False, name="stream_events_sse")
-@router.get("/api/events", response_class=EventStream, responses=_ANSWERS)
+@router.get("/api/events", response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_events(request: Request, archive: ArchiveDep, last_event_id: LastEventId = None) -> Response:
     """Stream everything that webhooks can be told of, under the same names: `execution.failed`, `change.detected`."""
     return _simple(request, archive, "events", lambda: EventsTopic(archive.database), last_event_id)
 
 
 @router.get("/sse/health/events", include_in_schema=False, name="stream_health_sse")
-@router.get("/api/health/events", response_class=EventStream, responses=_ANSWERS)
+@router.get("/api/health/events", response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_health(request: Request, archive: ArchiveDep) -> Response:
     """Stream how the archive does: `health:status` at once, when it changes, and every half minute."""
 
@@ -91,7 +91,7 @@ async def stream_health(request: Request, archive: ArchiveDep) -> Response:
 
 
 @router.get("/sse/metrics/events", include_in_schema=False, name="stream_metrics_sse")
-@router.get("/api/metrics/events", response_class=EventStream, responses=_ANSWERS)
+@router.get("/api/metrics/events", response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_metrics(request: Request, archive: ArchiveDep, work: WorkDep) -> Response:
     """Stream figures of jobs and crawls: `metrics:update` at once, when they change, and every half minute."""
 
@@ -104,7 +104,7 @@ async def stream_metrics(request: Request, archive: ArchiveDep, work: WorkDep) -
 @router.get("/api/v1/jobs/{id}/logs/stream", include_in_schema=False, name="stream_log_first")
 @router.get(
     "/api/v1/jobs/{id}/logs/stream/v2",
-    response_class=EventStream,
+    response_class=StreamingResponse,
     responses=_STREAM
     | answers(400, 403, 404, 429, 503)
     | {204: {"description": "That execution is over and everything of it was seen: do not ask again."}},
