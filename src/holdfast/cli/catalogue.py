@@ -88,7 +88,7 @@ COMMANDS = {
     "verify": Command(
         "warc:verify_command", "Check WARC files: members, lengths, digests, truncation.", HelpGroup.UPKEEP
     ),
-    "storage": Command("storage", "zimit's files: report, verify, clean, compact."),
+    "storage": Command("storage", "What is kept on disk: stores, free, report, verify, compact."),
     "tool": Command("tool", "Crawls with zimit by hand: check, run (see also storage, watch).", HelpGroup.UPKEEP),
     "watch": Command("watch", "Crawls that run for weeks: status, recover."),
     "audit": Command("audit:audit_command", "Who did what, when, from where."),
