@@ -78,7 +78,6 @@ COMMANDS = {
     "frontier": Command("frontier", "What is queued: stats, urls, add, clear, recover.", HelpGroup.UPKEEP),
     "domain": Command("domain", "How a domain is treated: list, show, set, pause, purge."),
     "webhook": Command("webhook", "Other systems that are told of events: add, list, test, deliveries."),
-    "frontier": Command("report:frontier", "What is queued: stats, list, recover.", HelpGroup.UPKEEP),
     "explain": Command("explain", "Everything that is known of an address, and why.", HelpGroup.UPKEEP),
     "url": Command("url", "What an address means here: key, hash, group, priority."),
     "robots": Command("robots", "Ask robots.txt about an address: the rule and line that decide.", HelpGroup.UPKEEP),

@@ -189,10 +189,11 @@ def sample_figures(database: Database, work: CountedWork) -> dict[str, Any]:
     """Return the figures of jobs and crawls, as they were last counted."""
     with database.read() as session:
         found = work.read(session)
+    total = found.recorded.total
     return {
         "jobs": found.jobs,
-        "pagesCrawled": sum(found.crawled.values()),
-        "pagesFailed": sum(found.failed.values()),
+        "pagesCrawled": total["pages"],
+        "pagesFailed": found.recorded.failed(total),
         "warcBytes": found.warc_bytes,
     }
 
