@@ -156,14 +156,15 @@ def create_inner_app(archive: Archive) -> FastAPI:
     return app
 
 
-def application() -> ASGIApp:
+def application(*, tools_only: bool = False) -> ASGIApp:
     """Return the application for the settings in force, as the server starts it: it closes the archive at its end.
 
-    Unavailable or Invalid if the archive cannot be opened.
+    With `tools_only` the tools answer nobody who is not known. Unavailable or Invalid if the archive cannot be opened.
     """
     stack = ExitStack()
     archive = stack.enter_context(open_archive(config.load()))
     app = create_app(archive)
+    app.state.tools_only = tools_only
 
     async def closing(scope: Scope, receive: Receive, send: Send) -> None:
         async def seen(message: Message) -> None:

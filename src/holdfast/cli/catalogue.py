@@ -66,6 +66,7 @@ COMMANDS = {
     "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", HelpGroup.FIND),
     "serve": Command("serve", "Serve the archive and run its jobs: API, scheduler, worker.", HelpGroup.FIND),
     "api": Command("api", "Serve search, replay, changes and exports over HTTP."),
+    "mcp": Command("mcp", "The archive as read-only tools for assistants (MCP)."),
     "source": Command("source", "What is kept: seed, list, create, edit, enable, import, export.", HelpGroup.RUN),
     "job": Command("job", "When it is crawled: list, create, pause, retry, run-now, logs.", HelpGroup.RUN),
     "scheduler": Command(
@@ -74,6 +75,8 @@ COMMANDS = {
     "worker": Command("worker", "What runs jobs: start, schedule, recover-stale.", HelpGroup.RUN),
     "edition": Command("edition", "Annual editions: schedule, status, report, freeze, compare.", HelpGroup.RUN),
     "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll, discover.", HelpGroup.RUN),
+    "frontier": Command("frontier", "What is queued: stats, urls, add, clear, recover.", HelpGroup.UPKEEP),
+    "domain": Command("domain", "How a domain is treated: list, show, set, pause, purge."),
     "webhook": Command("webhook", "Other systems that are told of events: add, list, test, deliveries."),
     "frontier": Command("report:frontier", "What is queued: stats, list, recover.", HelpGroup.UPKEEP),
     "explain": Command("explain", "Everything that is known of an address, and why.", HelpGroup.UPKEEP),

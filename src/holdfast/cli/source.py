@@ -165,8 +165,13 @@ def edit(
 
     Example: holdfast source edit ex --name "Example" --set delay_s=5
     """
-    given = {"name": name, "base_url": base_url, "description": description, "visibility": visibility}
-    given["config"] = _fields(seed, sets) or None
+    given = {
+        "name": name,
+        "base_url": base_url,
+        "description": description,
+        "visibility": visibility,
+        "config": _fields(seed, sets) or None,
+    }
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     if not changes:
         raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")

@@ -173,7 +173,7 @@ class PackageCache:
 
     def _write(self, contents: Contents, fresh: Path, folder: Path) -> None:
         """Write a package into a fresh folder; its members are named by where they will lie."""
-        # Whoever asks first has it made for all that may have it: with public originals and those of its own source.
+        # The first request has it made for all readers that may have it: with public originals and those of its source.
         with seen_by(Viewer(granted=contents.executions[0].source_id)):
             members = build(self._database, self._home, contents, fresh)
         items = [_item(member, self._home, fresh, folder) for member in members]

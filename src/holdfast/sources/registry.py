@@ -291,8 +291,7 @@ def config_of(source: Source) -> SourceConfig:
 def source_object(source: Source) -> dict[str, Any]:
     """Return a source as routes and `--json` show it, with the configuration that is kept; moments are aware UTC."""
     names = ("id", "code", "name", "base_url", "description", "enabled", "visibility", "config")
-    names = (*names, "created_at", "updated_at")
-    return {name: getattr(source, name) for name in names}
+    return {name: getattr(source, name) for name in (*names, "created_at", "updated_at")}
 
 
 def content_of(source: Source) -> dict[str, Any]:

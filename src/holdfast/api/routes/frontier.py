@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from holdfast.api.dependencies import (
     ArchiveDep,
@@ -17,6 +17,7 @@ from holdfast.api.dependencies import (
     SessionDep,
 )
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import RowId, Words
 from holdfast.api.schemas.crawler import (
     AddForm,
@@ -44,7 +45,7 @@ from holdfast.urls import typed_host
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
 
-router = APIRouter(tags=["crawler"])
+router = LateRouter(tags=["crawler"])
 PORTION_S = 5.0
 """How long one request takes attempts from a queue; it says whether to go on."""
 WhichExecution = Annotated[
