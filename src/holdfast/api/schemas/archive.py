@@ -194,7 +194,9 @@ class AuditList(Answer):
     """A page of the log, newest first."""
 
     items: list[AuditEventShown]
-    next_before: int | None
+    next: str | None = Field(description="Ask again with `cursor` set to this; null at the end.")
+    limit: int
+    next_before: int | None = Field(description="The same for `before`, as older clients ask.")
 
 
 class AdminEdition(Coverage):
@@ -355,13 +357,13 @@ class ReportDetail(Answer):
     """A report, as an operator of the archive reads it."""
 
     report_id: int
-    category: str
+    category: Category
     description: str
     snapshot_id: int | None
     original_url: str | None
     reporter_email: str | None
     page_url: str | None
-    status: str
+    status: ReportStatus
     notes: str | None
     created_at: datetime
     updated_at: datetime
@@ -371,6 +373,7 @@ class ReportList(Answer):
     """A page of reports, newest first."""
 
     items: list[ReportDetail]
-    total: int
+    next: str | None = Field(description="Ask again with `cursor` set to this; null at the end.")
     limit: int
+    total: int
     offset: int
