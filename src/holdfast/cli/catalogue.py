@@ -93,6 +93,8 @@ COMMANDS = {
     "watch": Command("watch", "Crawls that run for weeks: status, recover."),
     "audit": Command("audit:audit_command", "Who did what, when, from where."),
     "problem-report": Command("audit:problem_report", "What readers told us: list, show, edit."),
+    "user": Command("user", "Who has an account: list, add, role, disable, password."),
+    "token": Command("user:token", "Secrets of programs that act for a user: list, create, revoke."),
     "settings": Command("settings", "Print the settings in force.", HelpGroup.UPKEEP),
     "check-env": Command("checks:environment_command", "Look at this machine: disk, settings, tools."),
     "database": Command("checks:database", "The database: check, migrate.", HelpGroup.UPKEEP),

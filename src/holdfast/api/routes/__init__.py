@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes import (
+    account,
+    account_pages,
     admin,
     archive,
     changes,
@@ -37,6 +39,7 @@ from holdfast.api.routes import (
     streams,
     takedowns,
     uploads,
+    users,
     webhooks,
 )
 
@@ -81,6 +84,9 @@ ROUTERS: tuple[LateRouter, ...] = (
     streams.router,
     webhooks.router,
     reference.router,
+    account.router,
+    account_pages.router,
+    users.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
 
