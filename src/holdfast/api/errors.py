@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from holdfast import errors, log
+from holdfast.api.error_codes import ERROR_CODES
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
 from holdfast.db.raw import DatabaseDamaged, DatabaseMoved
@@ -301,7 +302,10 @@ class ErrorBody(BaseModel):
 
     error: str = Field(description="What happened, in a sentence.")
     detail: str = Field(description="What happened and what to do about it.")
-    code: str = Field(description="A stable word for programs; docs/errors.md lists them.")
+    code: str = Field(
+        description="A stable word for programs; docs/errors.md lists them.",
+        json_schema_extra={"enum": list(ERROR_CODES)},
+    )
     requestId: str = Field(description="The id of this request, as in X-Request-Id and in the server's log.")
     field: str | None = Field(None, description="What of the request is wrong, where that is one field or parameter.")
 
