@@ -7,7 +7,6 @@ from typing import Final
 ERROR_CODES: Final = (
     "address_forbidden",
     "admin_token_missing",
-    "admin_token_wrong",
     "archive_damaged",
     "artefact_not_found",
     "bad_accept_datetime",
