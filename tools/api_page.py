@@ -15,7 +15,7 @@ from holdfast.config import Settings
 from holdfast.wiring.archive import open_archive
 
 INTRO = Path(__file__).with_name("api_intro.md")
-ANYWHERE = {str(code): HTTPStatus(code).phrase for code in (400, 414, 422, 429, 500, 503)}
+ANYWHERE = {str(code): HTTPStatus(code).phrase for code in (400, 401, 403, 414, 422, 429, 500, 503)}
 
 
 def document() -> dict[str, Any]:
