@@ -13,9 +13,10 @@ import httpx
 import pytest
 from sqlalchemy import select
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 import holdfast.api.app
+from holdfast.api.middleware.identity import Principals
 from holdfast.auth.principal import Principal, SignInWay
 from holdfast.auth.roles import Role
 from holdfast.changes.compute import compute_pending
@@ -101,19 +102,14 @@ def _shots() -> list[Shot]:
     return shots
 
 
-class RolesByHeader:
+class RolesByHeader(Principals):
     """Stands in for the layer that finds out who asks: a test says so in a header."""
 
-    def __init__(self, app: ASGIApp, *_rest: object) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request in the name of a role."""
-        if scope["type"] == "http":
-            role = Role(Headers(scope=scope).get("x-test-role", "anonymous"))
-            way = SignInWay.ANONYMOUS if role is Role.ANONYMOUS else SignInWay.SESSION
-            scope.setdefault("state", {})["principal"] = Principal(role=role, name=role.value, way=way)
-        await self._app(scope, receive, send)
+    async def identify(self, scope: Scope) -> Principal:
+        """Return somebody of the role that is named."""
+        role = Role(Headers(scope=scope).get("x-test-role", "anonymous"))
+        way = SignInWay.ANONYMOUS if role is Role.ANONYMOUS else SignInWay.SESSION
+        return Principal(role=role, name=role.value, way=way)
 
 
 @dataclass(slots=True)

@@ -80,6 +80,29 @@ def package_door(path: str) -> Door:
     return ask
 
 
+def _tool(name: str, **arguments: object) -> Door:
+    """Return a door to a tool for assistants; `{…}` in an argument is filled in."""
+
+    def ask(world: World, role: Role, side: Side) -> str:
+        given = {"word": side.word, "own": side.own}
+        filled = {key: one.format(**given) if isinstance(one, str) else one for key, one in arguments.items()}
+        call = {"name": name, "arguments": filled}
+        answer = world.ask(
+            "/mcp",
+            role,
+            method="POST",
+            json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call},
+            headers={"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"},
+        )
+        assert answer.status_code == 200, answer.text
+        result = answer.json()["result"]
+        # The address that was asked for is repeated.
+        told = {key: one for key, one in result.get("structuredContent", {}).items() if key != "url"}
+        return "" if result.get("isError") else json.dumps(told)
+
+    return ask
+
+
 _AT = digits14(days_later(5))
 DOORS: dict[str, tuple[str, Door]] = {
     "search by words": ("GET /api/search", _asked("/api/search?q={word}&includeDuplicates=true")),
@@ -147,6 +170,10 @@ DOORS: dict[str, tuple[str, Door]] = {
     "sources": ("GET /api/sources", _asked("/api/sources")),
     "crawls of a source": ("GET /api/sources/{code}/editions", _asked("/api/sources/{code}/editions")),
     "figures": ("GET /api/stats", _asked("/api/stats")),
+    "tool: search": ("POST /mcp", _tool("search", query="{word}")),
+    "tool: history": ("POST /mcp", _tool("page_history", url="{own}")),
+    "tool: text": ("POST /mcp", _tool("page_text", url="{own}")),
+    "tool: comparison": ("POST /mcp", _tool("compare", url="{own}", earlier="2024-03-01", later="2024-03-12")),
     "home": ("GET /", _asked("/")),
 }
 """Every way to what was captured, by the row of its route in the table of permissions."""
@@ -154,6 +181,8 @@ DOORS: dict[str, tuple[str, Door]] = {
 NO_DOORS = {
     "GET /api/health": "figures of the whole server, no capture",
     "GET /health": "the same",
+    "GET /health/live": "the same",
+    "GET /health/ready": "the same",
     "GET /api/exports": "what can be exported at all",
     "GET /api/exports/columns": "what columns mean",
     "GET /api/search/syntax": "the query language",

@@ -12,6 +12,7 @@ _LOOKING = {
     "api.figures",
     "api.middleware.capabilities",
     "api.middleware.visibility",
+    "assistants.server",
     "exports.package_cache",
     "search.search",
     "withdrawals.visibility",

@@ -240,7 +240,7 @@ class AuthSettings(SettingGroup):
     oidc_issuer: str | None = setting(
         None,
         pattern=r"^https?://[^?#\s]+$",
-        description="Identity provider to sign in with (OpenID Connect), as https://login.example.org; off if left out.",
+        description="Identity provider (OpenID Connect) to sign in with, as https://login.example.org; empty: none.",
     )
     oidc_client_id: str | None = setting(None, description="What this server is called at the identity provider.")
     oidc_client_secret: Secret | None = setting(

@@ -67,3 +67,15 @@ def attempts_of(counts: Counts) -> int:
 def failures_of(counts: Counts) -> int:
     """Return how many addresses failed."""
     return sum(counts[outcome] for outcome in FAILURES)
+
+
+def percentile_of(counts: Counts, share: float) -> float | None:
+    """Return the bound below which this share of attempts took; None if it is beyond the last, or there were none."""
+    left = share * sum(counts[name] for name in LATENCY)
+    if not left:
+        return None
+    for bound, name in zip(LATENCY_S, LATENCY, strict=False):
+        left -= counts[name]
+        if left <= 0:
+            return bound
+    return None

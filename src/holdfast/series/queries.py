@@ -40,7 +40,9 @@ STEPS: Final = (MINUTE_S, HOUR_S, DAY_S)
 _TOTAL: Final = from_micros(0)
 _SECOND: Final = 1_000_000
 # As text: SQLite finds these by their own index only where the statement says what the index does.
-_OPEN: Final = tuple(literal_column(f"'{state}'") for state in ("queued", "running", "stopped"))
+_OPEN: Final[tuple[ColumnElement[Any], ...]] = tuple(
+    literal_column(f"'{state}'") for state in ("queued", "running", "stopped")
+)
 _SUMS = tuple(func.coalesce(func.sum(getattr(Series, name)), 0).label(name) for name in COUNTED)
 
 

@@ -25,7 +25,7 @@ from holdfast.api.live.topics import (
     sample_figures,
     sample_health,
 )
-from holdfast.api.middleware.headers import is_own_origin
+from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import permission_of, principal_of
 from holdfast.api.routes.job_logs import Which, execution_of
 from holdfast.api.routes.jobs import JobId
@@ -45,7 +45,7 @@ def _open(request: Request, wish: StreamWish) -> EventStream:
     """Return the stream; OriginRefused for a page of another origin."""
     origin = request.headers.get("origin")
     # Browsers let any page open a stream with the reader's cookies; it could not read it, but it would hold a place.
-    if origin is not None and not is_own_origin(origin, request.headers):
+    if origin is not None and not is_own_origin(origin, request.headers, request.app.state.archive.settings):
         raise OriginRefused
     permission = permission_of(request.method, request.scope["route"].path)
     listener = Listener(principal_of(request.scope), permission, request.scope)
