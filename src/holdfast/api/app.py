@@ -160,7 +160,8 @@ def create_inner_app(archive: Archive) -> FastAPI:
     written = (usage.flush, accounts.identities.flush)
     redis = archive.settings.redis_url
     rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
-    hub = Hub(in_all=archive.settings.api.streams, per_principal=archive.settings.api.streams_per_principal)
+    api = archive.settings.api
+    hub = Hub(in_all=api.streams, per_principal=api.streams_per_principal, lasts_s=api.stream_s)
     lifespan = lifespan_of(archive, (totals, work), written, search, hub)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
     app.state.accounts = accounts
