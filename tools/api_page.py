@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from holdfast.api.app import create_inner_app
-from holdfast.api.routes.reference import Operation, operations
+from holdfast.api.routes.reference import DocumentedRoute, operations
 from holdfast.config import Settings
 from holdfast.wiring.archive import open_archive
 
@@ -29,7 +29,7 @@ def api_page() -> str:
     return "\n".join(parts)
 
 
-def _described(operation: Operation) -> str:
+def _described(operation: DocumentedRoute) -> str:
     lines = [f"### {operation.verb} `{operation.path}`\n", f"{operation.description} ({operation.permission})\n"]
     if operation.parameters:
         lines.append("| name | where | type | meaning |\n|---|---|---|---|")

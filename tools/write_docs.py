@@ -12,8 +12,8 @@ from api_page import api_page
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS, HelpGroup, noun_of
 from holdfast.cli.main import load
-from holdfast.cli.settings import walk
 from holdfast.config import Settings
+from holdfast.config.showing import walk
 from holdfast.search.operators import as_markdown
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -15,7 +15,7 @@ from tests.house.source import Module, docstrings
 RAW_TABLES = frozenset(
     {
         *("pages", "page_crawls", "domains", "robots", "queues", "rereads", "exclusions", "execution_counts"),
-        *("signal_pages", "signal_words", "signal_links"),
+        *("signal_pages", "signal_words", "signal_links", "added_urls"),
         *("owners", "warc_files", "index_runs", "documents", "document_texts", "page_links", "link_texts"),
     }
 )

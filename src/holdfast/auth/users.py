@@ -22,7 +22,7 @@ from holdfast.values import dataclass
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._@+-]{0,62}[a-z0-9])?")
 RESERVED = ("admin", "anonymous")
-"""Names that the audit log gives to the admin token and to nobody."""
+"""Names that the audit log gives to the admin token and to anonymous requests."""
 LINK_HOURS = 72
 """How long an invitation holds."""
 SETUP_HOURS = 24
@@ -76,11 +76,15 @@ def add_user(session: Session, clock: Clock, *, name: str, role: Role, password:
     """Make a user, who is only invited without a password; UserExists, Invalid or PasswordRefused."""
     kept = checked_name(name)
     hashed = None if password is None else hash_password(password, name=kept)
-    if queries.user_by_name(session, kept) is not None:
-        raise UserExists(kept)
+    return _made(session, clock, name=kept, role=checked_role(role), hashed=hashed)
+
+
+def _made(session: Session, clock: Clock, *, name: str, role: Role, hashed: str | None) -> User:
+    if queries.user_by_name(session, name) is not None:
+        raise UserExists(name)
     user = User(
-        name=kept,
-        role=checked_role(role).value,
+        name=name,
+        role=role.value,
         password_hash=hashed,
         issuer=None,
         subject=None,
@@ -139,13 +143,19 @@ def _demand_another(session: Session, user: User) -> None:
         raise LastAdministrator
 
 
-def set_password(session: Session, clock: Clock, user: User, password: str, *, keep: int | None = None) -> None:
-    """Give a user a password and end its sessions, all but the one to keep; PasswordRefused."""
-    user.password_hash = hash_password(password, name=user.name)
+def set_password(session: Session, clock: Clock, user: User, password: str) -> None:
+    """Give a user a password and end all its sessions; PasswordRefused."""
+    replace_password(session, clock, user, hash_password(password, name=user.name))
+
+
+def replace_password(session: Session, clock: Clock, user: User, hashed: str, *, keep: int | None = None) -> int:
+    """Give a user a password that was hashed before; end its sessions, all but the one to keep; return how many."""
+    user.password_hash = hashed
     ended = queries.delete_sessions(session, user.id, keep=keep)
     queries.delete_links(session, user.id)
     _record(session, clock, "password_changed", user, sessions=ended)
     session.flush()
+    return ended
 
 
 def make_link(session: Session, clock: Clock, user: User) -> str:
@@ -180,10 +190,10 @@ def link_owner(session: Session, clock: Clock, secret: str) -> User | None:
     return None if link.user_id is None else find_user(session, link.user_id)
 
 
-def use_link(session: Session, clock: Clock, secret: str, *, name: str, password: str) -> User:
-    """Choose a password with a one-time link, and make the first administrator if it is that one's; return the user.
+def use_link(session: Session, clock: Clock, secret: str, *, name: str, hashed: str) -> User:
+    """Take a password with a one-time link, and make the first administrator if it is that one's; return the user.
 
-    LinkSpent. If the name or the password is refused, the link stays good: the caller's transaction is undone.
+    LinkSpent, also for the second of two that use it at once.
     """
     digest = digest_of(secret)
     link = None if digest is None else queries.take_link(session, digest, now=clock.now())
@@ -193,11 +203,11 @@ def use_link(session: Session, clock: Clock, secret: str, *, name: str, password
         user = find_user(session, link.user_id)
         if user.disabled_at is not None:
             raise LinkSpent
-        set_password(session, clock, user, password)
+        replace_password(session, clock, user, hashed)
         return user
     if queries.has_users(session):
         raise LinkSpent
-    return add_user(session, clock, name=name, role=Role.ADMINISTRATOR, password=password)
+    return _made(session, clock, name=name, role=Role.ADMINISTRATOR, hashed=hashed)
 
 
 def _record(session: Session, clock: Clock, action: str, user: User, **detail: Any) -> None:

@@ -53,7 +53,7 @@ def configured(*, home: str | None, host: str | None, port: int | None) -> Setti
     return config.load()
 
 
-def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
+def serve(settings: Settings, *, ready: Callable[[str], None], application: str = _APPLICATION) -> None:
     """Serve until SIGINT or SIGTERM, then let what is in flight end; `ready` is told the address once it answers."""
     # Bound here and handed over: a port that is taken is one sentence, not a traceback of uvicorn.
     listener = listen(settings)
@@ -63,7 +63,7 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
     shown = f"[{name}]" if listener.family == socket.AF_INET6 else name
     server = _Server(
         uvicorn.Config(
-            _APPLICATION,
+            application,
             factory=True,
             loop="uvloop",
             log_config=None,

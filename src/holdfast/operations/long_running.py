@@ -162,21 +162,24 @@ class OperationLeases:
     def __init__(self, database: Database, clock: Clock, run_folder: Path) -> None:
         self._database, self._clock, self._run_folder = database, clock, run_folder
 
-    def take(self) -> HeldOperation | None:
-        """Begin the oldest operation that waits, or whose process is gone; None if there is none."""
+    def take(self, run_file: str | None = None) -> HeldOperation | None:
+        """Begin the oldest operation that waits, or whose process is gone; None if there is none.
+
+        `run_file` is that of the process that takes it; the one that runs it puts its own in its place.
+        """
         # Read first: the one writer of SQLite is not held for a look that mostly finds nothing.
         with self._database.read() as session:
             found = [row for row in queries.open_operations(session) if self._is_free(row)]
         for row in found:
-            if (held := self._taken(row)) is not None:
+            if (held := self._taken(row, run_file)) is not None:
                 return held
         return None
 
-    def _taken(self, row: Operation) -> HeldOperation | None:
+    def _taken(self, row: Operation, run_file: str | None) -> HeldOperation | None:
         now = self._clock.now()
         with self._database.write() as session:
-            until = now + LEASE
-            if not queries.take_operation(session, row.id, attempt=row.attempt, now=now, until=until):
+            lease = queries.TakenUntil(now, now + LEASE, run_file)
+            if not queries.take_operation(session, row.id, row.attempt, lease):
                 return None
         held = HeldOperation(row.id, row.attempt + 1)
         if row.stop_asked:

@@ -27,6 +27,7 @@ from holdfast.operations.running import OperationContext, OperationFailed, Opera
 from holdfast.operations.uploads import UploadGone, UploadState, part_path, settle_import
 from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain, rebuild
+from holdfast.sources.members_file import restore_members
 from holdfast.warc import queries as files
 from holdfast.warc.roots import locate
 from holdfast.warc.verify import verify_file
@@ -246,6 +247,7 @@ def rebuild_index(context: OperationContext) -> dict[str, Any]:
         plan = plan_rebuild(runtime.raw_db, home)
         # First: no file that is read again may show what was hidden.
         found["withdrawals"] = restore_withdrawals(context.database, home)
+        restore_members(context.database, runtime.clock, home)
         restore_rulings(context.database, runtime.clock, home)
         found["restored"] = restore_files(context.database, runtime.raw_db, runtime.clock, home, plan.lost)
         found["problems"] = plan.problems[:_LISTED]
