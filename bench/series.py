@@ -2,7 +2,8 @@
 
 Batches of 200 visits with 20 links each are settled by turns with the series and with nothing written to it, into one
 database, so that both see the same tables at the same size. CPU is this process's, SQLite's included.
-`series_us_a_page` is what counting and the statement themselves take; `difference` is between whole settles, and mostly noise.
+`series_us_a_page` is what counting and the statement themselves take; `difference` is between
+whole settles, and mostly noise.
 """
 
 from __future__ import annotations
