@@ -57,4 +57,6 @@ def asking(archive: Archive, *, peer: str = "127.0.0.1") -> Iterator[Client]:
         client.close()
         app.state.totals.close()
         app.state.work.close()
+        app.state.quick.close()
+        app.state.connections.close()
         app.state.readiness.close()

@@ -182,6 +182,8 @@ def lifespan_of(
                 await run_sync(app.state.frontier.close)
                 await run_sync(usage.flush)
                 await app.state.rates.close()
+                await run_sync(app.state.quick.close)
+                app.state.connections.close()
 
     return lifespan
 
