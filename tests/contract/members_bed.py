@@ -13,9 +13,10 @@ import httpx
 import pytest
 from sqlalchemy import select
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 import holdfast.api.app
+from holdfast.api.middleware.identity import Principals
 from holdfast.auth.principal import Principal, SignInWay
 from holdfast.auth.roles import Role
 from holdfast.changes.compute import compute_pending
@@ -26,6 +27,7 @@ from holdfast.editions.freezing import freeze
 from holdfast.editions.report import write_report
 from holdfast.search.outbox import drain
 from holdfast.sources import registry
+from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
 from tests.client import REPLAY, Client, asking
@@ -100,19 +102,14 @@ def _shots() -> list[Shot]:
     return shots
 
 
-class RolesByHeader:
+class RolesByHeader(Principals):
     """Stands in for the layer that finds out who asks: a test says so in a header."""
 
-    def __init__(self, app: ASGIApp, *_rest: object) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request in the name of a role."""
-        if scope["type"] == "http":
-            role = Role(Headers(scope=scope).get("x-test-role", "anonymous"))
-            way = SignInWay.ANONYMOUS if role is Role.ANONYMOUS else SignInWay.SESSION
-            scope.setdefault("state", {})["principal"] = Principal(role=role, name=role.value, way=way)
-        await self._app(scope, receive, send)
+    async def identify(self, scope: Scope) -> Principal:
+        """Return somebody of the role that is named."""
+        role = Role(Headers(scope=scope).get("x-test-role", "anonymous"))
+        way = SignInWay.ANONYMOUS if role is Role.ANONYMOUS else SignInWay.SESSION
+        return Principal(role=role, name=role.value, way=way)
 
 
 @dataclass(slots=True)
@@ -189,7 +186,7 @@ def open_world(request: pytest.FixtureRequest, template: Path, home: Path) -> It
             world = World(made[0], (first, other))
             with archive.database.read() as session:
                 for side in (CLUB, OPEN):
-                    source = registry.find_source(session, side.code)
+                    source = find_source(session, side.code)
                     wanted = select(Snapshot.id).where(Snapshot.source_id == source.id).order_by(Snapshot.id)
                     world.ids[side.code] = list(session.scalars(wanted))
             yield world

@@ -6,19 +6,15 @@ everybody, and of the members' one to members alone.
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import re
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
+import httpx
 import pytest
 
-from holdfast.api.permissions import PERMISSIONS
-from holdfast.auth.roles import Permission, Role
+from holdfast.auth.roles import Role
 from holdfast.clock import digits14
 from tests.archive import days_later
 from tests.client import REPLAY
@@ -26,7 +22,6 @@ from tests.contract.members_bed import (
     BORROWED,
     CLUB,
     MEMBERS,
-    MIXED,
     NAMED,
     OPEN,
     REVISITED,
@@ -34,9 +29,7 @@ from tests.contract.members_bed import (
     World,
     open_world,
 )
-
-Door = Callable[[World, Role, Side], str]
-"""Asks for what a source has, as somebody of a role; returns what is told."""
+from tests.contract.members_doors import DOORS, package_door
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -46,158 +39,6 @@ def world(
     """One archive for all doors and roles: reading changes nothing."""
     with open_world(request, _sqlite_template, tmp_path_factory.mktemp("members")) as made:
         yield made
-
-
-def _asked(path: str) -> Door:
-    """Return a door whose path may name the source's code, host, word, page or executions."""
-
-    def ask(world: World, role: Role, side: Side) -> str:
-        first, last = side.executions
-        page = quote(side.own, safe="")
-        given = {"code": side.code, "host": side.host, "word": side.word, "page": page, "own": side.own}
-        return world.told(path.format(**given, first=first, last=last, mixed=MIXED), role)
-
-    return ask
-
-
-def _of_ids(path: str) -> Door:
-    """Return a door to single captures: all that a source has."""
-    return lambda world, role, side: "".join(world.told(path.format(id=one), role) for one in world.ids[side.code])
-
-
-def _mistyped(world: World, role: Role, side: Side) -> str:
-    """Ask for a word that is nearly one of the source's."""
-    told = json.loads(world.told(f"/api/search?q={side.word[:-2]}x{side.word[-1]}", role))
-    return json.dumps({name: told[name] for name in told if name != "query"})
-
-
-def _term(world: World, role: Role, side: Side) -> str:
-    """Count a word over time: the answer repeats it, so that its counts must tell."""
-    [term] = json.loads(world.told(f"/api/terms?q={side.word}", role))["terms"]
-    return side.word if term["captures"] or term["newDocuments"] else ""
-
-
-def _compared(world: World, role: Role, side: Side) -> str:
-    """Ask what changed up to each capture, and between each and the one before."""
-    ids = world.ids[side.code]
-    asked = [f"/api/changes/compare?toSnapshotId={one}" for one in ids]
-    asked += [f"/api/changes/compare?toSnapshotId={one}&fromSnapshotId={ids[0]}" for one in ids]
-    told = [world.ask(url, role) for url in asked]
-    return "".join(answer.text for answer in told if answer.status_code == 200)
-
-
-def _exported_changes(world: World, role: Role, side: Side) -> str:
-    """Read the changes: they name captures by their numbers."""
-    told = world.told("/api/exports/changes?format=jsonl&compressed=false", role)
-    return side.word if any(re.search(rf"\b{number}\b", told) for number in world.ids[side.code]) else ""
-
-
-def _package(path: str) -> Door:
-    """Return a door to packages: everything in them is read."""
-
-    def ask(world: World, role: Role, side: Side) -> str:
-        answer = world.ask(path.format(code=side.code, first=side.executions[0]), role)
-        if answer.status_code == 404:
-            return ""
-        assert answer.status_code == 200, answer.text
-        with zipfile.ZipFile(io.BytesIO(answer.content)) as package:
-            raws = [(name, package.read(name)) for name in package.namelist()]
-        return "".join(
-            (gzip.decompress(raw) if name.endswith(".gz") else raw).decode("utf-8", "replace") for name, raw in raws
-        )
-
-    return ask
-
-
-_AT = digits14(days_later(5))
-DOORS: dict[str, tuple[str, Door]] = {
-    "search by words": ("GET /api/search", _asked("/api/search?q={word}&includeDuplicates=true")),
-    "search of pages": ("GET /api/search", _asked("/api/search?q={word}&view=pages")),
-    "search by address": ("GET /api/search", _asked("/api/search?q={page}")),
-    "search by host": ("GET /api/search", _asked("/api/search?q=site:{host}")),
-    "search by part of an address": ("GET /api/search", _asked("/api/search?q=inurl:{host}")),
-    "facets and newest": ("GET /api/search", _asked("/api/search?pageSize=100&includeDuplicates=true")),
-    "suggestion": ("GET /api/search", _mistyped),
-    "captures like one": ("GET /api/search", _of_ids("/api/search?like={id}&includeDuplicates=true")),
-    "near duplicates": ("GET /api/search", _of_ids("/api/search?similarTo={id}&includeDuplicates=true")),
-    "terms over time": ("GET /api/terms", _term),
-    "snapshot": ("GET /api/snapshot/{id}", _of_ids("/api/snapshot/{id}")),
-    "latest": ("GET /api/snapshots/{id}/latest", _of_ids("/api/snapshots/{id}/latest")),
-    "timeline": ("GET /api/snapshots/{id}/timeline", _of_ids("/api/snapshots/{id}/timeline")),
-    "raw view": ("GET /api/snapshots/raw/{snapshot_id}", _of_ids("/api/snapshots/raw/{id}")),
-    "raw view on the replay host": ("GET /api/snapshots/raw/{snapshot_id}", _of_ids("/api/snapshots/raw/{id}")),
-    "resolve": ("GET /api/replay/resolve", _asked("/api/replay/resolve?url={page}")),
-    "replay": ("ANY /web/{target:path}", _asked(f"/web/{_AT}/{{own}}")),
-    "original bytes": ("ANY /web/{target:path}", _asked(f"/web/{_AT}id_/{{own}}")),
-    "mixed page": ("ANY /web/{target:path}", _asked(f"/web/{digits14(days_later(0))}id_/{{mixed}}")),
-    "timegate": ("ANY /web/{target:path}", _asked("/web/{own}")),
-    "timemap link": ("ANY /web/{target:path}", _asked("/web/timemap/link/{own}")),
-    "timemap json": ("ANY /web/{target:path}", _asked("/web/timemap/json/{own}")),
-    "timemap cdxj": ("ANY /web/{target:path}", _asked("/web/timemap/cdxj/{own}")),
-    "calendar": ("ANY /web/{target:path}", _asked("/web/*/{own}")),
-    "addresses": ("ANY /web/{target:path}", _asked("/web/*/{host}/*")),
-    "cdx": ("GET /cdx", _asked("/cdx?url={page}")),
-    "cdx of a domain": ("GET /cdx", _asked("/cdx?url=example.org&matchType=domain")),
-    "cdx in json": ("GET /cdx/search/cdx", _asked("/cdx/search/cdx?url={host}&matchType=host&output=json")),
-    "changes": ("GET /api/changes", _asked("/api/changes?includeUnchanged=true&pageSize=100&from=2024-01-01")),
-    "changes of a source": ("GET /api/changes", _asked("/api/changes?source={code}&includeUnchanged=true")),
-    "changes of a crawl": ("GET /api/changes", _asked("/api/changes?jobId={first}&includeUnchanged=true")),
-    "newest changes": ("GET /api/changes", _asked("/api/changes?pageSize=100&includeUnchanged=true")),
-    "change feed": ("GET /api/changes/rss", _asked("/api/changes/rss")),
-    "comparison of captures": ("GET /api/changes/compare", _compared),
-    "comparison of crawls": (
-        "GET /api/changes/site",
-        _asked("/api/changes/site?from={first}&to={last}&includeUnchanged=true"),
-    ),
-    "export of snapshots": (
-        "GET /api/exports/snapshots",
-        _asked("/api/exports/snapshots?format=jsonl&compressed=false"),
-    ),
-    "export of a source": (
-        "GET /api/exports/snapshots",
-        _asked("/api/exports/snapshots?format=csv&compressed=false&source={code}"),
-    ),
-    "export of changes": ("GET /api/exports/changes", _exported_changes),
-    "index of a crawl": ("GET /api/exports/cdxj", _asked("/api/exports/cdxj?jobId={first}")),
-    "index of a source": ("GET /api/exports/cdxj", _asked("/api/exports/cdxj?source={code}")),
-    "package": ("GET /api/executions/{id}/wacz", _package("/api/executions/{first}/wacz")),
-    "package by name": ("GET /api/executions/{id}.wacz", _package("/api/executions/{first}.wacz")),
-    "package of an edition": (
-        "GET /api/coverage/{source}/{year}/edition.wacz",
-        _package("/api/coverage/{code}/2024/edition.wacz"),
-    ),
-    "edition": ("GET /api/coverage/{source}/{year}", _asked("/api/coverage/{code}/2024")),
-    "edition report": (
-        "GET /api/coverage/{source}/{year}/{file}",
-        _asked("/api/coverage/{code}/2024/coverage-report.json"),
-    ),
-    "edition table": ("GET /api/coverage/{source}/{year}/{file}", _asked("/api/coverage/{code}/2024/coverage.csv")),
-    "frozen list": ("GET /api/coverage/{source}/{year}/{file}", _asked("/api/coverage/{code}/2024/frozen.jsonl")),
-    "sources": ("GET /api/sources", _asked("/api/sources")),
-    "crawls of a source": ("GET /api/sources/{code}/editions", _asked("/api/sources/{code}/editions")),
-    "figures": ("GET /api/stats", _asked("/api/stats")),
-    "home": ("GET /", _asked("/")),
-}
-"""Every way to what was captured, by the row of its route in the table of permissions."""
-
-NO_DOORS = {
-    "GET /api/health": "figures of the whole server, no capture",
-    "GET /health": "the same",
-    "GET /api/exports": "what can be exported at all",
-    "GET /api/exports/columns": "what columns mean",
-    "GET /api/search/syntax": "the query language",
-    "GET /api/sources/{code}/preview": "always 404",
-    "GET /api/usage": "how often the archive is used, by day",
-    "GET /api/openapi.json": "the reference",
-    "GET /openapi.json": "the reference",
-    "GET /docs": "the reference",
-    "GET /style.css": "a style sheet",
-    "GET /report": "a form",
-    "POST /report": "takes a report in, and looks nothing up",
-    "POST /api/reports": "the same",
-    "ANY /{target:path}": "leads a stray request back to where it came from, and looks nothing up",
-}
-"""Routes for everybody that tell nothing of captures, and why."""
 
 
 def _tells(told: str, world: World, side: Side) -> bool:
@@ -236,12 +77,6 @@ def test_every_door_tells_everybody_of_the_public_source(world: World, door: str
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_tells_members_of_their_source(world: World, door: str, role: Role) -> None:
     assert _shown(door, DOORS[door][1](world, role, CLUB), world, CLUB)
-
-
-def test_every_route_for_everybody_is_a_door_or_says_why_not() -> None:
-    open_to_all = {row for row, asked in PERMISSIONS.items() if asked is Permission.READ}
-
-    assert open_to_all == {row for row, _ in DOORS.values()} | NO_DOORS.keys()
 
 
 def test_what_may_not_be_seen_is_answered_like_what_is_not_there(world: World) -> None:
@@ -301,7 +136,7 @@ def test_a_revisit_shows_no_body_of_members(world: World) -> None:
         assert world.ask(f"/api/snapshot/{revisit}", role).status_code == status
         assert world.followed(f"/web/2024id_/{REVISITED}", role).status_code == status
         assert (world.ask(f"/api/search?q={BORROWED}", role).json()["total"] > 0) == (status == 200)
-    assert BORROWED not in _package("/api/executions/{first}/wacz")(world, Role.MEMBER, replaced(OPEN, 4))
+    assert BORROWED not in package_door("/api/executions/{first}/wacz")(world, Role.MEMBER, replaced(OPEN, 4))
 
 
 def replaced(side: Side, execution: int) -> Side:
@@ -367,3 +202,120 @@ def test_a_source_is_shown_and_hidden_at_once_by_every_process(world: World) -> 
                     assert _shown(door, found, world, CLUB) == is_shown, (door, visibility, server)
     finally:
         world.show("members")
+
+
+def _opened(world: World, url: str, role: Role = Role.MEMBER) -> httpx.Response:
+    """Return what a member's browser gets for an address, at the end of redirects."""
+    answer = world.followed(url, role)
+    assert answer.status_code == 200, answer.text
+    assert str(answer.url).startswith(f"{REPLAY}/!")
+    return answer
+
+
+_PAGE = f"/web/{digits14(days_later(0))}/{CLUB.own}"
+
+
+def test_everything_on_a_members_page_carries_its_capability(world: World) -> None:
+    page = _opened(world, _PAGE)
+    root = f"/!{str(page.url).partition('/!')[2].partition('/')[0]}"
+
+    addresses = re.findall(r'(?:href|src)="([^"]*)"', page.text)
+    assert len(addresses) >= 4
+    assert all(one.startswith(f"{root}/web/") for one in addresses), addresses
+    assert f'"root": "{root}"' in page.text, "and what its scripts ask for"
+    for link in re.findall(r"<([^>]*)>; rel=\"(?:[a-z ]*memento|timegate|timemap)\"", page.headers["link"]):
+        assert link.startswith(f"{REPLAY}{root}/web/"), link
+    [picture] = [one for one in addresses if one.endswith("club.png")]
+    for path in (picture, f"{root}/web/*/{CLUB.own}", f"{root}/web/timemap/link/{CLUB.own}"):
+        below = world.ask(f"{REPLAY}{path}", Role.ANONYMOUS)
+        assert below.status_code == 200, path
+        assert all(root in line for line in re.findall(r'href="(/[^"]*)"', below.text))
+    moved = world.ask(f"{REPLAY}{root}/web/2024/{CLUB.own}", Role.ANONYMOUS)
+    assert moved.status_code == 302
+    assert moved.headers["location"].startswith(f"{root}/web/")
+
+
+def test_what_a_capability_opened_is_for_no_cache_and_no_other_site(world: World) -> None:
+    page = _opened(world, _PAGE)
+    sent: tuple[dict[str, str], ...] = ({}, {"Origin": "null"}, {"Origin": "https://elsewhere.example"})
+    for headers in sent:
+        for method in ("GET", "HEAD", "OPTIONS"):
+            extra = {"Access-Control-Request-Method": "GET"} if method == "OPTIONS" else {}
+            answer = world.ask(str(page.url), Role.ANONYMOUS, method=method, headers={**headers, **extra})
+            assert answer.headers["cache-control"] == "private, no-store"
+            assert answer.headers.get("access-control-allow-origin") in (None, "null")
+            if headers.get("Origin") != "null":
+                assert "access-control-allow-origin" not in answer.headers
+            assert answer.headers["referrer-policy"] == "same-origin"
+            assert "set-cookie" not in answer.headers
+
+
+def test_a_capability_opens_its_source_and_no_other_and_not_the_api(world: World) -> None:
+    page = _opened(world, _PAGE)
+    root = f"/!{str(page.url).partition('/!')[2].partition('/')[0]}"
+    number = world.ids["club"][0]
+
+    assert world.ask(f"{REPLAY}{root}/api/snapshots/raw/{number}", Role.ANONYMOUS).status_code == 200
+    assert world.ask(f"{REPLAY}{root}/cdx?url={CLUB.own}", Role.ANONYMOUS).text.strip()
+    for path in (f"/api/snapshot/{number}", "/api/search?q=zanzibar", f"/web/2024id_/{CLUB.own}", "/api/sources"):
+        assert world.ask(f"{root}{path}", Role.ANONYMOUS).status_code == 404, "the application knows no capability"
+        assert CLUB.word not in world.ask(f"{REPLAY}{root}{path}", Role.ANONYMOUS).text or path.startswith("/web/")
+    # The same path without it, on either host.
+    assert world.ask(f"{REPLAY}/web/2024id_/{CLUB.own}", Role.ANONYMOUS).status_code == 404
+    assert world.ask(f"{REPLAY}/web/2024id_/{CLUB.own}", Role.ANONYMOUS, headers={"Cookie": "a=b"}).status_code == 404
+
+
+def test_a_capability_of_another_source_opens_nothing_of_members(world: World) -> None:
+    keys = world.servers[0].app.state.replay_keys  # type: ignore[attr-defined]
+    root = keys.root(10_000)
+
+    assert world.ask(f"{REPLAY}{root}/web/2024id_/{CLUB.own}", Role.ANONYMOUS).status_code == 404
+    assert world.ask(f"{REPLAY}{root}/web/2024id_/{OPEN.own}", Role.ANONYMOUS).status_code == 200
+
+
+def test_a_capability_that_is_none_is_refused_with_the_way_to_another(world: World) -> None:
+    refused = world.ask(f"{REPLAY}/!nonsense/web/2024/{CLUB.own}", Role.ANONYMOUS)
+
+    assert refused.status_code == 403
+    assert CLUB.word not in refused.text
+    assert f'href="http://localhost:8060/web/2024/{CLUB.own}"' in refused.text
+    assert refused.headers["cache-control"] == "private, no-store"
+
+
+def test_members_are_led_to_a_page_and_others_are_not(world: World) -> None:
+    for role in (Role.ANONYMOUS, *MEMBERS):
+        led = world.ask(_PAGE, role)
+
+        assert led.status_code == 307
+        assert ("/!" in led.headers["location"]) == (role is not Role.ANONYMOUS)
+    public = world.ask(f"/web/2024/{OPEN.own}", Role.MEMBER)
+    assert public.headers["location"] == f"{REPLAY}/web/2024/{OPEN.own}", "what is public needs none"
+
+
+def test_answers_name_where_a_member_can_look(world: World) -> None:
+    detail = world.ask(f"/api/snapshot/{world.ids['club'][0]}", Role.MEMBER).json()
+    hit = world.ask(f"/api/search?q={CLUB.word}", Role.MEMBER).json()["results"][0]
+    resolved = world.ask(f"/api/replay/resolve?url={CLUB.own}", Role.MEMBER).json()
+    entry = world.ask(f"/api/snapshots/{world.ids['club'][0]}/timeline", Role.MEMBER).json()["snapshots"][0]
+
+    for one in (detail, hit, resolved, entry):
+        answer = world.followed(one["browseUrl"].partition("#")[0], Role.MEMBER)
+        assert answer.status_code == 200
+        assert CLUB.word in answer.text
+    assert world.ask(f"/api/snapshot/{world.ids['open'][0]}", Role.MEMBER).json()["browseUrl"].startswith(REPLAY)
+
+
+def test_the_log_says_no_capability(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    page = _opened(world, _PAGE)
+
+    told = capsys.readouterr()
+    assert str(page.url).partition("/!")[2].partition("/")[0] not in told.out + told.err
+
+
+def test_a_stray_request_of_a_members_page_is_led_back_with_its_capability(world: World) -> None:
+    page = _opened(world, _PAGE)
+    led = world.ask(f"{REPLAY}/club.png", Role.ANONYMOUS, headers={"Referer": str(page.url)})
+
+    assert led.status_code == 307
+    assert led.headers["location"].startswith(f"/!{str(page.url).partition('/!')[2].partition('/')[0]}/web/")
+    assert world.ask(f"{REPLAY}{led.headers['location']}", Role.ANONYMOUS).status_code == 200

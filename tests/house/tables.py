@@ -51,7 +51,7 @@ READ_IN: dict[str, frozenset[str]] = {
     "feeds": frozenset({"executions", "jobs", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),
-    "jobs": _FRONTIER | {"owners", "sources", "warc_files"},
+    "jobs": _FRONTIER | {"alerts", "owners", "series", "sources", "warc_files"},
     # As text, for the statements of the index.
     "withdrawals": frozenset({"sources", "withdrawals"}),
     "warc": frozenset({"executions", "index_runs", "jobs", "owners", "page_crawls", "sources"}),

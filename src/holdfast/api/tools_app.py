@@ -1,4 +1,4 @@
-"""`holdfast mcp --http`: the application with `/mcp` alone, for those who show a token; guesses are counted."""
+"""`holdfast mcp --http`: the application with `/mcp` alone, for requests that show a token; guesses are counted."""
 
 from __future__ import annotations
 

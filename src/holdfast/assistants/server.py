@@ -143,7 +143,7 @@ def _refused(sentence: str) -> CallToolResult:
 
 
 async def serve_stdio(tools: ToolArchive, principal: Principal) -> None:
-    """Serve whoever started this process, in one name, until standard input ends."""
+    """Serve the program that started this one, in one name, until standard input ends."""
     server = make_server(tools, lambda _context: principal)
     async with stdio_server() as (reader, writer):
         await server.run(reader, writer, server.create_initialization_options())

@@ -78,7 +78,6 @@ COMMANDS = {
     "frontier": Command("frontier", "What is queued: stats, urls, add, clear, recover.", HelpGroup.UPKEEP),
     "domain": Command("domain", "How a domain is treated: list, show, set, pause, purge."),
     "webhook": Command("webhook", "Other systems that are told of events: add, list, test, deliveries."),
-    "frontier": Command("report:frontier", "What is queued: stats, list, recover.", HelpGroup.UPKEEP),
     "explain": Command("explain", "Everything that is known of an address, and why.", HelpGroup.UPKEEP),
     "url": Command("url", "What an address means here: key, hash, group, priority."),
     "robots": Command("robots", "Ask robots.txt about an address: the rule and line that decide.", HelpGroup.UPKEEP),
@@ -89,7 +88,7 @@ COMMANDS = {
     "verify": Command(
         "warc:verify_command", "Check WARC files: members, lengths, digests, truncation.", HelpGroup.UPKEEP
     ),
-    "storage": Command("storage", "zimit's files: report, verify, clean, compact."),
+    "storage": Command("storage", "What is kept on disk: stores, free, report, verify, compact."),
     "tool": Command("tool", "Crawls with zimit by hand: check, run (see also storage, watch).", HelpGroup.UPKEEP),
     "watch": Command("watch", "Crawls that run for weeks: status, recover."),
     "audit": Command("audit:audit_command", "Who did what, when, from where."),

@@ -13,6 +13,7 @@ from holdfast.config.model import (
     PREFIX,
     Nameserver,
     Network,
+    Origins,
     Proxy,
     Secret,
     SettingGroup,
@@ -467,7 +468,13 @@ class Settings(SettingGroup):
 
     def __init__(self, **given: Any) -> None:
         """Read what is set anywhere; what is given here wins."""
-        super().__init__(**gather(type(self).model_fields, given))
+        origins: Origins = {}
+        super().__init__(**gather(type(self).model_fields, given, origins))
+        # Past `__setattr__`, which refuses every change.
+        self.__dict__["origins"] = origins
+
+    origins: ClassVar[Origins] = {}
+    """Where what is set was set, by name in dots; what is not in it has its default."""
 
     home: Path = setting(Path("holdfast-home"), description="The data directory: database, WARC files, run files.")
     database_url: str | None = setting(

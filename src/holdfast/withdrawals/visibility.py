@@ -69,7 +69,7 @@ def visible_source(source_id: Any) -> ColumnElement[bool]:
 
 
 def public_source(source_id: Any) -> ColumnElement[bool]:
-    """Return the clause, over the id of a source, for public ones alone, whoever looks.
+    """Return the clause, over the id of a source, for public ones alone, for every viewer.
 
     For what is made once for all viewers and cannot be told apart afterwards.
     """
@@ -150,6 +150,11 @@ def is_any_for_members(session: Session) -> bool:
     """Return whether any source is not for everybody."""
     with seen_by(PUBLIC):
         return session.scalar(_HIDDEN_SOURCES.limit(1)) is not None
+
+
+def is_for_members(source: Source) -> bool:
+    """Return whether not everybody may see a source."""
+    return source.visibility == Visibility.MEMBERS.value
 
 
 def visible_run(execution_id: Any) -> ColumnElement[bool]:
@@ -362,7 +367,7 @@ class Mark(NamedTuple):
     """What decides what a viewer may see. Another after every withdrawal, every lifting, and every change of a source
     that concerns the viewer; the same for all viewers where no source is for members."""
 
-    count: int
+    withdrawals: int
     last: int
     total: int
     """Of the withdrawals in force: how many, their last id, and the sum of their ids."""
@@ -397,7 +402,7 @@ def firsts_beside(session: Session, ids: Iterable[int]) -> list[int]:
 
     Of each, the one that it is a duplicate of is of a source that the viewer may not see.
     """
-    wanted, found = sorted(set(ids)), dict[int, tuple[Any, int]]()
+    wanted, found = sorted(set(ids)), dict[int | None, tuple[Any, int]]()
     for at in range(0, len(wanted), _AT_ONCE):
         first = aliased(Snapshot)
         rows = session.execute(
@@ -421,7 +426,7 @@ def withdrawals_fingerprint(session: Session) -> str:
     """
     with seen_by(PUBLIC):
         mark = visibility_mark(session)
-    return "-".join(map(str, (mark.count, mark.last, mark.total, *mark.hidden)))
+    return "-".join(map(str, (mark.withdrawals, mark.last, mark.total, *mark.hidden)))
 
 
 class HiddenRecord(NamedTuple):
