@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -326,6 +327,27 @@ def test_settings_of_a_domain_hold_for_its_next_lease_and_are_heard_by_its_holde
         assert running.lease().delay_s == 0.0
 
 
+def test_a_pause_that_lasts_is_found_so_that_no_run_waits_for_ever(server: Server) -> None:
+    with crawl(server) as running:
+        running.add(*many("ex.example", 2))
+        running.add(*many("b.example", 1))
+        server.ask("PUT", "/api/domains/ex.example/settings", paused=True)
+        paused_at = server.clock.now()
+        server.clock.advance(60)
+        server.ask("PUT", "/api/domains/ex.example/settings", paused=True)
+        found = running.frontier.paused_domains(running.id, before=paused_at)
+        sooner = running.frontier.paused_domains(running.id, before=paused_at - timedelta(seconds=1))
+
+        assert (len(found), sooner) == (1, []), "a second word does not begin the pause anew"
+        [(domain_id, token)] = found
+        assert running.frontier.close_domain(
+            running.id, domain_id, outcome=Outcome.FAILED, reason="domain_paused", token=token
+        ) == 2  # fmt: skip
+        assert running.frontier.paused_domains(running.id, before=server.clock.now()) == []
+        server.ask("PUT", "/api/domains/ex.example/settings", paused=False)
+        assert running.frontier.reopen(running.id) == 2, "a retry asks for them"
+
+
 def test_a_forbidden_domain_is_never_leased_and_one_that_no_crawl_has_met_can_be_forbidden(server: Server) -> None:
     answer = server.ask("PUT", "/api/domains/bad.example:8080/settings", isAllowed=False)
     with crawl(server) as running:
@@ -468,3 +490,93 @@ def test_a_source_with_addresses_that_wait_is_not_deleted(server: Server) -> Non
     refused = server.ask("DELETE", f"/api/v1/sources/{source_id}")
 
     assert refused.status_code == 400
+
+
+def test_the_older_words_list_submit_retry_and_drop(server: Server) -> None:
+    with crawl(server) as running:
+        running.add(*many("ex.example", 3))
+        lease = running.lease()
+        running.settle(lease, 0, outcome=Outcome.FAILED, reason="timeout", status=None)
+        running.settle(lease, 1)
+        dead = server.get("/api/v1/frontier", params={"status": "dead", "source_id": running.source_id}).json()
+        totals = server.get("/api/v1/frontier/stats").json()
+        submitted = server.ask(
+            "POST", "/api/v1/frontier/submit", url="https://ex.example/n", source_id=running.source_id
+        )
+        [failed] = dead["urls"]
+        again = server.ask("POST", f"/api/v1/frontier/{failed['id']}/retry")
+        twice = server.ask("POST", f"/api/v1/frontier/{failed['id']}/retry")
+        [fetched] = server.get("/api/v1/frontier", params={"status": "fetched"}).json()["urls"]
+        not_dead = server.ask("POST", f"/api/v1/frontier/{fetched['id']}/retry")
+        open_id = next(
+            row["id"] for row in server.get("/api/v1/frontier?status=pending").json()["urls"] if row["url"][-1] == "n"
+        )
+        dropped = server.ask("DELETE", f"/api/v1/frontier/{open_id}")
+        gone = server.ask("DELETE", f"/api/v1/frontier/{open_id}")
+
+        assert (dead["total"], failed["last_error"], failed["status"]) == (1, "timeout", "dead")
+        assert (totals["total_pending"], totals["total_fetched"], totals["total_dead"]) == (1, 1, 1)
+        assert (submitted.status_code, submitted.json()["status"]) == (201, "joined")
+        assert (again.status_code, again.json()["execution_id"]) == (200, running.id)
+        assert failed["url"] in running.urls()
+        assert (twice.status_code, not_dead.status_code, dropped.status_code, gone.status_code) == (400, 400, 204, 400)
+        assert not any(url.endswith("/n") for url in running.urls())
+        assert server.get(f"/api/v1/frontier/{open_id}").json()["last_error"] == "purged"
+    assert server.get("/api/v1/frontier/99999").status_code == 404
+
+
+def test_what_failed_in_a_run_that_is_over_is_asked_for_by_the_next(server: Server) -> None:
+    server.recurring("ex")
+    with crawl(server, kind="annual") as over:
+        over.add(*many("ex.example", 1))
+        over.settle(over.lease(), 0, outcome=Outcome.FAILED, reason="timeout", status=None)
+        with server.bed.database.write() as session:
+            session.execute(text("UPDATE executions SET state = 'completed'"))
+        [dead] = server.get("/api/v1/frontier?status=dead").json()["urls"]
+        answer = server.ask("POST", f"/api/v1/frontier/{dead['id']}/retry").json()
+
+    assert (answer["status"], answer["source"]) == ("waits", "ex")
+
+
+def test_a_host_that_captures_link_to_gets_a_job(server: Server) -> None:
+    with server.bed.database.write() as session:
+        session.execute(text("INSERT INTO linked_hosts (key, links, sites) VALUES ('example,new', 7, 3)"))
+    [link] = server.get("/api/v1/discovered-links").json()["links"]
+    made = server.ask("POST", f"/api/v1/discovered-links/{link['id']}/create-job")
+
+    assert link == {"id": "new.example", "url": "https://new.example/", "links": 7, "linking_sites": 3}
+    assert (made.status_code, made.json()["status"], made.json()["source"]) == (201, "job_made", "new-example")
+
+
+def test_storage_is_weighed_and_only_what_can_be_made_anew_goes(server: Server) -> None:
+    package = server.bed.home / "cache" / "wacz" / "1" / "abc"
+    package.mkdir(parents=True, exist_ok=True)
+    for name in ("layout.json", "pages.jsonl"):
+        (package / name).write_text("{}" * 5000)
+    weighed = server.get("/api/admin/storage").json()
+    dry = server.ask("POST", "/api/admin/cleanup", targets=["packages"])
+    kept = package.exists()
+    done = server.ask("POST", "/api/admin/cleanup", targets=["packages", "tool_files"], apply=True).json()
+
+    stores = {store["name"]: store["bytes"] for store in weighed["stores"]}
+    assert set(stores) == {"database", "warcs", "search", "cache", "other"}
+    assert stores["database"] > 0
+    assert stores["cache"] >= 20_000
+    assert weighed["diskBytes"] > weighed["freeBytes"] > 0
+    assert (dry.status_code, dry.json()["applied"], kept) == (200, False, True)
+    assert dry.json()["freedBytes"] >= 20_000
+    assert (done["applied"], done["freedBytes"] >= 20_000, package.exists()) == (True, True, False)
+    assert "storage.cleaned" in [action for _, action, _ in server.deeds()]
+    assert server.ask("POST", "/api/admin/cleanup", targets=["captures"]).status_code == 422
+
+
+def test_pages_of_every_storage_are_listed(server: Server) -> None:
+    with crawl(server) as running:
+        running.add(*many("ex.example", 2))
+        lease = running.lease()
+        running.settle(lease, 0, title="Kept whole", media_type="text/html")
+        listed = server.get("/api/pages").json()
+
+    assert [(page["url"], page["title"], page["statusCode"]) for page in listed["pages"]] == [
+        (lease.attempts[0].url, "Kept whole", 200)
+    ]  # fmt: skip

@@ -28,7 +28,7 @@ from holdfast.api.middleware.rate_counts import rates_of
 from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
-from holdfast.api.permissions import check_permission, demand_permissions, permission_of
+from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
@@ -39,13 +39,29 @@ from holdfast.operations.launching import OperationLauncher
 from holdfast.replay.capabilities import ReplayKeys
 from holdfast.search.search import SearchService
 from holdfast.supervision.state import served_parts
+from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
 
 _SCHEMES = {
-    "adminBearer": {"type": "http", "scheme": "bearer", "description": "HOLDFAST_API_ADMIN_TOKEN."},
-    "adminToken": {"type": "apiKey", "in": "header", "name": "X-Admin-Token", "description": "The same."},
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API token (`hf_…`), HOLDFAST_API_ADMIN_TOKEN, or a JWT if HOLDFAST_AUTH_JWT_SECRET is set.",
+    },
+    "adminToken": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Admin-Token",
+        "description": "HOLDFAST_API_ADMIN_TOKEN.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "__Host-holdfast",
+        "description": "A browser that signed in. Changes need X-CSRF-Token, which GET /api/session gives.",
+    },
 }
 _LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
@@ -78,6 +94,7 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
     )
     app.state.archive = archive
     app.state.routes = table.routes
+    app.state.route_table = table
     errors.install(app)
     _name_permissions(table.routes)
     # Not by `include_router`, which makes each route anew for each application.
@@ -116,20 +133,23 @@ def create_app(archive: Archive) -> RequestIds:
 
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
-    app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
-    app = Viewers(app)
-    app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
+    permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
+    app = Bodies(HeadRequests(app), limit=settings.body_bytes)
+    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
+    # Not for the replay host: no credential reaches it.
+    app = identified = Principals(app, archive.settings, accounts.identities, accounts.jwt)
+    inner.state.hub.identify = identified.identify
+    app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
+    app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
+    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
     replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
-    identified = Principals(counted, archive.settings)
-    inner.state.hub.identify = identified.identify
     # Outermost, so that a refusal has an id and a line in the log, too.
-    return RequestIds(identified, archive.clock, inner.state)
+    return RequestIds(counted, archive.clock, inner.state)
 
 
 def create_inner_app(archive: Archive) -> FastAPI:
@@ -137,11 +157,15 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
+    accounts = open_accounts(archive)
+    written = (usage.flush, accounts.identities.flush)
     redis = archive.settings.redis_url
     rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
-    hub = Hub(in_all=archive.settings.api.streams, per_principal=archive.settings.api.streams_per_principal)
-    lifespan = lifespan_of(archive, (totals, work), usage, search, hub)
+    api = archive.settings.api
+    hub = Hub(in_all=api.streams, per_principal=api.streams_per_principal, lasts_s=api.stream_s)
+    lifespan = lifespan_of(archive, (totals, work), written, search, hub)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
+    app.state.accounts = accounts
     app.state.hub = hub
     app.state.rates = rates
     app.state.sessions = Semaphore(SESSIONS)

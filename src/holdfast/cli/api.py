@@ -13,10 +13,14 @@ from typing import Annotated
 
 import typer
 import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import config, log
+from holdfast.auth.users import SETUP_HOURS
 from holdfast.cli.parameters import Home
 from holdfast.config import Settings
+from holdfast.errors import HoldfastError
+from holdfast.wiring.accounts import setup_link
 from holdfast.wiring.http_protocol import ConnectionLimits, strict_http
 from holdfast.wiring.server import END_STREAMS, listen
 
@@ -41,7 +45,21 @@ def api(
     """
     settings = configured(home=str(home) if home else None, host=host, port=port)
     log.configure(settings.log_level)
-    serve(settings, ready=lambda address: print(f"serving {address}", flush=True))
+    serve(settings, ready=lambda address: announce(settings, address))
+
+
+def announce(settings: Settings, address: str) -> None:
+    """Say that the server answers, and how the first administrator is made if there is none."""
+    print(f"serving {address}", flush=True)
+    try:
+        link = setup_link(settings, address)
+    except (HoldfastError, SQLAlchemyError):
+        # A database that may only be read, or is away: what there is to read is served all the same.
+        return
+    if link is not None:
+        # Not on standard output, where scripts read the address.
+        print(f"no user yet: make the first administrator, once and within {SETUP_HOURS} hours: {link}",
+              file=sys.stderr, flush=True)  # fmt: skip
 
 
 def configured(*, home: str | None, host: str | None, port: int | None) -> Settings:

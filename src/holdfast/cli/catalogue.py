@@ -88,11 +88,13 @@ COMMANDS = {
     "verify": Command(
         "warc:verify_command", "Check WARC files: members, lengths, digests, truncation.", HelpGroup.UPKEEP
     ),
-    "storage": Command("storage", "zimit's files: report, verify, clean, compact."),
+    "storage": Command("storage", "What is kept on disk: stores, free, report, verify, compact."),
     "tool": Command("tool", "Crawls with zimit by hand: check, run (see also storage, watch).", HelpGroup.UPKEEP),
     "watch": Command("watch", "Crawls that run for weeks: status, recover."),
     "audit": Command("audit:audit_command", "Who did what, when, from where."),
     "problem-report": Command("audit:problem_report", "What readers told us: list, show, edit."),
+    "user": Command("user", "Who has an account: list, add, role, disable, password."),
+    "token": Command("user:token", "Secrets of programs that act for a user: list, create, revoke."),
     "settings": Command("settings", "Print the settings in force.", HelpGroup.UPKEEP),
     "check-env": Command("checks:environment_command", "Look at this machine: disk, settings, tools."),
     "database": Command("checks:database", "The database: check, migrate.", HelpGroup.UPKEEP),

@@ -240,7 +240,7 @@ class AuthSettings(SettingGroup):
     oidc_issuer: str | None = setting(
         None,
         pattern=r"^https?://[^?#\s]+$",
-        description="Identity provider to sign in with (OpenID Connect), as https://login.example.org; off if left out.",
+        description="Identity provider (OpenID Connect) to sign in with, as https://login.example.org; empty: none.",
     )
     oidc_client_id: str | None = setting(None, description="What this server is called at the identity provider.")
     oidc_client_secret: Secret | None = setting(
@@ -249,6 +249,9 @@ class AuthSettings(SettingGroup):
     oidc_name: str = setting("single sign-on", min_length=1, description="What the sign-in page calls it.")
     oidc_scopes: tuple[str, ...] = setting(
         ("openid", "profile"), description="Scopes to ask it for; comma-separated, openid among them."
+    )
+    oidc_allow_networks: tuple[Network, ...] = setting(
+        (), description="Private networks (CIDR, comma-separated) that the identity provider may stand in."
     )
     oidc_name_claim: str = setting(
         "preferred_username", min_length=1, description="Claim of the ID token that a new user is named after."

@@ -197,6 +197,19 @@ class PackageCache:
         trim(found, self._most_bytes, keep=keep, remove=_remove)
 
 
+def cached_packages(home: Path) -> list[CachedFile]:
+    """Return the finished packages of a data directory, whichever they are."""
+    folder = home.resolve() / "cache" / "wacz"
+    if not folder.is_dir():
+        return []
+    return [package for place in folder.iterdir() if place.is_dir() for package in _packages_in(place)]
+
+
+def remove_packages(home: Path) -> int:
+    """Remove every package that is not being read, and return their bytes; each is made anew when it is asked for."""
+    return sum(package.size for package in cached_packages(home) if _remove(package.path))
+
+
 def _packages_in(place: Path) -> list[CachedFile]:
     """Return the finished packages of an execution or an edition."""
     found: list[CachedFile] = []

@@ -189,11 +189,17 @@ def sample_figures(database: Database, work: CountedWork) -> dict[str, Any]:
     """Return the figures of jobs and crawls, as they were last counted."""
     with database.read() as session:
         found = work.read(session)
-    total = found.recorded.total
+    recorded = found.recorded
     return {
         "jobs": found.jobs,
-        "pagesCrawled": total["pages"],
-        "pagesFailed": found.recorded.failed(total),
+        "pages": sum(counts["pages"] for counts in recorded.by_source.values()),
+        "pagesPerSecond": recorded.pages_per_second,
+        "successRate": recorded.success_rate,
+        "queue": recorded.queue,
+        "domainsLeased": recorded.domains_leased,
+        "domainsWaiting": recorded.domains_waiting,
+        "workers": recorded.workers,
+        "alerts": sorted(name for name, fires in recorded.alerts.items() if fires),
         "warcBytes": found.warc_bytes,
     }
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes import (
+    account,
+    account_pages,
     admin,
     archive,
     changes,
@@ -18,6 +20,7 @@ from holdfast.api.routes import (
     exports,
     feeds,
     frontier,
+    frontier_v1,
     health,
     job_logs,
     jobs,
@@ -32,9 +35,11 @@ from holdfast.api.routes import (
     series,
     snapshots,
     sources,
+    storage,
     streams,
     takedowns,
     uploads,
+    users,
     webhooks,
 )
 
@@ -64,7 +69,9 @@ ROUTERS: tuple[LateRouter, ...] = (
     admin.audit_router,
     noise.router,
     frontier.router,
+    frontier_v1.router,
     domains.router,
+    storage.router,
     explain.router,
     mcp.router,
     editions.admin_router,
@@ -77,6 +84,9 @@ ROUTERS: tuple[LateRouter, ...] = (
     streams.router,
     webhooks.router,
     reference.router,
+    account.router,
+    account_pages.router,
+    users.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
 

@@ -16,7 +16,7 @@ from holdfast import feedback
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
 from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.middleware.headers import is_own_origin
+from holdfast.api.origins import is_own_origin
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
 from holdfast.api.schemas.base import RowId, Words
@@ -153,7 +153,7 @@ async def _sent(request: Request) -> dict[str, str]:
     """Return the fields of a form; OriginRefused if a page of another origin sent it."""
     origin = request.headers.get("origin")
     # `null` too: an archived page is sandboxed.
-    if origin is not None and not is_own_origin(origin, request.headers):
+    if origin is not None and not is_own_origin(origin, request.headers, request.app.state.archive.settings):
         raise OriginRefused
     body = (await request.body()).decode("utf-8", "replace")
     try:

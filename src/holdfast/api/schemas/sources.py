@@ -50,7 +50,7 @@ class SourceForm(_Writing):
     base_url: str | None = Field(None, max_length=8192, description="The first seed if left out.")
     description: str | None = Field(None, max_length=4000, description="For readers.")
     enabled: bool = Field(True, description="Whether its jobs run.")
-    visibility: Visibility | None = Field(None, description=_VISIBILITY)
+    visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
     config: SourceConfiguration = Field(default_factory=dict, description="How it is crawled.")
 
 
@@ -64,7 +64,7 @@ class SourceChanges(_Writing):
     base_url: str | None = Field(None, max_length=8192, description="The address of its first page.")
     description: str | None = Field(None, max_length=4000, description="For readers.")
     enabled: bool | None = Field(None, description="Its jobs wait or go on, as with enable and disable.")
-    visibility: Visibility | None = Field(None, description=_VISIBILITY)
+    visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
     config: SourceConfiguration | None = Field(None, description="What is to be otherwise about it.")
 
 
