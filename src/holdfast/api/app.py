@@ -29,9 +29,12 @@ from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
+from holdfast.api.quick import QuickRoutes, QuickThreads
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.api.single_rows import quick_snapshot
 from holdfast.auth.roles import Permission
+from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
@@ -132,7 +135,9 @@ def create_app(archive: Archive) -> RequestIds:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
-    app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
+    handlers = {"/api/snapshot": quick_snapshot(archive.settings)}
+    app: ASGIApp = QuickRoutes(inner, handlers, inner.state.quick, inner.state.connections)
+    app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
     app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
@@ -168,6 +173,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.accounts = accounts
     app.state.hub = hub
     app.state.rates = rates
+    app.state.quick, app.state.connections = QuickThreads(), RawConnections(archive.settings.database)
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage

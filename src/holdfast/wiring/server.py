@@ -9,6 +9,7 @@ import errno
 import socket
 from collections import Counter
 from contextlib import closing
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
@@ -94,6 +95,7 @@ def demand_closed(settings: Settings) -> None:
         )
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(host: str, *, below: bool = True) -> bool:
     """Return whether a host is this machine's own: a loopback address, `localhost`, or a name below that."""
     try:
@@ -116,6 +118,7 @@ class TooManyConnections(Unavailable):
         )
 
 
+@lru_cache(maxsize=4096)
 def client_key(host: str) -> str:
     """Return what an address is counted as: itself, or its whole /64 for IPv6, where one household has them all.
 
