@@ -41,6 +41,7 @@ from holdfast.metrics import ServerMetrics
 from holdfast.operations.launching import OperationLauncher
 from holdfast.replay.capabilities import ReplayKeys
 from holdfast.search.search import SearchService
+from holdfast.supervision.state import served_parts
 from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.frontier import ServedFrontier
@@ -182,14 +183,17 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
-    app.state.readiness = ReadinessProbe(ArchiveChecks(archive.settings).as_mapping(), archive.clock)
+    app.state.readiness = ReadinessProbe(
+        ArchiveChecks(archive.settings).as_mapping(), archive.clock, served=lambda: served_parts(archive.home)
+    )
     return app
 
 
 def application(*, tools_only: bool = False) -> ASGIApp:
     """Return the application for the settings in force, as the server starts it: it closes the archive at its end.
 
-    With `tools_only` the tools refuse a request without an identity. Unavailable or Invalid if the archive cannot be opened.
+    With `tools_only` the tools refuse a request without an identity. Unavailable or Invalid if the archive cannot be
+    opened.
     """
     stack = ExitStack()
     archive = stack.enter_context(open_archive(config.load()))

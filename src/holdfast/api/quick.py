@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.api.permissions import credential_error
 from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
 
@@ -110,7 +111,8 @@ class QuickRoutes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         handler = self._handlers.get(_start(scope["path"])) if scope["type"] == "http" else None
-        if handler is not None and scope["method"] == "GET":
+        # A credential that is not valid is refused by the guard of the route.
+        if handler is not None and scope["method"] == "GET" and credential_error(scope) is None:
             try:
                 answer = await self._threads.run(lambda: handler(scope, self._connections))
             except (HoldfastError, SQLAlchemyError):
