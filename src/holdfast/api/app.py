@@ -182,7 +182,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.frontier = ServedFrontier(archive.settings, archive.clock)
     app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
     app.state.search, app.state.heavy = search, HeavyWork()
-    app.state.operations = OperationLauncher(archive.settings, archive.database, archive.clock)
+    app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     app.state.readiness = ReadinessProbe(
