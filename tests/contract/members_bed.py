@@ -105,10 +105,10 @@ def _shots() -> list[Shot]:
 class RolesByHeader(Principals):
     """Stands in for the layer that finds out who asks: a test says so in a header."""
 
-    async def identify(self, scope: Scope) -> Principal:
+    async def find(self, scope: Scope, state: dict[str, Any]) -> Principal:
         """Return somebody of the role that is named."""
         role = Role(Headers(scope=scope).get("x-test-role", "anonymous"))
-        way = SignInWay.ANONYMOUS if role is Role.ANONYMOUS else SignInWay.SESSION
+        way = SignInWay.ANONYMOUS if role is Role.ANONYMOUS else SignInWay.TOKEN
         return Principal(role=role, name=role.value, way=way)
 
 
