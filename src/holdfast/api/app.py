@@ -144,7 +144,7 @@ def create_app(archive: Archive) -> RequestIds:
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
     app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
     # Not for the replay host: no credential reaches it.
-    app = identified = Principals(app, archive.settings, accounts.identities, accounts.jwt)
+    app = identified = Principals(app, archive.settings, accounts, permissions)
     inner.state.hub.identify = identified.identify
     app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
     app = AppHeaders(app, hsts=settings.hsts)
