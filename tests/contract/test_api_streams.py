@@ -1,4 +1,4 @@
-"""The routes of live streams and webhooks on both databases; the streams end soon, by a setting."""
+"""The routes of live streams and webhooks on both databases; the streams end soon."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _read(answer: httpx.Response) -> list[_Event]:
 @pytest.fixture
 def quick(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Server]:
     """A server whose streams end at once."""
-    with serving(migrated_url, clock, tmp_path, stream_s=0.02) as (server,):
+    with serving(migrated_url, clock, tmp_path) as (server,):
         yield server
 
 

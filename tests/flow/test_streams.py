@@ -102,7 +102,9 @@ def _serving(home: Path, **variables: str) -> Iterator[_Serving]:
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Serving]:
     """A server on an empty archive; a client that stops reading is cut off soon."""
-    with _serving(tmp_path_factory.mktemp("home"), HOLDFAST_API_WRITE_S="0.5") as opened:
+    with _serving(
+        tmp_path_factory.mktemp("home"), HOLDFAST_API_WRITE_S="0.5", HOLDFAST_API_STREAMS_PER_PRINCIPAL="99"
+    ) as opened:
         yield opened
 
 

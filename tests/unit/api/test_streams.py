@@ -14,7 +14,6 @@ from holdfast.api.live.hub import QUEUED_BYTES, Channel, Hub, Listener
 from holdfast.api.live.stream import EventStream, StreamWish
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Permission, Role
-from holdfast.db.raw import DatabaseMoved
 from holdfast.errors import Unavailable
 from tests.patience import deadline
 
@@ -56,7 +55,7 @@ def _listener(principal: Principal = _OPERATOR, token: str = "a") -> Listener:
 
 
 def _hub(in_all: int = 10, per_principal: int = 10) -> Hub:
-    return Hub(in_all=in_all, per_principal=per_principal)
+    return Hub(in_all=in_all, per_principal=per_principal, lasts_s=1000.0)
 
 
 class Client:
@@ -100,9 +99,9 @@ def _wish(channel: Channel, *replayed: Frame) -> StreamWish:
     return StreamWish(channel=channel, key=None, replay=lambda: replayed)
 
 
-def _stream(hub: Hub, channel: Channel, *replayed: Frame, lasts_s: float = 1000.0) -> tuple[Client, asyncio.Task[None]]:
+def _stream(hub: Hub, channel: Channel, *replayed: Frame) -> tuple[Client, asyncio.Task[None]]:
     client = Client()
-    stream = EventStream(hub, _listener(), _wish(channel, *replayed), lasts_s=lasts_s)
+    stream = EventStream(hub, _listener(), _wish(channel, *replayed))
     return client, asyncio.create_task(stream(_scope(), client.receive, client.send))
 
 
@@ -190,7 +189,8 @@ def test_streams_end_when_the_server_stops_and_none_begins_then() -> None:
 
 def test_a_stream_has_a_longest_time() -> None:
     async def work(hub: Hub, topic: Counted, channel: Channel) -> None:
-        client, task = _stream(hub, channel, lasts_s=0.01)
+        hub.lasts_s = 0.01
+        client, task = _stream(hub, channel)
         await task
 
         assert client.sent.endswith(b'event: end\ndata: {"reason":"lifetime"}\n\n')
@@ -244,7 +244,8 @@ def test_a_stream_ends_when_its_session_is_revoked() -> None:
         return _OPERATOR if token == "good" else ANONYMOUS
 
     async def run() -> None:
-        hub = Hub(in_all=10, per_principal=10, identify=identify)
+        hub = _hub()
+        hub.identify = identify
         good, revoked = [_listener(token="good") for _ in range(3)], [_listener(token="bad") for _ in range(2)]
         await hub.recheck([*good, *revoked])
 
@@ -260,7 +261,8 @@ def test_a_database_that_is_away_revokes_nothing() -> None:
         raise Unavailable("the database does not answer")
 
     async def run() -> None:
-        hub, listener = Hub(in_all=1, per_principal=1, identify=identify), _listener()
+        hub, listener = _hub(), _listener()
+        hub.identify = identify
         await hub.recheck([listener])
         assert listener.reason is None
 
@@ -270,7 +272,7 @@ def test_a_database_that_is_away_revokes_nothing() -> None:
 def test_a_poller_goes_on_after_whatever_went_wrong() -> None:
     async def work(hub: Hub, topic: Counted, channel: Channel) -> None:
         client, task = _stream(hub, channel)
-        for trouble in (Unavailable("away"), ValueError("odd"), DatabaseMoved("gone")):
+        for trouble in (Unavailable("away"), ValueError("odd"), OSError("gone")):
             topic.trouble = trouble
             looks = topic.looks
             await _until(lambda looks=looks: topic.looks > looks + 1)  # type: ignore[misc]

@@ -204,10 +204,12 @@ class Channel:
 class Hub:
     """All listeners of this process: their number, their heartbeats, and their right to listen."""
 
-    def __init__(
-        self, *, in_all: int, per_principal: int, identify: Callable[[Scope], Awaitable[Principal]] | None = None
-    ) -> None:
-        self._in_all, self._per_principal, self.identify = in_all, per_principal, identify
+    def __init__(self, *, in_all: int, per_principal: int, lasts_s: float) -> None:
+        self._in_all, self._per_principal = in_all, per_principal
+        self.lasts_s = lasts_s
+        """How long a stream may last."""
+        self.identify: Callable[[Scope], Awaitable[Principal]] | None = None
+        """Finds out anew who asks; without it a right lasts as long as its stream."""
         self.beat_s, self.recheck_s = BEAT_S, RECHECK_S
         self._listeners: set[Listener] = set()
         self._held: Counter[Hashable] = Counter()
