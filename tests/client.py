@@ -61,4 +61,6 @@ def asking(archive: Archive, *, peer: str = "127.0.0.1") -> Iterator[Client]:
         app.state.work.close()
         app.state.frontier_counts.close()
         app.state.frontier.close()
+        app.state.quick.close()
+        app.state.connections.close()
         app.state.readiness.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -324,6 +325,27 @@ def test_settings_of_a_domain_hold_for_its_next_lease_and_are_heard_by_its_holde
         assert server.get("/api/frontier/stats").json()["pausedDomains"] in (0, 1)
         server.ask("PUT", "/api/domains/ex.example/settings", paused=False, crawlDelay=None)
         assert running.lease().delay_s == 0.0
+
+
+def test_a_pause_that_lasts_is_found_so_that_no_run_waits_for_ever(server: Server) -> None:
+    with crawl(server) as running:
+        running.add(*many("ex.example", 2))
+        running.add(*many("b.example", 1))
+        server.ask("PUT", "/api/domains/ex.example/settings", paused=True)
+        paused_at = server.clock.now()
+        server.clock.advance(60)
+        server.ask("PUT", "/api/domains/ex.example/settings", paused=True)
+        found = running.frontier.paused_domains(running.id, before=paused_at)
+        sooner = running.frontier.paused_domains(running.id, before=paused_at - timedelta(seconds=1))
+
+        assert (len(found), sooner) == (1, []), "a second word does not begin the pause anew"
+        [(domain_id, token)] = found
+        assert running.frontier.close_domain(
+            running.id, domain_id, outcome=Outcome.FAILED, reason="domain_paused", token=token
+        ) == 2  # fmt: skip
+        assert running.frontier.paused_domains(running.id, before=server.clock.now()) == []
+        server.ask("PUT", "/api/domains/ex.example/settings", paused=False)
+        assert running.frontier.reopen(running.id) == 2, "a retry asks for them"
 
 
 def test_a_forbidden_domain_is_never_leased_and_one_that_no_crawl_has_met_can_be_forbidden(server: Server) -> None:

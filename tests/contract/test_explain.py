@@ -8,8 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from holdfast.db import connect
+from holdfast.db.models import Source
 from holdfast.explanation.model import Explanation
 from holdfast.frontier import Frontier
 from holdfast.jobs.states import JobAction
@@ -267,3 +269,36 @@ def test_a_source_that_allows_a_port_has_what_is_refused_in_general(server: Serv
     assert "port 5432" in (refused.address.refused or "")
     assert (allowed.address.refused, allowed.sources.in_scope[0].rule) == (None, "scope:host")
     assert allowed.address.domain == "ex.example:5432"
+
+
+def test_a_paused_domain_and_an_address_that_a_person_added_are_told(server: Server, frontier: Frontier) -> None:
+    execution = _running(server)
+    frontier.add(execution, [_found(PAGE)])
+    paused = server.ask("PUT", "/api/domains/ex.example/settings", paused=True)
+    assert paused.status_code == 200, paused.text
+    rests = _explain(server, PAGE)
+    server.source("later", seeds=["https://later.example/"])
+    added = server.ask("POST", "/api/frontier/add", urls=["https://later.example/x"], source="later")
+    assert added.status_code in (200, 202), added.text
+    waits = _explain(server, "https://later.example/x")
+
+    assert rests.domain is not None
+    assert rests.domain.paused_since is not None
+    assert (rests.outlook.next.kind, "has paused ex.example" in rests.outlook.next.sentence) == ("waits", True)
+    assert waits.outlook.next.kind == "due"
+    assert any("the next run of later takes it" in turn.sentence for turn in waits.outlook.all)
+
+
+def test_captures_of_a_members_source_are_for_members(server: Server) -> None:
+    archive = server.archive
+    with closing(connect(archive.settings.database)) as raw_db:
+        add_captures(raw_db, archive.settings, server.clock, [Shot(url=PAGE, source="mem")])
+        index_all(raw_db, server.clock, archive.home)
+    with archive.database.write() as session:
+        session.execute(update(Source).values(visibility="members"))
+
+    found = _explain(server, PAGE).visibility
+
+    assert (found.seen_by, found.members_only, found.sentence) == (
+        "members", ["mem"], "captures of mem are for members",
+    )  # fmt: skip

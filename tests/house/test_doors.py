@@ -13,6 +13,8 @@ _LOOKING = {
     "api.middleware.capabilities",
     "api.middleware.visibility",
     "assistants.server",
+    "cli.export",
+    "cli.search",
     "exports.package_cache",
     "search.search",
     "withdrawals.visibility",

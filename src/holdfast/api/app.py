@@ -16,6 +16,7 @@ from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
+from holdfast.api.kept_answers import KeptAnswers
 from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
 from holdfast.api.live.hub import Hub
@@ -29,15 +30,19 @@ from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
+from holdfast.api.quick import QuickRoutes, QuickThreads
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.api.single_rows import quick_snapshot
 from holdfast.auth.roles import Permission
+from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.operations.launching import OperationLauncher
 from holdfast.replay.capabilities import ReplayKeys
 from holdfast.search.search import SearchService
+from holdfast.supervision.state import served_parts
 from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.frontier import ServedFrontier
@@ -131,7 +136,10 @@ def create_app(archive: Archive) -> RequestIds:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
-    app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
+    kept = KeptAnswers(inner.state.search, archive.clock, inner.state.metrics)
+    handlers = {"/api/snapshot": quick_snapshot(archive.settings), "/api/search": kept.handler()}
+    app: ASGIApp = QuickRoutes(inner, handlers, inner.state.quick, inner.state.connections, kept.keeping)
+    app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
     app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
@@ -167,23 +175,27 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.accounts = accounts
     app.state.hub = hub
     app.state.rates = rates
+    app.state.quick, app.state.connections = QuickThreads(), RawConnections(archive.settings.database)
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.frontier = ServedFrontier(archive.settings, archive.clock)
     app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
     app.state.search, app.state.heavy = search, HeavyWork()
-    app.state.operations = OperationLauncher(archive.settings, archive.database, archive.clock)
+    app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
-    app.state.readiness = ReadinessProbe(ArchiveChecks(archive.settings).as_mapping(), archive.clock)
+    app.state.readiness = ReadinessProbe(
+        ArchiveChecks(archive.settings).as_mapping(), archive.clock, served=lambda: served_parts(archive.home)
+    )
     return app
 
 
 def application(*, tools_only: bool = False) -> ASGIApp:
     """Return the application for the settings in force, as the server starts it: it closes the archive at its end.
 
-    With `tools_only` the tools refuse a request without an identity. Unavailable or Invalid if the archive cannot be opened.
+    With `tools_only` the tools refuse a request without an identity. Unavailable or Invalid if the archive cannot be
+    opened.
     """
     stack = ExitStack()
     archive = stack.enter_context(open_archive(config.load()))

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from holdfast import errors, log
+from holdfast.api.error_codes import ERROR_CODES
 from holdfast.auth.errors import SignInThrottled, Unauthenticated
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
@@ -291,7 +292,10 @@ class ErrorBody(BaseModel):
 
     error: str = Field(description="What happened, in a sentence.")
     detail: str = Field(description="What happened and what to do about it.")
-    code: str = Field(description="A stable word for programs; docs/errors.md lists them.")
+    code: str = Field(
+        description="A stable word for programs; docs/errors.md lists them.",
+        json_schema_extra={"enum": list(ERROR_CODES)},
+    )
     requestId: str = Field(description="The id of this request, as in X-Request-Id and in the server's log.")
     field: str | None = Field(None, description="What of the request is wrong, where that is one field or parameter.")
 

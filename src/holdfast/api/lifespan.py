@@ -186,6 +186,8 @@ def lifespan_of(
                 for write in written:
                     await run_sync(write)
                 await app.state.rates.close()
+                await run_sync(app.state.quick.close)
+                app.state.connections.close()
 
     return lifespan
 

@@ -58,6 +58,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "POST /setup": Permission.READ,
     "GET /signin": Permission.READ,
     "POST /signin": Permission.READ,
+    "GET /signin/oidc": Permission.READ,
+    "GET /signin/oidc/callback": Permission.READ,
     "POST /signout": Permission.OWN_ACCOUNT,
     # pages, reference and health
     "GET /": Permission.READ,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import BigInteger, ColumnElement, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
@@ -18,6 +18,7 @@ from holdfast.db.models import (
     Domain,
     ExecutionCount,
     IndexRun,
+    NoiseVerdict,
     Owner,
     Page,
     PageGroup,
@@ -26,6 +27,7 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
+from holdfast.db.prepared import PreparedSelect
 from holdfast.index.queries import is_ok
 from holdfast.urls import surt
 from holdfast.withdrawals.visibility import (
@@ -351,3 +353,35 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
             .order_by(Owner.id)
         )
     )
+
+
+SNAPSHOT_IN_FULL = PreparedSelect(
+    select(
+        Snapshot.execution_id,
+        Snapshot.url,
+        Snapshot.captured_at,
+        Snapshot.backend,
+        Snapshot.fidelity,
+        Snapshot.media_type,
+        Snapshot.status,
+        Snapshot.noise,
+        Source.code,
+        Source.name,
+        Source.visibility,
+        Document.title,
+        Document.language,
+        Document.snippet,
+        Document.author,
+        Document.published_at,
+        Document.modified_at,
+        Document.keywords,
+        Document.word_count,
+        Document.page_type,
+        NoiseVerdict.evidence,
+    )
+    .join(Source, Source.id == Snapshot.source_id)
+    .outerjoin(Document, Document.id == Snapshot.document_id)
+    .outerjoin(NoiseVerdict, NoiseVerdict.snapshot_id == Snapshot.id)
+    .where(Snapshot.id == bindparam("snapshot_id", type_=BigInteger, required=True), *visible())
+)
+"""One capture with all that an answer says of it; moments as microseconds."""

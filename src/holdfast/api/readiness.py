@@ -36,6 +36,8 @@ class ReadyParts:
 
     parts: Mapping[str, str]
     """`ok`, or what is wrong, by part."""
+    serve: Mapping[str, str] | None = None
+    """How the parts of `holdfast serve` do, if that runs here: none of them keeps this process from answering."""
 
     @property
     def is_ready(self) -> bool:
@@ -47,8 +49,15 @@ class ReadinessProbe:
     """Asks the parts when it is asked itself; for one event loop at a time."""
 
     def __init__(
-        self, checks: Mapping[str, Check], clock: Clock, *, deadline_s: float = DEADLINE_S, fresh_s: float = FRESH_S
+        self,
+        checks: Mapping[str, Check],
+        clock: Clock,
+        *,
+        served: Callable[[], Mapping[str, str] | None] = lambda: None,
+        deadline_s: float = DEADLINE_S,
+        fresh_s: float = FRESH_S,
     ) -> None:
+        self._served = served
         self._checks, self._clock, self._deadline_s, self._fresh_s = dict(checks), clock, deadline_s, fresh_s
         self._wishes: SimpleQueue[Future[ReadyParts] | None] = SimpleQueue()
         self._thread: Thread | None = None
@@ -88,7 +97,7 @@ class ReadinessProbe:
             self._told = told = {}
             for name, check in self._checks.items():
                 told[name] = self._asked(name, check)
-            look.set_result(ReadyParts(parts=told))
+            look.set_result(ReadyParts(parts=told, serve=self._served()))
 
     def _asked(self, name: str, check: Check) -> str:
         try:

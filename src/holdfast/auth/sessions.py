@@ -15,7 +15,15 @@ from holdfast.auth.passwords import hash_password, is_outdated, is_password
 from holdfast.auth.principal import Principal, SignInWay
 from holdfast.auth.roles import Role
 from holdfast.auth.throttle import SignInAttempt, Throttle
-from holdfast.auth.users import checked_name, find_user, link_owner, replace_password, use_link
+from holdfast.auth.users import (
+    ProviderIdentity,
+    checked_name,
+    find_user,
+    link_owner,
+    replace_password,
+    use_link,
+    user_of_identity,
+)
 from holdfast.clock import Clock
 from holdfast.config import AuthSettings
 from holdfast.db.audit_events import acting
@@ -85,6 +93,12 @@ class SignIn:
         hashed = hash_password(password, name=kept)
         with acting(f"{kept}@{browser.address}"), self._database.write() as session:
             user = use_link(session, self._clock, secret, name=kept, hashed=hashed)
+            return begin_session(session, self._clock, user, browser, settings=self._settings)
+
+    def with_identity(self, identity: ProviderIdentity, browser: Browser) -> BegunSession:
+        """Begin a session of the user that an identity provider vouches for; ProviderRefused if it is disabled."""
+        with acting(f"{identity.name}@{browser.address}"), self._database.write() as session:
+            user = user_of_identity(session, self._clock, identity)
             return begin_session(session, self._clock, user, browser, settings=self._settings)
 
     def change_password(self, user_id: int, *, current: str, new: str, browser: Browser, keep: int | None) -> int:

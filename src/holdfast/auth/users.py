@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from holdfast import audit
+from holdfast import audit, log
 from holdfast.auth import queries
 from holdfast.auth.credentials import digest_of, new_secret
-from holdfast.auth.errors import LastAdministrator, LinkSpent, UserExists, UserNotFound
+from holdfast.auth.errors import LastAdministrator, LinkSpent, ProviderRefused, UserExists, UserNotFound
 from holdfast.auth.passwords import hash_password
 from holdfast.auth.roles import Role
 from holdfast.clock import Clock
@@ -53,6 +53,16 @@ class UserChanges:
 
     role: Role | None = None
     disabled: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderIdentity:
+    """Who an identity provider vouches for, and the role that its claims mean here."""
+
+    issuer: str
+    subject: str
+    name: str
+    role: Role
 
 
 def checked_name(name: str) -> str:
@@ -208,6 +218,38 @@ def use_link(session: Session, clock: Clock, secret: str, *, name: str, hashed: 
     if queries.has_users(session):
         raise LinkSpent
     return _made(session, clock, name=name, role=Role.ADMINISTRATOR, hashed=hashed)
+
+
+def user_of_identity(session: Session, clock: Clock, identity: ProviderIdentity) -> User:
+    """Return the user that an identity provider vouches for, made at the first sign-in; the role follows its claims.
+
+    By issuer and subject alone: a name or an address may be given to another person. ProviderRefused if disabled.
+    """
+    user = queries.user_of_provider(session, issuer=identity.issuer, subject=identity.subject)
+    if user is None:
+        user = _made(session, clock, name=_free_name(session, identity.name), role=identity.role, hashed=None)
+        user.issuer, user.subject = identity.issuer, identity.subject
+        session.flush()
+        return user
+    if user.disabled_at is not None:
+        raise ProviderRefused("this account is disabled; ask an administrator")
+    if user.role != identity.role.value:
+        try:
+            change_user(session, clock, user.id, UserChanges(role=identity.role))
+        except LastAdministrator:
+            # The only one left who could mend a wrong claim.
+            log.get().warning("auth.last_administrator_kept", user=user.name)
+    return user
+
+
+def _free_name(session: Session, wished: str) -> str:
+    """Return a name that can be kept and no user has, as near to the wish as possible."""
+    base = re.sub(r"[^a-z0-9._@+-]+", "-", wished.strip().lower())[:56].strip("._@+-") or "user"
+    candidates = (base, *(f"{base}-{number}" for number in range(2, 1000)))
+    for name in candidates:
+        if name not in RESERVED and queries.user_by_name(session, name) is None:
+            return name
+    raise UserExists(base)
 
 
 def _record(session: Session, clock: Clock, action: str, user: User, **detail: Any) -> None:

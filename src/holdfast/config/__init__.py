@@ -250,6 +250,9 @@ class AuthSettings(SettingGroup):
     oidc_scopes: tuple[str, ...] = setting(
         ("openid", "profile"), description="Scopes to ask it for; comma-separated, openid among them."
     )
+    oidc_allow_networks: tuple[Network, ...] = setting(
+        (), description="Private networks (CIDR, comma-separated) that the identity provider may stand in."
+    )
     oidc_name_claim: str = setting(
         "preferred_username", min_length=1, description="Claim of the ID token that a new user is named after."
     )

@@ -23,6 +23,7 @@ from holdfast.explanation.queries import AttemptOnPage, ListedCapture
 from holdfast.replay.address import replay_path
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc.record import snapshot_id
+from holdfast.withdrawals.viewers import Visibility
 from holdfast.withdrawals.visibility import withdrawals_of, withdrawn_among
 
 _WITHDRAWALS = 100
@@ -160,7 +161,7 @@ def explain_visibility(
     withdrawn = [] if page else [snapshot.id for snapshot in snapshots.items if snapshot.withdrawn]
     single = [one for number in withdrawn for one in _in_force(session, number, None)]
     sources = queries.sources_of_captures(session, url_hash=url_hash)
-    members = [source.code for source in sources if getattr(source, "visibility", "public") == "members"]
+    members = [source.code for source in sources if source.visibility == Visibility.MEMBERS]
     seen = _seen_by(bool(page), bool(single), len(members), len(sources))
     return ExplainedVisibility(
         seen_by=seen,

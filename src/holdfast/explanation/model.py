@@ -126,6 +126,7 @@ class ExplainedDomain(Told):
     name: str
     known: bool = Field(description="False if it was never asked.")
     allowed: bool = Field(description="False if an operator forbids it.")
+    paused_since: datetime | None = Field(description="Since when an operator lets it rest; null if it is not paused.")
     delay_s: float = Field(description="Seconds between the starts of two requests.")
     delay_reasons: list[str]
     next_allowed_at: datetime | None = Field(description="Null if it may be asked now.")

@@ -37,6 +37,7 @@ def explain_outlook(
 ) -> ExplainedOutlook:
     """Return everything that may happen to an address, what comes first at the top."""
     turns = [
+        *_added(session, judged),
         *(_queued(session, row, domain, now) for row in queries.open_attempts(session, pages, limit=_ATTEMPTS)),
         *(turn for one in judged.in_scope for turn in _runs(one, robots, domain, now)),
     ]
@@ -47,6 +48,14 @@ def explain_outlook(
         turns = [_turn(OutlookKind.NEVER, sentence=_why_never(judged, domain))]
     turns.sort(key=lambda turn: (_ORDER.index(turn.kind), turn.at or now, turn.place or 0))
     return ExplainedOutlook(next=turns[0], all=turns)
+
+
+def _added(session: Session, judged: Judgements) -> Iterator[ExplainedTurn]:
+    """Yield where the address waits because a person added it."""
+    identities = {(one.domain, one.hash64) for one in judged.spellings}
+    for added, code in queries.added_by_hand(session, identities):
+        why = f"{added.added_by} added it on {added.added_at:%Y-%m-%d %H:%M}; the next run of {code} takes it"
+        yield _turn(OutlookKind.SCHEDULED, source=code, sentence=why)
 
 
 def _turn(kind: OutlookKind, **values: object) -> ExplainedTurn:
@@ -81,6 +90,9 @@ def _queued(session: Session, row: AttemptOnPage, domain: ExplainedDomain | None
         )
     if domain is not None and not domain.allowed:
         return _turn(OutlookKind.NEVER, **facts, sentence=f"never: {domain.sentence}")
+    if domain is not None and domain.paused_since is not None:
+        why = f"it is number {place} in the queue of execution {number}, and an operator has paused {domain.name}"
+        return _turn(OutlookKind.WAITS, **facts, sentence=why)
     moments = [attempt.scheduled_for, queries.queue_due_at(session, attempt)]
     dates = [from_micros(one) for one in moments if one]
     if domain is not None:

@@ -10,6 +10,7 @@ from sqlalchemy import and_, func, or_, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import (
+    AddedUrl,
     Domain,
     Execution,
     Job,
@@ -117,6 +118,20 @@ def open_attempts(session: Session, pages: Sequence[int], *, limit: int) -> list
         .limit(limit)
     )
     return [AttemptOnPage(attempt, None, job_id, code) for attempt, job_id, code in rows]
+
+
+def added_by_hand(session: Session, identities: Collection[tuple[str, int]]) -> list[tuple[AddedUrl, str]]:
+    """Return where a page waits for the next run of a source because a person added it, with the source's code."""
+    if not identities:
+        return []
+    rows = session.execute(
+        select(AddedUrl, Source.code)
+        .join(Source, Source.id == AddedUrl.source_id)
+        .where(tuple_(AddedUrl.domain, AddedUrl.url_hash).in_(sorted(identities)), AddedUrl.execution_id.is_(None))
+        .order_by(AddedUrl.id)
+        .limit(50)
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
 def place_of(session: Session, attempt: PageCrawl) -> int:

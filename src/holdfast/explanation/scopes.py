@@ -66,6 +66,11 @@ class Judgements(NamedTuple):
         found = [one for one in self.all if one.told.in_scope]
         return sorted(found, key=lambda one: (one.told.rule != SEED_RULE, one.source.code))
 
+    @property
+    def spellings(self) -> list[Url]:
+        """The address as each source spells it."""
+        return [one.url for one in self.all if one.url is not None]
+
     def told(self) -> ExplainedSources:
         """Return it in words."""
         inside = [one.told for one in self.in_scope]

@@ -113,6 +113,7 @@ def explain_domain(
         name=name,
         known=row is not None,
         allowed=row.is_allowed if row is not None else True,
+        paused_since=row.paused_at if row is not None else None,
         delay_s=delay.seconds,
         delay_reasons=delay.reasons,
         next_allowed_at=at,
@@ -185,6 +186,8 @@ def _domain_sentence(told: ExplainedDomain) -> str:
     if not told.known:
         return f"{told.name} was never asked; it would be every {told.delay_s:g} s ({'; '.join(told.delay_reasons)})"
     parts = [pace]
+    if told.paused_since is not None:
+        parts.insert(0, f"an operator has paused it since {told.paused_since:%Y-%m-%d %H:%M}")
     if told.circuit_open_until is not None:
         failures = f"{told.circuit_failures} failures"
         parts.append(f"its circuit is open until {told.circuit_open_until:%H:%M:%S} after {failures}")

@@ -512,7 +512,8 @@ SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0 ORDER
 DOMAINS_GIVEN_UP = f"""
 SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0
    AND EXISTS (SELECT 1 FROM page_crawls c WHERE c.execution_id = q.execution_id AND c.domain_id = q.domain_id
-                  AND c.reason = 'domain_unreachable' AND {IS_LAST_ATTEMPT} LIMIT 1 OFFSET 0) ORDER BY q.domain_id"""
+                  AND c.reason IN ('domain_unreachable', 'domain_paused') AND {IS_LAST_ATTEMPT} LIMIT 1 OFFSET 0)
+ ORDER BY q.domain_id"""
 
 
 class FrontierTransaction:

@@ -22,7 +22,7 @@ from holdfast.coordination.runfile import boot_id, is_held
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
 from holdfast.db.models import Operation
-from holdfast.errors import Conflict, LeaseLost, NotFound
+from holdfast.errors import Conflict, HoldfastError, LeaseLost, NotFound
 from holdfast.operations import operation_queries as queries
 
 LEASE: Final = timedelta(seconds=30)
@@ -83,6 +83,15 @@ class OperationOver(Conflict):
 
     def __init__(self, operation_id: int, state: str) -> None:
         super().__init__(f"operation {operation_id} is {state} already; start another where it came from")
+
+
+class OperationAbandoned(HoldfastError):
+    """The operation was begun again and again, and its process never came to an end."""
+
+    code = "operation_abandoned"
+
+    def __init__(self, attempts: int) -> None:
+        super().__init__(f"it was begun {attempts} times and never came to an end; the server's log says why")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,12 +196,8 @@ class OperationLeases:
             return None
         if row.attempt >= _MOST_ATTEMPTS:
             # What takes its process down every time would be begun for ever.
-            self.settle(
-                held,
-                OperationState.FAILED,
-                error=f"it was begun {row.attempt} times and never came to an end; the server's log says why",
-                error_code="operation_abandoned",
-            )
+            given_up = OperationAbandoned(row.attempt)
+            self.settle(held, OperationState.FAILED, error=str(given_up), error_code=given_up.code)
             return None
         return held
 

@@ -47,6 +47,24 @@ class UploadDigestWrong(Invalid):
         super().__init__(f"the upload has the SHA-256 {found} and not {stated}; upload it again")
 
 
+class ImportFailed(OperationFailed):
+    """No file of an upload could be imported."""
+
+    code = "import_failed"
+
+
+class ArchiveDamaged(OperationFailed):
+    """A verification found files that are damaged or missing."""
+
+    code = "archive_damaged"
+
+
+class EditionBroken(OperationFailed):
+    """The archive does not hold what an edition's frozen list names."""
+
+    code = "edition_broken"
+
+
 def import_upload(context: OperationContext) -> dict[str, Any]:
     """Import a whole upload and index it; failed if no file of it could be imported."""
     upload_id, settings = int(context.parameters["upload"]), context.settings
@@ -121,7 +139,7 @@ def _imported(context: OperationContext, wish: ImportWish, path: Path, *, strict
     }
     if not good:
         first = next((one.error for one in done if one.error), "there is no archive in it")
-        raise OperationFailed(str(first), result, code="import_failed")
+        raise ImportFailed(str(first), result)
     return result
 
 
@@ -187,10 +205,8 @@ def verify(context: OperationContext) -> dict[str, Any]:
             context.result = {**found, "problems": list(found["problems"])}
     result = {name: value for name, value in found.items() if name != "after"}
     if found["damaged"] or found["missing"]:
-        raise OperationFailed(
-            f"{found['damaged']} of {found['files']} files are damaged, {found['missing']} are missing",
-            result,
-            code="archive_damaged",
+        raise ArchiveDamaged(
+            f"{found['damaged']} of {found['files']} files are damaged, {found['missing']} are missing", result
         )
     return result
 
@@ -350,7 +366,7 @@ def verify_edition(context: OperationContext) -> dict[str, Any]:
         "examples": [str(one) for one in found.examples],
     }
     if not found.holds:
-        raise OperationFailed("the archive does not hold what the frozen list names", result, code="edition_broken")
+        raise EditionBroken("the archive does not hold what the frozen list names", result)
     return result
 
 

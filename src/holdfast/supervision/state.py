@@ -107,5 +107,11 @@ def read_parts(home: Path) -> list[PartStatus] | None:
         return None
 
 
+def served_parts(home: Path) -> dict[str, PartState] | None:
+    """Return the states of the parts by name, None if no supervisor runs here."""
+    parts = read_parts(home)
+    return None if parts is None else {part.name: part.state for part in parts}
+
+
 def _part(one: dict[str, Any]) -> PartStatus:
     return PartStatus(**{**one, "state": PartState(one["state"]), "since": datetime.fromisoformat(one["since"])})

@@ -22,7 +22,7 @@ from typing import Final
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.supervision.output import Lines, tell
-from holdfast.supervision.part_process import ServicePart, PartProcess, how_it_ended, reap_strangers
+from holdfast.supervision.part_process import PartProcess, ServicePart, how_it_ended, reap_strangers
 from holdfast.supervision.restarts import DEATHS, WINDOW_S, Restarts
 from holdfast.supervision.state import PartState, PartStatus, write_parts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -11,9 +12,16 @@ from anyio.to_thread import run_sync
 
 from holdfast.auth.identities import Identities
 from holdfast.auth.jwt_bearer import JwtBearer
+from holdfast.auth.oidc import IdentityProvider
+from holdfast.auth.queries import has_users
 from holdfast.auth.sessions import SignIn
+from holdfast.auth.users import make_setup_link
+from holdfast.clock import SystemClock
+from holdfast.config import Settings
+from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.provider import provider_of
 
 _T = TypeVar("_T")
 _WAITING = 32
@@ -47,7 +55,22 @@ class Accounts:
     identities: Identities
     jwt: JwtBearer
     sign_in: SignIn
+    provider: IdentityProvider | None
     turns: PasswordTurns = field(default_factory=PasswordTurns)
+
+
+def setup_link(settings: Settings, address: str) -> str | None:
+    """Return the one-time link that makes the first administrator, None if there is any user; an older one ends.
+
+    Unavailable if the database does not answer.
+    """
+    with closing(Database(settings.database)) as database:
+        with database.read() as session:
+            if has_users(session):
+                return None
+        with database.write() as session:
+            secret = make_setup_link(session, SystemClock())
+    return None if secret is None else f"{(settings.api.site_url or address).rstrip('/')}/setup?token={secret}"
 
 
 def open_accounts(archive: Archive) -> Accounts:
@@ -57,4 +80,5 @@ def open_accounts(archive: Archive) -> Accounts:
         identities=Identities(archive.database, archive.clock),
         jwt=JwtBearer(auth, archive.clock),
         sign_in=SignIn(archive.database, archive.clock, auth),
+        provider=provider_of(archive.settings, archive.clock),
     )

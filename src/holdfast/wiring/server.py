@@ -9,9 +9,11 @@ import errno
 import socket
 from collections import Counter
 from contextlib import closing
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
+from holdfast.auth.jwt_bearer import demand_strong_secret
 from holdfast.config import Settings
 from holdfast.errors import Conflict, Invalid, Unavailable
 
@@ -66,6 +68,7 @@ def _hostname(url: str | None) -> str | None:
 
 def demand_closed(settings: Settings) -> None:
     """Refuse, with Invalid, settings under which a stranger could reach admin routes."""
+    demand_strong_secret(settings.auth)
     token = settings.api.admin_token
     if settings.api.strict and (token is None or len(token.get_secret_value()) < _SECRET_CHARS):
         raise Invalid(
@@ -92,6 +95,7 @@ def demand_closed(settings: Settings) -> None:
         )
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(host: str, *, below: bool = True) -> bool:
     """Return whether a host is this machine's own: a loopback address, `localhost`, or a name below that."""
     try:
@@ -114,6 +118,7 @@ class TooManyConnections(Unavailable):
         )
 
 
+@lru_cache(maxsize=4096)
 def client_key(host: str) -> str:
     """Return what an address is counted as: itself, or its whole /64 for IPv6, where one household has them all.
 

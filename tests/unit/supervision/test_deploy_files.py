@@ -39,7 +39,9 @@ def test_each_file_starts_the_supervisor_with_options_that_it_has(name: str) -> 
 
 
 def test_what_starts_it_waits_longer_than_it_drains() -> None:
-    drains = {name: int(words[words.index("--drain-seconds") + 1]) for name, words in _commands().items() if len(words) > 2}
+    drains = {
+        name: int(words[words.index("--drain-seconds") + 1]) for name, words in _commands().items() if len(words) > 2
+    }
     stop = re.search(r"^TimeoutStopSec=(\d+)$", UNIT.read_text(), re.MULTILINE)
     assert stop is not None
     grace = int(yaml.safe_load(COMPOSE.read_text())["services"]["holdfast"]["stop_grace_period"].removesuffix("s"))

@@ -15,17 +15,22 @@ from holdfast.api.middleware.rate_limits import RATE_FIELDS
 from holdfast.api.permissions import PathPermissions
 from holdfast.auth.roles import Permission
 
-_COMMON = {
-    "X-Content-Type-Options": "nosniff",
-    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
-}
-_APP = {
-    **_COMMON,
-    "Referrer-Policy": "strict-origin-when-cross-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-_REPLAY = {**_COMMON, "Referrer-Policy": "same-origin", "Cross-Origin-Resource-Policy": "cross-origin"}
-_HSTS = "max-age=31536000; includeSubDomains"
+# As they are sent: what every answer has is not made anew for each.
+_COMMON = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
+]
+_APP = [
+    *_COMMON,
+    (b"referrer-policy", b"strict-origin-when-cross-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_REPLAY = [
+    *_COMMON,
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"cross-origin"),
+]
+_HSTS = (b"strict-transport-security", b"max-age=31536000; includeSubDomains")
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 PAGE_POLICY = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -33,6 +38,19 @@ PAGE_POLICY = (
 )
 CLOSED_POLICY = "sandbox; default-src 'none'"
 """For an answer of the replay host that chose no policy: it can do nothing."""
+
+
+# X-Frame-Options for browsers that do not know `frame-ancestors`.
+_OWN = [(b"x-frame-options", b"SAMEORIGIN"), (b"cross-origin-opener-policy", b"same-origin")]
+_PAGE = [(b"content-security-policy", PAGE_POLICY.encode()), *_OWN]
+_DATA = [(b"content-security-policy", DATA_POLICY.encode()), *_OWN]
+_CLOSED = (b"content-security-policy", CLOSED_POLICY.encode())
+# No answer of ours has them: a rewriter that let an archived one through would be caught here.
+_NEVER = frozenset((b"set-cookie", b"clear-site-data", b"service-worker-allowed"))
+
+
+def _is_html(headers: list[tuple[bytes, bytes]]) -> bool:
+    return any(name == b"content-type" and value.startswith(b"text/html") for name, value in headers)
 
 
 class AppHeaders:
@@ -46,19 +64,15 @@ class AppHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(raw=message.setdefault("headers", []))
-                _defaults(headers, _APP)
+                headers = message["headers"] = [*message.get("headers", ()), *scope.get(RATE_FIELDS, ())]
+                names = {name.lower() for name, _ in headers}
+                headers.extend(pair for pair in _APP if pair[0] not in names)
                 # An answer with a policy of its own (the raw view, which is sandboxed) keeps it, and may be framed.
-                if "content-security-policy" not in headers:
-                    html = headers.get("content-type", "").startswith("text/html")
-                    headers["Content-Security-Policy"] = PAGE_POLICY if html else DATA_POLICY
-                    # For browsers that do not know `frame-ancestors`.
-                    headers["X-Frame-Options"] = "SAMEORIGIN"
-                    headers["Cross-Origin-Opener-Policy"] = "same-origin"
+                if b"content-security-policy" not in names:
+                    headers.extend(_PAGE if _is_html(headers) else _DATA)
                 # Only where it is set: a browser that saw it once refuses plain http for a year.
                 if self._hsts:
-                    headers["Strict-Transport-Security"] = _HSTS
-                headers.raw.extend(scope.get(RATE_FIELDS, ()))
+                    headers.append(_HSTS)
             await send(message)
 
         await self._app(scope, receive, with_headers)
@@ -81,22 +95,14 @@ class ReplayHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(raw=message.setdefault("headers", []))
-                _defaults(headers, _REPLAY)
-                headers.setdefault("Content-Security-Policy", CLOSED_POLICY)
-                # No answer of ours has them: a rewriter that let an archived one through would be caught here.
-                for name in ("set-cookie", "clear-site-data", "service-worker-allowed"):
-                    if name in headers:
-                        del headers[name]
-                headers.raw.extend(without_credentials.get(RATE_FIELDS, ()))
+                headers = [pair for pair in message.get("headers", ()) if pair[0].lower() not in _NEVER]
+                names = {name.lower() for name, _ in headers}
+                headers.extend(pair for pair in (*_REPLAY, _CLOSED) if pair[0] not in names)
+                headers.extend(without_credentials.get(RATE_FIELDS, ()))
+                message["headers"] = headers
             await send(message)
 
         await self._app(without_credentials, receive, with_headers)
-
-
-def _defaults(headers: MutableHeaders, wanted: dict[str, str]) -> None:
-    for name, value in wanted.items():
-        headers.setdefault(name, value)
 
 
 _READ = "GET, HEAD, OPTIONS"

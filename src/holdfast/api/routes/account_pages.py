@@ -15,7 +15,7 @@ from fastapi import Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import ValidationError
 
-from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep
+from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, site_of
 from holdfast.api.errors import OriginRefused, status_of
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
@@ -32,7 +32,16 @@ from holdfast.api.schemas.accounts import PasswordForm, SignInForm, TokenForm
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth import queries
 from holdfast.auth.credentials import is_same
-from holdfast.auth.errors import CrossSiteRefused, LinkSpent, NoAccount, SignInFailed, SignInThrottled
+from holdfast.auth.errors import (
+    CrossSiteRefused,
+    LinkSpent,
+    NoAccount,
+    ProviderFailed,
+    ProviderRefused,
+    SignInFailed,
+    SignInThrottled,
+)
+from holdfast.auth.oidc import SignInFlow
 from holdfast.auth.passwords import MIN_CHARS
 from holdfast.auth.principal import Principal, SignInWay
 from holdfast.auth.roles import Permission
@@ -40,7 +49,7 @@ from holdfast.auth.sessions import BegunSession, end_session, end_sessions
 from holdfast.auth.tokens import PER_USER, revoke_token
 from holdfast.auth.users import link_owner
 from holdfast.db.models import ApiToken, User, UserSession
-from holdfast.errors import HoldfastError, Invalid
+from holdfast.errors import HoldfastError, Invalid, NotFound
 from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
@@ -59,14 +68,14 @@ def account_style() -> Response:
     return Response(_STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})
 
 
-def _page(title: str, body: str, *, status: int = 200, wide: bool = False) -> HTMLResponse:
-    head = (
+def _page(title: str, body: str, *, status: int = 200, wide: bool = False, head: str = "") -> HTMLResponse:
+    top = (
         "<!doctype html><html lang=en><head><meta charset=utf-8>"
         "<meta name=viewport content='width=device-width,initial-scale=1'><meta name=robots content=noindex>"
-        f"<title>{escape(title)} · Holdfast</title><link rel=stylesheet href=/account.css></head>"
+        f"<title>{escape(title)} · Holdfast</title><link rel=stylesheet href=/account.css>{head}</head>"
     )
     kind = " class=wide" if wide else ""
-    return HTMLResponse(f"{head}<body><main{kind}>{body}</main></body></html>", status, _HEADERS)
+    return HTMLResponse(f"{top}<body><main{kind}>{body}</main></body></html>", status, _HEADERS)
 
 
 def _alert(message: str | None) -> str:
@@ -127,12 +136,14 @@ def _sign_in_form(archive: Archive, following: str, *, name: str = "", problem: 
     if auth.oidc_issuer:
         query = f"/signin/oidc?next={escape(_quoted(following))}"
         other = f'<p class=or>or</p><a class="button wide" href="{query}">Sign in with {escape(auth.oidc_name)}</a>'
+    # Who typed a wrong password types it again, and not the name.
+    first, second = ("", " autofocus") if name else (" autofocus", "")
     return (
         f"<h1>Sign in</h1>{_alert(problem)}<section><form method=post action=/signin>"
         f'<input type=hidden name=next value="{escape(following)}">'
-        f'<label for=name>Name</label><input id=name name=name value="{escape(name)}" required autofocus '
+        f'<label for=name>Name</label><input id=name name=name value="{escape(name)}" required{first} '
         "autocomplete=username autocapitalize=none spellcheck=false maxlength=256>"
-        "<label for=password>Password</label><input id=password name=password type=password required "
+        f"<label for=password>Password</label><input id=password name=password type=password required{second} "
         "autocomplete=current-password maxlength=256>"
         f"<button class=wide>Sign in</button></form>{other}</section>"
         "<p class=quiet>No account, or no password any more? An administrator can send you a link.</p>"
@@ -173,6 +184,57 @@ def _sentence(text: str) -> str:
 def _begun(request: Request, archive: Archive, begun: BegunSession, following: str) -> Response:
     cookie = SessionCookie(archive.settings).written(request.scope, begun.secret)
     return RedirectResponse(following, 303, {**_HEADERS, "Set-Cookie": cookie})
+
+
+@router.get("/signin/oidc")
+async def begin_at_provider(
+    request: Request, archive: ArchiveDep, accounts: AccountsDep, following: Next = "/account"
+) -> Response:
+    """Send a browser to the identity provider."""
+    if accounts.provider is None:
+        raise NotFound("no identity provider is set; sign in at /signin")
+    try:
+        begun = await accounts.provider.begin(_callback(request, archive), safe_next(following))
+    except ProviderFailed as exc:
+        return _at_provider(request, archive, exc)
+    cookie = SessionCookie(archive.settings).written_flow(request.scope, begun.flow.sealed())
+    return RedirectResponse(begun.url, 303, {**_HEADERS, "Set-Cookie": cookie})
+
+
+def _callback(request: Request, archive: Archive) -> str:
+    return f"{site_of(request, archive.settings)}/signin/oidc/callback"
+
+
+@router.get("/signin/oidc/callback")
+async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: AccountsDep) -> Response:
+    """Take a browser back from the identity provider, and begin its session."""
+    if accounts.provider is None:
+        raise NotFound("no identity provider is set; sign in at /signin")
+    cookies = SessionCookie(archive.settings)
+    try:
+        flow = SignInFlow.opened(cookies.read_flow(request.scope))
+        identity = await accounts.provider.finish(request.query_params, flow, _callback(request, archive))
+        browser, sign_in = browser_of(request), accounts.sign_in
+        begun = await accounts.turns.run(lambda: sign_in.with_identity(identity, browser))
+    except (ProviderFailed, ProviderRefused) as exc:
+        answer = _at_provider(request, archive, exc)
+    else:
+        # A page and not a redirect: this request comes from another site, and with SameSite=Strict a browser would
+        # leave the new cookie out of what it follows from here.
+        target = escape(safe_next(flow.following))
+        answer = _page(
+            "Signed in",
+            f'<h1>Signed in</h1><p><a href="{target}">Go on</a></p>',
+            head=f'<meta http-equiv=refresh content="0;url={target}">',
+        )
+        answer.headers.append("Set-Cookie", cookies.written(request.scope, begun.secret))
+    answer.headers.append("Set-Cookie", cookies.written_flow(request.scope, ""))
+    return answer
+
+
+def _at_provider(request: Request, archive: Archive, problem: HoldfastError) -> Response:
+    form = _sign_in_form(archive, "/account", problem=_sentence(str(problem)))
+    return _page("Sign in", form, status=status_of(problem, request.url.path))
 
 
 Secret = Annotated[str, Query(alias="token", max_length=200)]

@@ -35,7 +35,7 @@ from holdfast.feedback import Day, Use
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
 from holdfast.replay.pages import html_page
-from holdfast.supervision.state import read_parts
+from holdfast.supervision.state import served_parts
 from holdfast.withdrawals.viewers import Visibility
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
@@ -123,8 +123,7 @@ async def look(
     def ask() -> tuple[Checks, int]:
         with archive.database.read() as session:
             workers = len(queries.active_workers(session, archive.clock))
-            parts = read_parts(archive.home)
-            found = None if parts is None else {part.name: part.state for part in parts}
+            found = served_parts(archive.home)
             if not details:
                 return Checks(db="ok", parts=found), workers
             total = totals.read(session).snapshots

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.readiness import ReadinessProbe
 from holdfast.api.schemas.base import Answer
+from holdfast.supervision.state import PartState
 
 router = LateRouter(tags=["archive"])
 
@@ -29,6 +30,8 @@ class Ready(Answer):
     status: Literal["ready", "not_ready"]
     parts: dict[str, str]
     """`ok`, or what is wrong, by part: database, storage, search."""
+    serve: dict[str, PartState] | None = None
+    """How the parts of `holdfast serve` do, where that runs; one that is `failing` does not make this not ready."""
 
 
 async def _probe(request: Request) -> ReadinessProbe:
@@ -49,5 +52,7 @@ async def liveness() -> Response:
 async def readiness(probe: Annotated[ReadinessProbe, Depends(_probe)]) -> Response:
     """Say whether requests can be served, within two seconds; 503 with the part that is not ready."""
     found = await probe.read()
-    content = {"status": "ready" if found.is_ready else "not_ready", "parts": dict(found.parts)}
+    content: dict[str, Any] = {"status": "ready" if found.is_ready else "not_ready", "parts": dict(found.parts)}
+    if found.serve is not None:
+        content["serve"] = dict(found.serve)
     return JSONResponse(content, 200 if found.is_ready else 503, headers={"Cache-Control": "no-store"})

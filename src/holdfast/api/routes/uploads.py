@@ -220,7 +220,9 @@ def measure_upload(session: SessionDep, id: UploadId) -> Response:
     response_class=Response,
     dependencies=[SPEAKS_TUS],
     responses=_NO_CONTENT | answers(403, 404, 408, 409, 410, 412, 413, 415, 422, 423, 460, 503, 507),
-    openapi_extra={"requestBody": {"required": True, "content": {_PIECE_TYPE: {"schema": {"format": "binary"}}}}},
+    openapi_extra={
+        "requestBody": {"required": True, "content": {_PIECE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+    },
 )
 async def append_to_upload(
     request: Request,

@@ -1,0 +1,73 @@
+"""The quick ways of routes for single rows (`api.quick`)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from starlette.types import Scope
+
+from holdfast.api.queries import SNAPSHOT_IN_FULL
+from holdfast.api.quick import QuickAnswer, QuickHandler, json_answer
+from holdfast.api.schemas.base import MAX_ID
+from holdfast.api.schemas.search import SnapshotDetail
+from holdfast.clock import from_micros
+from holdfast.config import Settings
+from holdfast.db.prepared import RawConnections
+from holdfast.replay.address import raw_path
+from holdfast.replay.origins import browse_url
+from holdfast.withdrawals.viewers import Visibility
+
+
+class _Located(NamedTuple):
+    id: int
+    url: str
+    captured_at: datetime
+
+
+def quick_snapshot(settings: Settings) -> QuickHandler:
+    """Return the quick way of `/api/snapshot/{id}`."""
+
+    def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
+        digits = scope["path"].removeprefix("/api/snapshot/")
+        # Without a zero in front and nothing else: what else there is, the route says what is wrong with it.
+        if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19 or (snapshot_id := int(digits)) > MAX_ID:
+            return None
+        with connections.read() as (tx, dialect):
+            rows = SNAPSHOT_IN_FULL.rows(tx, dialect, snapshot_id=snapshot_id)
+        if not rows:
+            return None
+        (execution_id, url, captured, backend, fidelity, media_type, status, noise, code, name, visibility, title,
+         language, snippet, author, published, modified, keywords, words, page_type, evidence) = rows[0]  # fmt: skip
+        if visibility == Visibility.MEMBERS:
+            return None
+        captured_at = from_micros(captured)
+        detail = SnapshotDetail(
+            id=snapshot_id,
+            title=title,
+            source_code=code,
+            source_name=name,
+            language=language,
+            capture_date=captured_at.date(),
+            capture_timestamp=captured_at,
+            job_id=execution_id,
+            original_url=url,
+            snippet=snippet,
+            raw_snapshot_url=raw_path(snapshot_id),
+            browse_url=browse_url(settings, _Located(snapshot_id, url, captured_at)),
+            capture_backend=backend,
+            capture_fidelity=fidelity,
+            mime_type=media_type,
+            status_code=status,
+            author=author,
+            published_at=None if published is None else from_micros(published),
+            modified_at=None if modified is None else from_micros(modified),
+            keywords=(keywords or "").splitlines(),
+            word_count=words,
+            page_type=page_type,
+            noise=noise,
+            noise_evidence=None if noise is None else evidence,
+        )
+        return json_answer(detail.__pydantic_serializer__.to_json(detail, by_alias=True))
+
+    return answer
