@@ -49,8 +49,8 @@ OPTIONS = {
 }  # fmt: skip
 """Options that the same places name, by command."""
 STREAMS = (
-    "export", "snapshot cat", "warc extract", "edition ledger", "api", "serve", "mcp", "worker schedule", "start-scheduler",
-    "completion",
+    "export", "snapshot cat", "warc extract", "edition ledger", "api", "serve", "mcp", "worker schedule",
+    "start-scheduler", "completion",
 )  # fmt: skip
 """They print what they are asked for, or run until they are told to stop: there is no object to print."""
 
