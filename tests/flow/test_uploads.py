@@ -61,9 +61,9 @@ def _serving(home: Path, **variables: str) -> Iterator[tuple[subprocess.Popen[st
 
 
 def _until(ask: Callable[[], Any], holds: Callable[[Any], bool], seconds: float = 30.0) -> Any:
-    last = time.monotonic() + deadline(seconds)
+    began = time.monotonic()
     while not holds(found := ask()):
-        assert time.monotonic() < last, found
+        assert time.monotonic() - began < deadline(seconds), found
         time.sleep(0.05)
     return found
 

@@ -16,6 +16,7 @@ from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
+from holdfast.api.kept_answers import KeptAnswers
 from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
 from holdfast.api.live.hub import Hub
@@ -135,8 +136,9 @@ def create_app(archive: Archive) -> RequestIds:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
-    handlers = {"/api/snapshot": quick_snapshot(archive.settings)}
-    app: ASGIApp = QuickRoutes(inner, handlers, inner.state.quick, inner.state.connections)
+    kept = KeptAnswers(inner.state.search, archive.clock, inner.state.metrics)
+    handlers = {"/api/snapshot": quick_snapshot(archive.settings), "/api/search": kept.handler()}
+    app: ASGIApp = QuickRoutes(inner, handlers, inner.state.quick, inner.state.connections, kept.keeping)
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
@@ -180,7 +182,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.frontier = ServedFrontier(archive.settings, archive.clock)
     app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
     app.state.search, app.state.heavy = search, HeavyWork()
-    app.state.operations = OperationLauncher(archive.settings, archive.database, archive.clock)
+    app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     app.state.readiness = ReadinessProbe(

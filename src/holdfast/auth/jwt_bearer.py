@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jwt
+from jwt.types import Options
 
 from holdfast.auth.errors import CredentialWrong
 from holdfast.auth.principal import Principal, SignInWay
@@ -51,7 +52,13 @@ class JwtBearer:
             raise CredentialWrong("the bearer token")
         try:
             # The time is judged below, by our own clock.
-            checks = {"require": list(_CLAIMS), "verify_exp": False, "verify_iat": False, "verify_nbf": False}
+            checks: Options = {
+                "require": list(_CLAIMS),
+                "verify_exp": False,
+                "verify_iat": False,
+                "verify_nbf": False,
+                "strict_aud": True,
+            }
             read = jwt.decode_complete(
                 shown,
                 self._key,
@@ -59,7 +66,7 @@ class JwtBearer:
                 algorithms=["HS256"],
                 audience=self._settings.jwt_audience,
                 issuer=self._settings.jwt_issuer,
-                options={**checks, "strict_aud": True},  # type: ignore[typeddict-item]
+                options=checks,
             )
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as exc:
             raise CredentialWrong("the bearer token") from exc

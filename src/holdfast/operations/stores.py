@@ -55,7 +55,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageReport:
+class WeighedStores:
     """Everything that takes room, and how much is left."""
 
     stores: tuple[Store, ...]
@@ -64,7 +64,7 @@ class StorageReport:
     free_bytes: int
 
 
-def weigh(database: Database, home: Path) -> StorageReport:
+def weigh(database: Database, home: Path) -> WeighedStores:
     """Return what each store takes, and how much room the data directory's disk has."""
     path = sqlite_path(database.url)
     with database.read() as session:
@@ -76,7 +76,7 @@ def weigh(database: Database, home: Path) -> StorageReport:
     own = {name.value for name in (StoreName.SEARCH, StoreName.CACHE)} | {"warcs"}
     others = [folder for folder in _folders(home) if folder.name not in own]
     room = shutil.disk_usage(home)
-    return StorageReport(
+    return WeighedStores(
         stores=(
             Store(name=StoreName.DATABASE, bytes=rows, files=None),
             Store(name=StoreName.WARCS, bytes=warc_bytes, files=warc_files),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jwt
 import pytest
@@ -16,8 +16,10 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast.api.late_routes import LateRoute
 from holdfast.api.middleware.identity import SIGN_IN_PATHS
 from holdfast.api.permissions import FORM_PATHS, PERMISSIONS, permission_of
+from holdfast.api.quick import QuickRoutes, QuickThreads, json_answer
 from holdfast.api.routes import ROUTERS
 from holdfast.auth.credentials import csrf_token
+from holdfast.auth.errors import CredentialWrong
 from holdfast.auth.principal import SignInWay
 from holdfast.auth.roles import LOWEST_ROLE, Permission, Role
 from holdfast.auth.sessions import Browser, begin_session
@@ -234,3 +236,26 @@ def test_the_session_of_another_user_is_as_good_as_none(client: Client, credenti
         never = client.request("DELETE", f"/api/account/{path.partition('/')[0]}/999999", headers=member.headers)
         assert (mine.status_code, never.status_code) == (404, 404)
         assert mine.json()["detail"] == never.json()["detail"]
+
+
+def test_the_quick_way_of_a_route_is_shut_to_a_wrong_credential_too() -> None:
+    async def route(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 401, "headers": []})
+
+    statuses: list[int] = []
+
+    async def send(message: Message) -> None:
+        statuses.extend([message["status"]] if message["type"] == "http.response.start" else [])
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    threads = QuickThreads()
+    connections: Any = None
+    quick = QuickRoutes(route, {"/api/snapshot": lambda _scope, _open: json_answer(b"{}")}, threads, connections)
+    for state in ({}, {"credential_error": CredentialWrong("the token")}):
+        scope = {"type": "http", "method": "GET", "path": "/api/snapshot/1", "state": state}
+        asyncio.run(quick(scope, receive, send))
+
+    threads.close()
+    assert statuses == [200, 401]

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.api.live.frames import EndReason, Frame, opening
 from holdfast.api.live.hub import Channel, Hub, Listener
+from holdfast.api.middleware.request_ids import IS_STREAM
 from holdfast.values import dataclass
 
 # A client that was cut off comes back after so long; spread, so that a restart is not followed by all of them at once.
@@ -51,6 +52,7 @@ class EventStream(Response):
         """Serve the stream; what refuses it is raised before the first byte is sent."""
         hub, listener, wish = self._hub, self._listener, self._wish
         hub.enter(listener)
+        scope.setdefault("state", {})[IS_STREAM] = True
         try:
             await wish.channel.join(wish.key, listener)
             frames = await run_sync(wish.replay, limiter=hub.threads)

@@ -17,6 +17,8 @@ from holdfast.feedback import UsageTally, Use
 from holdfast.replay.capabilities import without_capability
 
 _log = log.get()
+IS_STREAM = "is_stream"
+"""Where a live stream says in the state of its request that it is one."""
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 API_VERSION = "1"
 
@@ -64,7 +66,9 @@ class RequestIds:
                 await broken(scope["path"], request_id)(scope, receive, named)
         seconds = self._clock.monotonic() - began
         path = without_capability(scope["path"])
-        self.state.metrics.answered(kind_of(path), status, seconds)
+        # A stream lasts for as long as its client likes: an hour of it says nothing about how quick answers are.
+        if not scope.get("state", {}).get(IS_STREAM):
+            self.state.metrics.answered(kind_of(path), status, seconds)
         if status == 429:
             self.state.metrics.refused(principal_of(scope).role.value)
         _log.info(

@@ -136,12 +136,14 @@ def _sign_in_form(archive: Archive, following: str, *, name: str = "", problem: 
     if auth.oidc_issuer:
         query = f"/signin/oidc?next={escape(_quoted(following))}"
         other = f'<p class=or>or</p><a class="button wide" href="{query}">Sign in with {escape(auth.oidc_name)}</a>'
+    # Who typed a wrong password types it again, and not the name.
+    first, second = ("", " autofocus") if name else (" autofocus", "")
     return (
         f"<h1>Sign in</h1>{_alert(problem)}<section><form method=post action=/signin>"
         f'<input type=hidden name=next value="{escape(following)}">'
-        f'<label for=name>Name</label><input id=name name=name value="{escape(name)}" required autofocus '
+        f'<label for=name>Name</label><input id=name name=name value="{escape(name)}" required{first} '
         "autocomplete=username autocapitalize=none spellcheck=false maxlength=256>"
-        "<label for=password>Password</label><input id=password name=password type=password required "
+        f"<label for=password>Password</label><input id=password name=password type=password required{second} "
         "autocomplete=current-password maxlength=256>"
         f"<button class=wide>Sign in</button></form>{other}</section>"
         "<p class=quiet>No account, or no password any more? An administrator can send you a link.</p>"

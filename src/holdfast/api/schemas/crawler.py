@@ -20,7 +20,7 @@ from holdfast.jobs.views.frontier_queries import (
     QueueOfDomain,
     UrlStatus,
 )
-from holdfast.operations.stores import Cleaning, CleanTarget, StorageReport, StoreName
+from holdfast.operations.stores import Cleaning, CleanTarget, StoreName, WeighedStores
 from holdfast.types import Outcome, RobotsAnswer, UrlKind
 
 _Address = Annotated[str, StringConstraints(min_length=1, max_length=8192)]
@@ -378,7 +378,7 @@ class StorageShown(Answer):
     free_bytes: int
 
     @classmethod
-    def of(cls, report: StorageReport) -> Self:
+    def of(cls, report: WeighedStores) -> Self:
         """Return it as it is answered."""
         return cls(
             stores=[
