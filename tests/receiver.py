@@ -50,7 +50,8 @@ class Receiver:
             self._changed.notify_all()
         if message.path in self.hangs:
             self.released.wait(deadline(60))
-        return self.answers.get(message.path, lambda _: Answer())(message)
+        answer = self.answers.get(message.path)
+        return Answer() if answer is None else answer(message)
 
     def wait_for(self, count: int, path: str | None = None) -> list[Received]:
         """Return the messages of a path once there are so many."""

@@ -192,17 +192,37 @@ class RecordedFigures:
         denials.add_sample("crawler_robots_denials", {}, total["blocked_robots"])
         yield denials
         labelled = (
-            ("crawler_pages_crawled", "Pages by how they ended.", "status", {
-                "success": total["pages"], "failed": recorded.failed(total)}),
-            ("crawler_http_status", "Answers by class of status.", "status", {
-                name.removeprefix("status_"): total[name] for name in recorded.statuses}),
-            ("crawler_errors", "Addresses that failed, by how.", "type", {
-                name: total[name] for name in recorded.failures}),
-            ("crawler_circuit_breaker_transitions", "Circuits of domains that opened or closed.", "to", {
-                "open": total["circuits_opened"], "closed": total["circuits_closed"]}),
-            ("crawler_cleanup_records", "Rows that were let go, by kind.", "table", {
-                name: removed for name, (removed, _) in recorded.cleanups.items()}),
-        )  # fmt: skip
+            (
+                "crawler_pages_crawled",
+                "Pages by how they ended.",
+                "status",
+                {"success": total["pages"], "failed": recorded.failed(total)},
+            ),
+            (
+                "crawler_http_status",
+                "Answers by class of status.",
+                "status",
+                {name.removeprefix("status_"): total[name] for name in recorded.statuses},
+            ),
+            (
+                "crawler_errors",
+                "Addresses that failed, by how.",
+                "type",
+                {name: total[name] for name in recorded.failures},
+            ),
+            (
+                "crawler_circuit_breaker_transitions",
+                "Circuits of domains that opened or closed.",
+                "to",
+                {"open": total["circuits_opened"], "closed": total["circuits_closed"]},
+            ),
+            (
+                "crawler_cleanup_records",
+                "Rows that were let go, by kind.",
+                "table",
+                {name: removed for name, (removed, _) in recorded.cleanups.items()},
+            ),
+        )
         for name, sentence, label, counts in labelled:
             family = CounterMetricFamily(name, sentence, labels=[label])
             for word, count in sorted(counts.items()):
@@ -216,11 +236,14 @@ class RecordedFigures:
             ("crawler_pages_per_second", "Pages captured in the last whole minute.", recorded.pages_per_second),
             ("crawler_active_workers", "Workers that were heard of in the last two minutes.", recorded.workers),
             ("crawler_domains_total", "Domains that were ever asked.", recorded.domains),
-            ("crawler_last_cleanup_timestamp", "When rows were let go last, or 0.",
-             max((at for _, at in recorded.cleanups.values()), default=0.0)),
+            (
+                "crawler_last_cleanup_timestamp",
+                "When rows were let go last, or 0.",
+                max((at for _, at in recorded.cleanups.values()), default=0.0),
+            ),
             (f"{PREFIX}_domains_waiting", "Domains with something to ask for.", recorded.domains_waiting),
             (f"{PREFIX}_worker_heartbeat_age_seconds", age_help, recorded.heartbeat_age_s),
-        )  # fmt: skip
+        )
         for name, sentence, value in plain:
             yield GaugeMetricFamily(name, sentence, value)
         rate = GaugeMetricFamily("crawler_fetch_success_rate", "Share of addresses that ended well in five minutes.")

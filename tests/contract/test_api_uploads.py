@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.api.routes.uploads import VERSION
 from holdfast.config import UploadSettings
+from holdfast.db.models import Upload
 from holdfast.operations import uploads
 from holdfast.operations.long_running import OperationState
 from holdfast.operations.uploads import PartFile, part_path, remove_expired
@@ -178,7 +179,7 @@ def test_two_servers_write_to_one_upload_one_after_the_other(servers: list[Serve
     assert free.status_code == 204
 
 
-def _row(server: Server, upload_id: int) -> uploads.Upload:
+def _row(server: Server, upload_id: int) -> Upload:
     with server.archive.database.read() as session:
         return uploads.find(session, upload_id)
 

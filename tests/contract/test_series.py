@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -206,7 +207,7 @@ def test_thinning_moves_sums_and_counters_never_fall(jobs: JobsBed) -> None:
             thin_out(jobs.database, jobs.settings, now=now, portions=50)
             with jobs.database.read() as session:
                 seen.append(series_totals(session).all)
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in pairwise(seen):
         assert all(after[name] >= before[name] for name in COUNTED if name != "queue")
     assert (seen[-1]["pages"], attempts_of(seen[-1])) == (24, 30)
     with jobs.database.read() as session:

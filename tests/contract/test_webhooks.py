@@ -23,8 +23,8 @@ from holdfast.webhooks import queries, registry
 from holdfast.webhooks.delivery import (
     RETRIES_S,
     DeliveryThread,
-    Message,
     Result,
+    WebhookMessage,
     lease_messages,
     queue_events,
     send_test,
@@ -81,7 +81,7 @@ def _deliveries(bed: Bed) -> list[WebhookDelivery]:
         return list(session.scalars(select(WebhookDelivery).order_by(WebhookDelivery.id)))
 
 
-def _lease(bed: Bed, limit: int = 100) -> list[Message]:
+def _lease(bed: Bed, limit: int = 100) -> list[WebhookMessage]:
     return lease_messages(bed.database, bed.clock, _SETTINGS, limit=limit)
 
 

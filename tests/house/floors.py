@@ -30,7 +30,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "noise", "imports", "search", "replay", "changes", "editions",
         "exports", "feedback", "retention", "webhooks", "explanation",
     ),
-    "assembly": ("wiring", "crawl_process", "worker", "operations", "supervision"),
+    "assembly": ("wiring", "crawl_process", "worker", "operations", "supervision", "assistants"),
     "demo": ("demo",),
     "edges": ("api", "cli"),
 }  # fmt: skip

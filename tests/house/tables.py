@@ -15,7 +15,7 @@ from tests.house.source import Module, docstrings
 RAW_TABLES = frozenset(
     {
         *("pages", "page_crawls", "domains", "robots", "queues", "rereads", "exclusions", "execution_counts"),
-        *("signal_pages", "signal_words", "signal_links"),
+        *("signal_pages", "signal_words", "signal_links", "added_urls"),
         *("owners", "warc_files", "index_runs", "documents", "document_texts", "page_links", "link_texts"),
     }
 )
@@ -51,7 +51,7 @@ READ_IN: dict[str, frozenset[str]] = {
     "feeds": frozenset({"executions", "jobs", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),
-    "jobs": _FRONTIER | {"owners", "sources", "warc_files"},
+    "jobs": _FRONTIER | {"alerts", "owners", "series", "sources", "warc_files"},
     # As text, for the statements of the index.
     "withdrawals": frozenset({"sources", "withdrawals"}),
     "warc": frozenset({"executions", "index_runs", "jobs", "owners", "page_crawls", "sources"}),

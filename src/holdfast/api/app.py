@@ -29,7 +29,7 @@ from holdfast.api.middleware.rate_counts import rates_of
 from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
-from holdfast.api.permissions import check_permission, demand_permissions, permission_of
+from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
 from holdfast.api.quick import QuickRoutes, QuickThreads
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
@@ -42,13 +42,29 @@ from holdfast.metrics import ServerMetrics
 from holdfast.operations.launching import OperationLauncher
 from holdfast.replay.capabilities import ReplayKeys
 from holdfast.search.search import SearchService
+from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
 
 _SCHEMES = {
-    "adminBearer": {"type": "http", "scheme": "bearer", "description": "HOLDFAST_API_ADMIN_TOKEN."},
-    "adminToken": {"type": "apiKey", "in": "header", "name": "X-Admin-Token", "description": "The same."},
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API token (`hf_…`), HOLDFAST_API_ADMIN_TOKEN, or a JWT if HOLDFAST_AUTH_JWT_SECRET is set.",
+    },
+    "adminToken": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Admin-Token",
+        "description": "HOLDFAST_API_ADMIN_TOKEN.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "__Host-holdfast",
+        "description": "A browser that signed in. Changes need X-CSRF-Token, which GET /api/session gives.",
+    },
 }
 _LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
@@ -81,6 +97,7 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
     )
     app.state.archive = archive
     app.state.routes = table.routes
+    app.state.route_table = table
     errors.install(app)
     _name_permissions(table.routes)
     # Not by `include_router`, which makes each route anew for each application.
@@ -122,20 +139,23 @@ def create_app(archive: Archive) -> RequestIds:
     handlers = {"/api/snapshot": quick_snapshot(archive.settings), "/api/search": kept.handler()}
     app: ASGIApp = QuickRoutes(inner, handlers, inner.state.quick, inner.state.connections, kept.keeping)
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
-    app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
-    app = Viewers(app)
-    app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
+    permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
+    app = Bodies(HeadRequests(app), limit=settings.body_bytes)
+    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
+    # Not for the replay host: no credential reaches it.
+    app = identified = Principals(app, archive.settings, accounts.identities, accounts.jwt)
+    inner.state.hub.identify = identified.identify
+    app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
+    app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
+    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
     replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
-    identified = Principals(counted, archive.settings)
-    inner.state.hub.identify = identified.identify
     # Outermost, so that a refusal has an id and a line in the log, too.
-    return RequestIds(identified, archive.clock, inner.state)
+    return RequestIds(counted, archive.clock, inner.state)
 
 
 def create_inner_app(archive: Archive) -> FastAPI:
@@ -143,11 +163,15 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
+    accounts = open_accounts(archive)
+    written = (usage.flush, accounts.identities.flush)
     redis = archive.settings.redis_url
     rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
-    hub = Hub(in_all=archive.settings.api.streams, per_principal=archive.settings.api.streams_per_principal)
-    lifespan = lifespan_of(archive, (totals, work), usage, search, hub)
+    api = archive.settings.api
+    hub = Hub(in_all=api.streams, per_principal=api.streams_per_principal, lasts_s=api.stream_s)
+    lifespan = lifespan_of(archive, (totals, work), written, search, hub)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
+    app.state.accounts = accounts
     app.state.hub = hub
     app.state.rates = rates
     app.state.quick, app.state.connections = QuickThreads(), RawConnections(archive.settings.database)
@@ -164,14 +188,15 @@ def create_inner_app(archive: Archive) -> FastAPI:
     return app
 
 
-def application() -> ASGIApp:
+def application(*, tools_only: bool = False) -> ASGIApp:
     """Return the application for the settings in force, as the server starts it: it closes the archive at its end.
 
-    Unavailable or Invalid if the archive cannot be opened.
+    With `tools_only` the tools refuse a request without an identity. Unavailable or Invalid if the archive cannot be opened.
     """
     stack = ExitStack()
     archive = stack.enter_context(open_archive(config.load()))
     app = create_app(archive)
+    app.state.tools_only = tools_only
 
     async def closing(scope: Scope, receive: Receive, send: Send) -> None:
         async def seen(message: Message) -> None:

@@ -32,6 +32,7 @@ from holdfast.operations.launching import OperationLauncher
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import no_source, source_by_code
 from holdfast.wiring import Runtime
+from holdfast.wiring.accounts import Accounts
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
@@ -62,6 +63,7 @@ UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
 MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]
 """One for the process, with the columns that it keeps in memory."""
+AccountsDep = Annotated[Accounts, Depends(_held("accounts"))]
 FrontierCountsDep = Annotated[FrontierCounts, Depends(_held("frontier_counts"))]
 OperationsDep = Annotated[OperationLauncher, Depends(_held("operations"))]
 """Starts what was queued; told of it once that is committed."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,9 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from holdfast import errors, log
+from holdfast.api.error_codes import ERROR_CODES
+from holdfast.auth.errors import SignInThrottled, Unauthenticated
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
 from holdfast.db.raw import DatabaseDamaged, DatabaseMoved
@@ -149,21 +152,6 @@ class ExportTooLarge(Invalid):
         )
 
 
-class AdminTokenWrong(NotPermitted):
-    """The route needs the admin token, and the request shows none or another."""
-
-    code = "admin_token_wrong"
-    summary = "Insufficient permissions"
-
-    def __init__(self, *, is_set: bool = True) -> None:
-        super().__init__(
-            "send the admin token as Authorization: Bearer or X-Admin-Token"
-            if is_set
-            else "this server has no admin token, so none that is shown is right, and its own machine alone is let in; "
-            "ask from there without a token, or set HOLDFAST_API_ADMIN_TOKEN and start it anew"
-        )
-
-
 class AdminTokenMissing(HoldfastError):
     """A strict environment runs without an admin token: no request can be let in."""
 
@@ -237,6 +225,8 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     errors.Conflict: 409,
     errors.NotPermitted: 403,
     errors.Unavailable: 503,
+    Unauthenticated: 401,
+    SignInThrottled: 429,
     BodyTooLarge: 413,
     UploadTooLarge: 413,
     UploadGone: 410,
@@ -264,6 +254,7 @@ _OLD_PREFIXES = ("/api/v1/", "/api/v2/")
 
 CODES_BY_STATUS = {
     400: "bad_request",
+    401: "unauthenticated",
     403: "not_permitted",
     404: "not_found",
     405: "method_not_allowed",
@@ -301,7 +292,10 @@ class ErrorBody(BaseModel):
 
     error: str = Field(description="What happened, in a sentence.")
     detail: str = Field(description="What happened and what to do about it.")
-    code: str = Field(description="A stable word for programs; docs/errors.md lists them.")
+    code: str = Field(
+        description="A stable word for programs; docs/errors.md lists them.",
+        json_schema_extra={"enum": list(ERROR_CODES)},
+    )
     requestId: str = Field(description="The id of this request, as in X-Request-Id and in the server's log.")
     field: str | None = Field(None, description="What of the request is wrong, where that is one field or parameter.")
 
@@ -342,11 +336,14 @@ def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]
 def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> JSONResponse:
     """Return the whole answer to an error, Retry-After included where waiting helps."""
     headers = {}
-    if isinstance(error, TooManyRequests | ServerBusy | TooManyStreams | StreamsFull):
+    if isinstance(error, TooManyRequests | ServerBusy | SignInThrottled | TooManyStreams | StreamsFull):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, errors.Unavailable):
         # Databases and indexes that are away come back in seconds; clients that read it wait instead of hammering.
         headers["Retry-After"] = "5"
+    elif isinstance(error, Unauthenticated):
+        # RFC 9110, 15.5.2: a 401 names how to ask. No Basic: a browser would ask for a password itself.
+        headers["WWW-Authenticate"] = 'Bearer realm="holdfast"'
     return JSONResponse(body_of(error, request_id), status_of(error, path), headers)
 
 
@@ -359,12 +356,15 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _broken)
 
 
-def _ours(request: Request, exc: Exception) -> JSONResponse:
+def _ours(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, errors.HoldfastError)
     is_database = isinstance(exc.__cause__, SQLAlchemyError) or isinstance(exc, DatabaseMoved)
     if isinstance(exc, errors.Unavailable) and is_database:
         # A column that is gone looks like a broken database: the schema says whether it only is another version.
         exc = _mismatch(request) or exc
+    if isinstance(exc, Unauthenticated) and _is_page(request):
+        asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/signin?{urlencode({'next': asked})}", 303, {"Cache-Control": "no-store"})
     # Before the sentence is replaced: the log keeps what the driver said.
     if status_of(exc, request.url.path) >= 500:
         _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
@@ -372,6 +372,12 @@ def _ours(request: Request, exc: Exception) -> JSONResponse:
         # What a driver says names the server's host, port and files.
         exc = _reworded(exc, _MOVED if isinstance(exc, DatabaseMoved) else _SILENT)
     return response_to(_without_paths(exc), path=request.url.path, request_id=_id(request))
+
+
+def _is_page(request: Request) -> bool:
+    """Return whether a person looks at a page, who can sign in and come back; a program gets the error."""
+    is_html = "text/html" in request.headers.get("accept", "")
+    return is_html and request.method == "GET" and not request.url.path.startswith("/api/")
 
 
 def _reworded(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
@@ -394,7 +400,7 @@ def _without_paths(error: errors.HoldfastError) -> errors.HoldfastError:
     return error if shown == sentence else _reworded(error, shown)
 
 
-def _database(request: Request, exc: Exception) -> JSONResponse:
+def _database(request: Request, exc: Exception) -> Response:
     if isinstance(exc, PoolTimeout):
         return _ours(request, errors.Unavailable("all connections to the database are in use; try again in a moment"))
     found = _mismatch(request)
@@ -457,6 +463,9 @@ def _problem(error: dict[str, Any], body: object) -> str:
 
 def _http(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, HTTPException)
+    # Before what is not there: a wrong credential is told as such wherever it is shown.
+    if (wrong := request.scope.get("state", {}).get("credential_error")) is not None:
+        return response_to(wrong, path=request.url.path, request_id=_id(request))
     sentence = str(exc.detail)
     # What the framework answers to JSON that Python cannot hold, such as numbers of a million digits.
     if exc.status_code == 400 and exc.__cause__ is not None:

@@ -190,7 +190,7 @@ class CountedTotals:
         clock = self._clock
 
         def count(session: Session) -> ArchiveTotals:
-            # Whoever asked for it, and also on a thread of its own, where nobody did.
+            # Said here: a count is made for the first request that needs it, or on a thread without any.
             with seen_by(looking):
                 return _count(session, clock)
 

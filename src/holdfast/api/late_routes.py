@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.api.errors import answers
 
 # What any route may answer, beside what it says itself.
-_ANYWHERE = (400, 414, 422, 429, 500, 503)
+_ANYWHERE = (400, 401, 403, 414, 422, 429, 500, 503)
 
 # One lock for all routes: two requests that build the same models at once would make each of them twice.
 _building: Final = RLock()

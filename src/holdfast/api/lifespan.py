@@ -19,7 +19,6 @@ from holdfast.api.live.hub import Hub
 from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
-from holdfast.feedback import UsageTally
 from holdfast.jobs.alerts import look_for_alerts
 from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy
@@ -145,9 +144,13 @@ STATEMENT_S = 10.0
 
 
 def lifespan_of(
-    archive: Archive, counts: tuple[CountedTotals, CountedWork], usage: UsageTally, search: SearchService, hub: Hub
+    archive: Archive,
+    counts: tuple[CountedTotals, CountedWork],
+    written: tuple[Callable[[], None], ...],
+    search: SearchService,
+    hub: Hub,
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
-    """Return the lifespan of the application that serves this archive."""
+    """Return the lifespan of the application that serves this archive; `written` is called now and then, and last."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
@@ -164,7 +167,7 @@ def lifespan_of(
         if archive.settings.webhooks.deliver:
             webhooks.start()
         async with asyncio.TaskGroup() as tasks:
-            writing = tasks.create_task(_write_usage(usage), name="write usage counts")
+            writing = tasks.create_task(_write_counts(written), name="write counts")
             try:
                 # The server calls it as soon as it is told to stop: it waits for open streams before it ends this.
                 yield {END_STREAMS: hub.end}
@@ -180,7 +183,8 @@ def lifespan_of(
                     await run_sync(count.close)
                 await run_sync(app.state.frontier_counts.close)
                 await run_sync(app.state.frontier.close)
-                await run_sync(usage.flush)
+                for write in written:
+                    await run_sync(write)
                 await app.state.rates.close()
                 await run_sync(app.state.quick.close)
                 app.state.connections.close()
@@ -199,7 +203,8 @@ def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork], search: S
         _log.warning("api.cold", message=str(exc))
 
 
-async def _write_usage(usage: UsageTally) -> None:
+async def _write_counts(written: tuple[Callable[[], None], ...]) -> None:
     while True:
         await asyncio.sleep(_FLUSH_S)
-        await run_sync(usage.flush)
+        for write in written:
+            await run_sync(write)

@@ -73,6 +73,7 @@ class SourceTotal(NamedTuple):
     name: str
     base_url: str | None
     description: str | None
+    visibility: str
     pages: int
     snapshots: int
     first: datetime
@@ -113,7 +114,9 @@ def source_totals(session: Session) -> list[SourceTotal]:
         for row in session.execute(left):
             _add(kept, row[0], _Kept(*row[1:]))
     rows = session.execute(
-        select(Source.id, Source.code, Source.name, Source.base_url, Source.description).order_by(Source.code)
+        select(Source.id, Source.code, Source.name, Source.base_url, Source.description, Source.visibility).order_by(
+            Source.code
+        )
     )
     return [SourceTotal(*row, *kept[row[0]]) for row in rows if row[0] in kept]
 

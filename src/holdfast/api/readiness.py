@@ -100,7 +100,7 @@ class ReadinessProbe:
 
     def _unfinished(self) -> ReadyParts:
         """Return what was said so far: the first part that has not answered is the one that hangs."""
-        told, parts = dict(self._told), {}
+        told, parts = dict(self._told), dict[str, str]()
         for name in self._checks:
             waits = f"no answer in {self._deadline_s:g} s" if len(parts) == len(told) else "not asked"
             parts[name] = told.get(name, waits)

@@ -23,11 +23,8 @@ class CredentialWrong(Unauthenticated):
 
     code = "credential_wrong"
 
-    def __init__(self, what: str = "the credential") -> None:
-        super().__init__(
-            f"{what} of this request is not valid here: it is unknown, revoked or expired; sign in again, or make a "
-            "new token"
-        )
+    def __init__(self, what: str, next_step: str = "sign in again, or make a new token") -> None:
+        super().__init__(f"{what} of this request is not valid here: unknown, revoked or expired; {next_step}")
 
 
 class SignInFailed(Unauthenticated):

@@ -9,7 +9,8 @@ from cachetools import TTLCache
 
 from holdfast import log
 from holdfast.auth import queries
-from holdfast.auth.principal import Permission, Principal, Role, Way
+from holdfast.auth.principal import Principal, SignInWay
+from holdfast.auth.roles import Permission, Role
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
@@ -43,7 +44,7 @@ class Identities:
         found = None
         if row is not None:
             found = Principal(
-                role=Role(row.role), name=row.name, way=Way.SESSION, user_id=row.user_id, session_id=row.id
+                role=Role(row.role), name=row.name, way=SignInWay.SESSION, user_id=row.user_id, session_id=row.id
             )
         with self._lock:
             self._known[digest] = found
@@ -61,7 +62,7 @@ class Identities:
             found = Principal(
                 role=Role(row.role),
                 name=row.name,
-                way=Way.TOKEN,
+                way=SignInWay.TOKEN,
                 user_id=row.user_id,
                 scopes=frozenset(map(Permission, row.scopes)),
             )
@@ -91,4 +92,4 @@ class Identities:
             _log.warning("auth.last_use_lost", message=str(exc))
 
 
-_UNKNOWN = Principal(role=Role.ANONYMOUS, name="unknown", way=Way.ANONYMOUS)
+_UNKNOWN = Principal(role=Role.ANONYMOUS, name="unknown", way=SignInWay.ANONYMOUS)

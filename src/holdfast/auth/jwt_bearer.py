@@ -7,7 +7,8 @@ from typing import Any
 import jwt
 
 from holdfast.auth.errors import CredentialWrong
-from holdfast.auth.principal import Principal, Role, Way
+from holdfast.auth.principal import Principal, SignInWay
+from holdfast.auth.roles import Role
 from holdfast.clock import Clock
 from holdfast.config import AuthSettings
 from holdfast.errors import Invalid
@@ -84,4 +85,4 @@ class JwtBearer:
             raise CredentialWrong("the bearer token")
         if role not in list(Role) or role == Role.ANONYMOUS.value:
             raise CredentialWrong("the bearer token")
-        return Principal(role=Role(role), name=f"jwt:{subject}", way=Way.JWT)
+        return Principal(role=Role(role), name=f"jwt:{subject}", way=SignInWay.JWT)

@@ -15,7 +15,7 @@ MAX_BYTES = 256
 # OWASP's first choice of 19 MiB and two passes: 50 ms and little enough memory for several at once. RFC 9106's 64 MiB
 # with four lanes takes 220 ms of CPU here, and a flood of sign-ins would take the server down.
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
-# Of a password that nobody has; verified where there is no user, so that both answers take the same time.
+# Of no password at all; verified where there is no user, so that both answers take the same time.
 _NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 

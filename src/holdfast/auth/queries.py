@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import case, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from holdfast.auth.principal import Role
+from holdfast.auth.roles import Role
 from holdfast.db.engine import insert_into
 from holdfast.db.models import AccountLink, ApiToken, SignInFailure, User, UserSession
 

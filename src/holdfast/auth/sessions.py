@@ -10,9 +10,20 @@ from sqlalchemy.orm import Session
 from holdfast import audit, log
 from holdfast.auth import queries
 from holdfast.auth.credentials import digest_of, new_secret
-from holdfast.auth.errors import SessionNotFound, SignInFailed
+from holdfast.auth.errors import PasswordRefused, SessionNotFound, SignInFailed
 from holdfast.auth.passwords import hash_password, is_outdated, is_password
+from holdfast.auth.principal import Principal, SignInWay
+from holdfast.auth.roles import Role
 from holdfast.auth.throttle import SignInAttempt, Throttle
+from holdfast.auth.users import (
+    ProviderIdentity,
+    checked_name,
+    find_user,
+    link_owner,
+    replace_password,
+    use_link,
+    user_of_identity,
+)
 from holdfast.clock import Clock
 from holdfast.config import AuthSettings
 from holdfast.db.audit_events import acting
@@ -28,7 +39,7 @@ _log = log.get()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browser:
-    """Where somebody signs in from."""
+    """What a user signs in with, and from where."""
 
     address: str
     agent: str
@@ -41,8 +52,7 @@ class BegunSession(NamedTuple):
 
     secret: str
     expires_at: datetime
-    user_id: int
-    session_id: int
+    principal: Principal
 
 
 class SignIn:
@@ -75,6 +85,40 @@ class SignIn:
             self._throttle.forgive(session, attempt)
             return begin_session(session, self._clock, current, browser, settings=self._settings)
 
+    def with_link(self, secret: str, *, name: str, password: str, browser: Browser) -> BegunSession:
+        """Choose a password with a one-time link and begin a session; LinkSpent, PasswordRefused, Invalid."""
+        with self._database.read() as session:
+            owner = link_owner(session, self._clock, secret)
+        kept = checked_name(name) if owner is None else owner.name
+        hashed = hash_password(password, name=kept)
+        with acting(f"{kept}@{browser.address}"), self._database.write() as session:
+            user = use_link(session, self._clock, secret, name=kept, hashed=hashed)
+            return begin_session(session, self._clock, user, browser, settings=self._settings)
+
+    def with_identity(self, identity: ProviderIdentity, browser: Browser) -> BegunSession:
+        """Begin a session of the user that an identity provider vouches for; ProviderRefused if it is disabled."""
+        with acting(f"{identity.name}@{browser.address}"), self._database.write() as session:
+            user = user_of_identity(session, self._clock, identity)
+            return begin_session(session, self._clock, user, browser, settings=self._settings)
+
+    def change_password(self, user_id: int, *, current: str, new: str, browser: Browser, keep: int | None) -> int:
+        """Change a user's own password and end all other sessions; return how many ended.
+
+        PasswordRefused if the current one is wrong, or the new one is not taken; SignInThrottled as for signing in.
+        """
+        with self._database.write() as session:
+            user = find_user(session, user_id)
+            attempt = SignInAttempt(account=user.name, address=browser.address)
+            self._throttle.demand_room(session, attempt)
+        if user.password_hash is None:
+            raise PasswordRefused("this account has no password: it signs in at the identity provider")
+        if not is_password(user.password_hash, current):
+            raise PasswordRefused("current: this is not the password of this account")
+        hashed = hash_password(new, name=user.name)
+        with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
+            self._throttle.forgive(session, attempt)
+            return replace_password(session, self._clock, find_user(session, user_id), hashed, keep=keep)
+
 
 def begin_session(
     session: Session, clock: Clock, user: User, browser: Browser, *, settings: AuthSettings
@@ -99,7 +143,10 @@ def begin_session(
     session.flush()
     queries.delete_sessions_by_id(session, queries.oldest_sessions(session, user.id, keep=PER_USER))
     audit.record(session, clock, action="session.begun", subject=f"user {user.name}", detail={"address": row.address})
-    return BegunSession(secret, row.expires_at, user.id, row.id)
+    principal = Principal(
+        role=Role(user.role), name=user.name, way=SignInWay.SESSION, user_id=user.id, session_id=row.id
+    )
+    return BegunSession(secret, row.expires_at, principal)
 
 
 def _plain(agent: str) -> str:

@@ -12,7 +12,7 @@ from holdfast import audit
 from holdfast.auth import queries
 from holdfast.auth.credentials import TOKEN_PREFIX, digest_of, new_secret
 from holdfast.auth.errors import TokenNotFound
-from holdfast.auth.principal import LOWEST_ROLE, Permission, Role
+from holdfast.auth.roles import LOWEST_ROLE, Permission, Role
 from holdfast.clock import Clock
 from holdfast.db.models import ApiToken, User
 from holdfast.errors import Conflict, Invalid

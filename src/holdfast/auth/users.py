@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from holdfast import audit
+from holdfast import audit, log
 from holdfast.auth import queries
 from holdfast.auth.credentials import digest_of, new_secret
-from holdfast.auth.errors import LastAdministrator, LinkSpent, UserExists, UserNotFound
+from holdfast.auth.errors import LastAdministrator, LinkSpent, ProviderRefused, UserExists, UserNotFound
 from holdfast.auth.passwords import hash_password
 from holdfast.auth.roles import Role
 from holdfast.clock import Clock
@@ -22,7 +22,7 @@ from holdfast.values import dataclass
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._@+-]{0,62}[a-z0-9])?")
 RESERVED = ("admin", "anonymous")
-"""Names that the audit log gives to the admin token and to nobody."""
+"""Names that the audit log gives to the admin token and to anonymous requests."""
 LINK_HOURS = 72
 """How long an invitation holds."""
 SETUP_HOURS = 24
@@ -55,6 +55,16 @@ class UserChanges:
     disabled: bool | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderIdentity:
+    """Who an identity provider vouches for, and the role that its claims mean here."""
+
+    issuer: str
+    subject: str
+    name: str
+    role: Role
+
+
 def checked_name(name: str) -> str:
     """Return a name as it is kept; Invalid if it cannot be one."""
     kept = name.strip().lower()
@@ -76,11 +86,15 @@ def add_user(session: Session, clock: Clock, *, name: str, role: Role, password:
     """Make a user, who is only invited without a password; UserExists, Invalid or PasswordRefused."""
     kept = checked_name(name)
     hashed = None if password is None else hash_password(password, name=kept)
-    if queries.user_by_name(session, kept) is not None:
-        raise UserExists(kept)
+    return _made(session, clock, name=kept, role=checked_role(role), hashed=hashed)
+
+
+def _made(session: Session, clock: Clock, *, name: str, role: Role, hashed: str | None) -> User:
+    if queries.user_by_name(session, name) is not None:
+        raise UserExists(name)
     user = User(
-        name=kept,
-        role=checked_role(role).value,
+        name=name,
+        role=role.value,
         password_hash=hashed,
         issuer=None,
         subject=None,
@@ -139,13 +153,19 @@ def _demand_another(session: Session, user: User) -> None:
         raise LastAdministrator
 
 
-def set_password(session: Session, clock: Clock, user: User, password: str, *, keep: int | None = None) -> None:
-    """Give a user a password and end its sessions, all but the one to keep; PasswordRefused."""
-    user.password_hash = hash_password(password, name=user.name)
+def set_password(session: Session, clock: Clock, user: User, password: str) -> None:
+    """Give a user a password and end all its sessions; PasswordRefused."""
+    replace_password(session, clock, user, hash_password(password, name=user.name))
+
+
+def replace_password(session: Session, clock: Clock, user: User, hashed: str, *, keep: int | None = None) -> int:
+    """Give a user a password that was hashed before; end its sessions, all but the one to keep; return how many."""
+    user.password_hash = hashed
     ended = queries.delete_sessions(session, user.id, keep=keep)
     queries.delete_links(session, user.id)
     _record(session, clock, "password_changed", user, sessions=ended)
     session.flush()
+    return ended
 
 
 def make_link(session: Session, clock: Clock, user: User) -> str:
@@ -180,10 +200,10 @@ def link_owner(session: Session, clock: Clock, secret: str) -> User | None:
     return None if link.user_id is None else find_user(session, link.user_id)
 
 
-def use_link(session: Session, clock: Clock, secret: str, *, name: str, password: str) -> User:
-    """Choose a password with a one-time link, and make the first administrator if it is that one's; return the user.
+def use_link(session: Session, clock: Clock, secret: str, *, name: str, hashed: str) -> User:
+    """Take a password with a one-time link, and make the first administrator if it is that one's; return the user.
 
-    LinkSpent. If the name or the password is refused, the link stays good: the caller's transaction is undone.
+    LinkSpent, also for the second of two that use it at once.
     """
     digest = digest_of(secret)
     link = None if digest is None else queries.take_link(session, digest, now=clock.now())
@@ -193,11 +213,43 @@ def use_link(session: Session, clock: Clock, secret: str, *, name: str, password
         user = find_user(session, link.user_id)
         if user.disabled_at is not None:
             raise LinkSpent
-        set_password(session, clock, user, password)
+        replace_password(session, clock, user, hashed)
         return user
     if queries.has_users(session):
         raise LinkSpent
-    return add_user(session, clock, name=name, role=Role.ADMINISTRATOR, password=password)
+    return _made(session, clock, name=name, role=Role.ADMINISTRATOR, hashed=hashed)
+
+
+def user_of_identity(session: Session, clock: Clock, identity: ProviderIdentity) -> User:
+    """Return the user that an identity provider vouches for, made at the first sign-in; the role follows its claims.
+
+    By issuer and subject alone: a name or an address may be given to another person. ProviderRefused if disabled.
+    """
+    user = queries.user_of_provider(session, issuer=identity.issuer, subject=identity.subject)
+    if user is None:
+        user = _made(session, clock, name=_free_name(session, identity.name), role=identity.role, hashed=None)
+        user.issuer, user.subject = identity.issuer, identity.subject
+        session.flush()
+        return user
+    if user.disabled_at is not None:
+        raise ProviderRefused("this account is disabled; ask an administrator")
+    if user.role != identity.role.value:
+        try:
+            change_user(session, clock, user.id, UserChanges(role=identity.role))
+        except LastAdministrator:
+            # The only one left who could mend a wrong claim.
+            log.get().warning("auth.last_administrator_kept", user=user.name)
+    return user
+
+
+def _free_name(session: Session, wished: str) -> str:
+    """Return a name that can be kept and no user has, as near to the wish as possible."""
+    base = re.sub(r"[^a-z0-9._@+-]+", "-", wished.strip().lower())[:56].strip("._@+-") or "user"
+    candidates = (base, *(f"{base}-{number}" for number in range(2, 1000)))
+    for name in candidates:
+        if name not in RESERVED and queries.user_by_name(session, name) is None:
+            return name
+    raise UserExists(base)
 
 
 def _record(session: Session, clock: Clock, action: str, user: User, **detail: Any) -> None:

@@ -14,10 +14,14 @@ from typing import Annotated
 
 import typer
 import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import config, log
+from holdfast.auth.users import SETUP_HOURS
 from holdfast.cli.parameters import Home
 from holdfast.config import Settings
+from holdfast.errors import HoldfastError
+from holdfast.wiring.accounts import setup_link
 from holdfast.wiring.http_protocol import ConnectionLimits, strict_http
 from holdfast.wiring.processes import ServingProcesses
 from holdfast.wiring.server import END_STREAMS, listen
@@ -47,7 +51,21 @@ def api(
     """
     settings = configured(home=str(home) if home else None, host=host, port=port)
     log.configure(settings.log_level)
-    serve(settings, ready=lambda address: print(f"serving {address}", flush=True), processes=processes)
+    serve(settings, ready=lambda address: announce(settings, address), processes=processes)
+
+
+def announce(settings: Settings, address: str) -> None:
+    """Say that the server answers, and how the first administrator is made if there is none."""
+    print(f"serving {address}", flush=True)
+    try:
+        link = setup_link(settings, address)
+    except (HoldfastError, SQLAlchemyError):
+        # A database that may only be read, or is away: what there is to read is served all the same.
+        return
+    if link is not None:
+        # Not on standard output, where scripts read the address.
+        print(f"no user yet: make the first administrator, once and within {SETUP_HOURS} hours: {link}",
+              file=sys.stderr, flush=True)  # fmt: skip
 
 
 def configured(*, home: str | None, host: str | None, port: int | None) -> Settings:
@@ -59,7 +77,9 @@ def configured(*, home: str | None, host: str | None, port: int | None) -> Setti
     return config.load()
 
 
-def serve(settings: Settings, *, ready: Callable[[str], None], processes: int = 1) -> None:
+def serve(
+    settings: Settings, *, ready: Callable[[str], None], processes: int = 1, application: str = _APPLICATION
+) -> None:
     """Serve until SIGINT or SIGTERM, then let what is in flight end; `ready` is told the address once it answers."""
     # Bound here and handed over: a port that is taken is one sentence, not a traceback of uvicorn.
     listener = listen(settings)
@@ -69,11 +89,13 @@ def serve(settings: Settings, *, ready: Callable[[str], None], processes: int = 
     shown = f"http://[{name}]:{port}" if listener.family == socket.AF_INET6 else f"http://{name}:{port}"
     try:
         if processes == 1:
-            code = _serve_here(settings, listener, lambda: ready(shown))
+            code = _serve_here(settings, listener, application, lambda: ready(shown))
         else:
             if settings.api.rate_limiting and settings.redis_url is None:
                 _log.warning("api.rates_apart", processes=processes, message="without Redis each process counts alone")
-            children = ServingProcesses(processes, partial(_serve_child, settings, listener), drain_s=_DRAIN_S + 5.0)
+            children = ServingProcesses(
+                processes, partial(_serve_child, settings, listener, application), drain_s=_DRAIN_S + 5.0
+            )
             code = children.run(lambda: ready(shown))
     finally:
         listener.close()
@@ -82,18 +104,20 @@ def serve(settings: Settings, *, ready: Callable[[str], None], processes: int = 
         raise typer.Exit(code)
 
 
-def _serve_child(settings: Settings, listener: socket.socket, number: int, ready: Callable[[], None]) -> int:
+def _serve_child(
+    settings: Settings, listener: socket.socket, application: str, number: int, ready: Callable[[], None]
+) -> int:
     if number:
         # One process does what waits; what others would do beside it, it does anyway.
         os.environ["HOLDFAST_API_UPKEEP"] = "false"
-    return _serve_here(settings, listener, ready)
+    return _serve_here(settings, listener, application, ready)
 
 
-def _serve_here(settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> int:
+def _serve_here(settings: Settings, listener: socket.socket, application: str, ready: Callable[[], None]) -> int:
     """Serve in this process; return 1 if it could not begin."""
     server = _Server(
         uvicorn.Config(
-            _APPLICATION,
+            application,
             factory=True,
             loop="uvloop",
             log_config=None,

@@ -66,6 +66,7 @@ COMMANDS = {
     "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", HelpGroup.FIND),
     "serve": Command("serve", "Serve the archive and run its jobs: API, scheduler, worker.", HelpGroup.FIND),
     "api": Command("api", "Serve search, replay, changes and exports over HTTP."),
+    "mcp": Command("mcp", "The archive as read-only tools for assistants (MCP)."),
     "source": Command("source", "What is kept: seed, list, create, edit, enable, import, export.", HelpGroup.RUN),
     "job": Command("job", "When it is crawled: list, create, pause, retry, run-now, logs.", HelpGroup.RUN),
     "scheduler": Command(
@@ -74,8 +75,9 @@ COMMANDS = {
     "worker": Command("worker", "What runs jobs: start, schedule, recover-stale.", HelpGroup.RUN),
     "edition": Command("edition", "Annual editions: schedule, status, report, freeze, compare.", HelpGroup.RUN),
     "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll, discover.", HelpGroup.RUN),
+    "frontier": Command("frontier", "What is queued: stats, urls, add, clear, recover.", HelpGroup.UPKEEP),
+    "domain": Command("domain", "How a domain is treated: list, show, set, pause, purge."),
     "webhook": Command("webhook", "Other systems that are told of events: add, list, test, deliveries."),
-    "frontier": Command("report:frontier", "What is queued: stats, list, recover.", HelpGroup.UPKEEP),
     "explain": Command("explain", "Everything that is known of an address, and why.", HelpGroup.UPKEEP),
     "url": Command("url", "What an address means here: key, hash, group, priority."),
     "robots": Command("robots", "Ask robots.txt about an address: the rule and line that decide.", HelpGroup.UPKEEP),
@@ -86,11 +88,13 @@ COMMANDS = {
     "verify": Command(
         "warc:verify_command", "Check WARC files: members, lengths, digests, truncation.", HelpGroup.UPKEEP
     ),
-    "storage": Command("storage", "zimit's files: report, verify, clean, compact."),
+    "storage": Command("storage", "What is kept on disk: stores, free, report, verify, compact."),
     "tool": Command("tool", "Crawls with zimit by hand: check, run (see also storage, watch).", HelpGroup.UPKEEP),
     "watch": Command("watch", "Crawls that run for weeks: status, recover."),
     "audit": Command("audit:audit_command", "Who did what, when, from where."),
     "problem-report": Command("audit:problem_report", "What readers told us: list, show, edit."),
+    "user": Command("user", "Who has an account: list, add, role, disable, password."),
+    "token": Command("user:token", "Secrets of programs that act for a user: list, create, revoke."),
     "settings": Command("settings", "Print the settings in force.", HelpGroup.UPKEEP),
     "check-env": Command("checks:environment_command", "Look at this machine: disk, settings, tools."),
     "database": Command("checks:database", "The database: check, migrate.", HelpGroup.UPKEEP),

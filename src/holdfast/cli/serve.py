@@ -14,7 +14,7 @@ from holdfast import config, log
 from holdfast.cli.parameters import Home
 from holdfast.cli.seeds import find_contact
 from holdfast.clock import SystemClock
-from holdfast.supervision.part_process import Part, own_command
+from holdfast.supervision.part_process import ServicePart, own_command
 from holdfast.supervision.state import alone_at
 from holdfast.supervision.supervisor import ServiceSupervisor
 
@@ -59,20 +59,20 @@ def serve(
         raise typer.Exit(code)
 
 
-def parts_of(*, workers: int, processes: int | None = None) -> list[Part]:
+def parts_of(*, workers: int, processes: int | None = None) -> list[ServicePart]:
     """Return what runs: the API, which also does the upkeep of search and changes, and what runs jobs, if any does."""
     several = () if processes is None else ("--processes", str(processes))
-    parts = [Part(name="api", command=own_command("api", *several), is_front=True)]
+    parts = [ServicePart(name="api", command=own_command("api", *several), is_front=True)]
     if workers:
-        parts.append(Part(name="scheduler", command=own_command("start-scheduler")))
+        parts.append(ServicePart(name="scheduler", command=own_command("start-scheduler")))
     for number in range(1, workers + 1):
         name = "worker" if workers == 1 else f"worker-{number}"
-        parts.append(Part(name=name, command=own_command("start-worker", "--no-scheduler")))
+        parts.append(ServicePart(name=name, command=own_command("start-worker", "--no-scheduler")))
     return parts
 
 
 def supervise(
-    parts: list[Part],
+    parts: list[ServicePart],
     home: Path,
     *,
     variables: Mapping[str, str],

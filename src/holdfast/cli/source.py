@@ -20,6 +20,7 @@ from holdfast.jobs.administration.source_jobs import disable_source, enable_sour
 from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
+from holdfast.sources.members_file import note_if_changed
 from holdfast.sources.queries import find_source, sources
 from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import check_backend, open_jobs
@@ -144,8 +145,10 @@ def create(
     # Before the database is opened: a wrong field costs nothing.
     settings, spec = config.load(home=home), registry.read_spec(content)
     _demand_runnable(settings, spec.config)
-    with open_jobs(settings) as jobs, jobs.database.write() as session:
-        row = registry.create(session, jobs.clock, spec)
+    with open_jobs(settings) as jobs:
+        with jobs.database.write() as session:
+            row = registry.create(session, jobs.clock, spec)
+        note_if_changed(session, jobs.database, settings.home)
     _print(row, json=json)
 
 
@@ -165,17 +168,24 @@ def edit(
 
     Example: holdfast source edit ex --name "Example" --set delay_s=5
     """
-    given = {"name": name, "base_url": base_url, "description": description, "visibility": visibility}
-    given["config"] = _fields(seed, sets) or None
+    given = {
+        "name": name,
+        "base_url": base_url,
+        "description": description,
+        "visibility": visibility,
+        "config": _fields(seed, sets) or None,
+    }
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     if not changes:
         raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")
     settings = config.load(home=home)
-    with open_jobs(settings) as jobs, jobs.database.write() as session:
-        row = registry.edit(session, jobs.clock, code, changes)
-        if "config" in changes:
-            # Inside the transaction: refused, the edit is rolled back.
-            _demand_runnable(settings, registry.config_of(row))
+    with open_jobs(settings) as jobs:
+        with jobs.database.write() as session:
+            row = registry.edit(session, jobs.clock, code, changes)
+            if "config" in changes:
+                # Inside the transaction: refused, the edit is rolled back.
+                _demand_runnable(settings, registry.config_of(row))
+        note_if_changed(session, jobs.database, settings.home)
     _print(row, json=json)
 
 
@@ -226,8 +236,10 @@ def take_in(
     """
     settings = config.load(home=home)
     specs = _read_specs(settings, file)
-    with open_jobs(settings) as jobs, jobs.database.write() as session:
-        done = take_in_sources(session, jobs.clock, jobs.actions, specs, apply=not dry_run)
+    with open_jobs(settings) as jobs:
+        with jobs.database.write() as session:
+            done = take_in_sources(session, jobs.clock, jobs.actions, specs, apply=not dry_run)
+        note_if_changed(session, jobs.database, settings.home)
     if json:
         print(
             jsonlib.dumps(

@@ -13,6 +13,7 @@ from holdfast.config.model import (
     PREFIX,
     Nameserver,
     Network,
+    Origins,
     Proxy,
     Secret,
     SettingGroup,
@@ -239,7 +240,7 @@ class AuthSettings(SettingGroup):
     oidc_issuer: str | None = setting(
         None,
         pattern=r"^https?://[^?#\s]+$",
-        description="Identity provider to sign in with (OpenID Connect), as https://login.example.org; off if left out.",
+        description="Identity provider (OpenID Connect) to sign in with, as https://login.example.org; empty: none.",
     )
     oidc_client_id: str | None = setting(None, description="What this server is called at the identity provider.")
     oidc_client_secret: Secret | None = setting(
@@ -248,6 +249,9 @@ class AuthSettings(SettingGroup):
     oidc_name: str = setting("single sign-on", min_length=1, description="What the sign-in page calls it.")
     oidc_scopes: tuple[str, ...] = setting(
         ("openid", "profile"), description="Scopes to ask it for; comma-separated, openid among them."
+    )
+    oidc_allow_networks: tuple[Network, ...] = setting(
+        (), description="Private networks (CIDR, comma-separated) that the identity provider may stand in."
     )
     oidc_name_claim: str = setting(
         "preferred_username", min_length=1, description="Claim of the ID token that a new user is named after."
@@ -464,7 +468,13 @@ class Settings(SettingGroup):
 
     def __init__(self, **given: Any) -> None:
         """Read what is set anywhere; what is given here wins."""
-        super().__init__(**gather(type(self).model_fields, given))
+        origins: Origins = {}
+        super().__init__(**gather(type(self).model_fields, given, origins))
+        # Past `__setattr__`, which refuses every change.
+        self.__dict__["origins"] = origins
+
+    origins: ClassVar[Origins] = {}
+    """Where what is set was set, by name in dots; what is not in it has its default."""
 
     home: Path = setting(Path("holdfast-home"), description="The data directory: database, WARC files, run files.")
     database_url: str | None = setting(

@@ -170,11 +170,11 @@ class StoragePolicy(NamedTuple):
     make_storage: Callable[[DocumentReader, LinksOf], Storage]
 
 
-def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> StoragePolicy:
-    """Return the policy that a plan asks for."""
+def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput, execution_id: int) -> StoragePolicy:
+    """Return the policy that the plan of an execution asks for."""
     if plan.keeps_bodies:
         return StoragePolicy(
-            Originals(runtime.raw_db, runtime.settings.home),
+            Originals(runtime.raw_db, runtime.settings.home, execution_id),
             lambda reader, _: WarcStorage(
                 output, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls
             ),
@@ -242,7 +242,7 @@ class Process:
             clock=self._clock,
             settings=runtime.settings.warc,
         )
-        self._policy = policy_of(self._plan, runtime, self._output)
+        self._policy = policy_of(self._plan, runtime, self._output, assignment.execution_id)
         self._child = ParseChild(deadline_s=runtime.settings.parse.deadline_s)
 
     async def run(self) -> ProcessEnding:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from holdfast.clock import digits14, from_micros
-from holdfast.db.models import PageCrawl, Snapshot, Withdrawal
+from holdfast.db.models import PageCrawl, Snapshot
 from holdfast.explanation import queries
 from holdfast.explanation.model import (
     ExplainedAttempt,
@@ -19,7 +19,7 @@ from holdfast.explanation.model import (
     ExplainedWithdrawal,
     Seen,
 )
-from holdfast.explanation.queries import AttemptRow, CaptureRow
+from holdfast.explanation.queries import AttemptOnPage, ListedCapture
 from holdfast.replay.address import replay_path
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc.record import snapshot_id
@@ -49,7 +49,7 @@ def _snapshot_id(attempt: PageCrawl) -> int | None:
     return snapshot_id(attempt.warc_file_id, attempt.warc_ordinal)
 
 
-def _attempt(row: AttemptRow, captures: dict[int, Snapshot], paths: dict[int, str]) -> ExplainedAttempt:
+def _attempt(row: AttemptOnPage, captures: dict[int, Snapshot], paths: dict[int, str]) -> ExplainedAttempt:
     one = row.attempt
     told = ExplainedAttempt(
         id=one.id,
@@ -111,9 +111,9 @@ def explain_snapshots(session: Session, *, url_hash: int, key: str | None, limit
     rows = queries.newest_captures(session, url_hash=url_hash, limit=limit)
     keys = {row.snapshot.page_key or row.snapshot.url_key for row in rows}
     hidden = withdrawn_among(session, snapshots=[row.snapshot.id for row in rows], keys=keys)
-    exact = counted.count <= queries.COUNTED
+    exact = counted.number <= queries.COUNTED
     return ExplainedSnapshots(
-        count=min(counted.count, queries.COUNTED),
+        count=min(counted.number, queries.COUNTED),
         is_exact=exact,
         first_at=counted.first_at,
         last_at=counted.last_at,
@@ -125,14 +125,14 @@ def explain_snapshots(session: Session, *, url_hash: int, key: str | None, limit
 
 def _captures_sentence(counted: queries.CaptureCount, *, exact: bool) -> str:
     others = f"; {counted.other_spellings} more under other spellings (http, www)" if counted.other_spellings else ""
-    if not counted.count:
+    if not counted.number:
         return f"it has no captures{others}"
-    number = f"{counted.count}" if exact else f"more than {queries.COUNTED}"
-    noun = "capture" if counted.count == 1 else "captures"
+    number = f"{counted.number}" if exact else f"more than {queries.COUNTED}"
+    noun = "capture" if counted.number == 1 else "captures"
     return f"it has {number} {noun}, from {counted.first_at:%Y-%m-%d} to {counted.last_at:%Y-%m-%d}{others}"
 
 
-def _snapshot(row: CaptureRow, hidden: set[int | str]) -> ExplainedSnapshot:
+def _snapshot(row: ListedCapture, hidden: set[int | str]) -> ExplainedSnapshot:
     one = row.snapshot
     return ExplainedSnapshot(
         id=one.id,
@@ -156,20 +156,16 @@ def explain_visibility(
     session: Session, snapshots: ExplainedSnapshots, *, url_hash: int, key: str
 ) -> ExplainedVisibility:
     """Return who may see the captures, and the withdrawals in force of the page and of the captures that are shown."""
-    page = withdrawals_of(session, snapshot_id=None, key=key)
-    single = [
-        one
-        for snapshot in snapshots.items
-        if snapshot.withdrawn and not page
-        for one in withdrawals_of(session, snapshot_id=snapshot.id, key=None)
-    ]
+    page = _in_force(session, None, key)
+    withdrawn = [] if page else [snapshot.id for snapshot in snapshots.items if snapshot.withdrawn]
+    single = [one for number in withdrawn for one in _in_force(session, number, None)]
     sources = queries.sources_of_captures(session, url_hash=url_hash)
     members = [source.code for source in sources if getattr(source, "visibility", "public") == "members"]
     seen = _seen_by(bool(page), bool(single), len(members), len(sources))
     return ExplainedVisibility(
         seen_by=seen,
         members_only=members,
-        withdrawals=[_withdrawal(one) for one in (*page, *single)][:_WITHDRAWALS],
+        withdrawals=(page + single)[:_WITHDRAWALS],
         sentence=_visibility_sentence(seen, page, single, members),
     )
 
@@ -182,18 +178,19 @@ def _seen_by(is_page_withdrawn: bool, is_any_withdrawn: bool, members: int, sour
     return Seen.SOME if is_any_withdrawn or members else Seen.EVERYBODY
 
 
-def _withdrawal(one: Withdrawal) -> ExplainedWithdrawal:
-    return ExplainedWithdrawal(
-        id=one.id, snapshot=one.snapshot_id, reason=one.reason, actor=one.actor, at=one.created_at
-    )
+def _in_force(session: Session, snapshot_id: int | None, key: str | None) -> list[ExplainedWithdrawal]:
+    return [
+        ExplainedWithdrawal(id=one.id, snapshot=one.snapshot_id, reason=one.reason, actor=one.actor, at=one.created_at)
+        for one in withdrawals_of(session, snapshot_id=snapshot_id, key=key)
+    ]
 
 
 def _visibility_sentence(
-    seen: Seen, page: Sequence[Withdrawal], single: Sequence[Withdrawal], members: Sequence[str]
+    seen: Seen, page: Sequence[ExplainedWithdrawal], single: Sequence[ExplainedWithdrawal], members: Sequence[str]
 ) -> str:
     if page:
         first = page[0]
-        return f"the page was withdrawn by {first.actor} on {first.created_at:%Y-%m-%d}: {first.reason}; nobody sees it"
+        return f"the page was withdrawn by {first.actor} on {first.at:%Y-%m-%d}: {first.reason}; nobody sees it"
     parts = [f"captures of {', '.join(members)} are for members"] if members else []
     if single:
         number = f"{len(single)} of the captures shown here {'is' if len(single) == 1 else 'are'}"

@@ -229,7 +229,7 @@ class Seen(StrEnum):
 
     EVERYBODY = "everybody"
     MEMBERS = "members"
-    """Those who signed in: its source is for members."""
+    """Signed-in members: its source is for them."""
     SOME = "some"
     """Some captures are withdrawn or for members, others are not."""
     NOBODY = "nobody"

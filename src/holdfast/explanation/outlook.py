@@ -17,7 +17,7 @@ from holdfast.explanation.model import (
     ExplainedTurn,
     OutlookKind,
 )
-from holdfast.explanation.queries import AttemptRow, JobOfSource
+from holdfast.explanation.queries import AttemptOnPage, JobOfSource
 from holdfast.explanation.scopes import Judgements, SourceJudgement
 from holdfast.jobs.states import State
 
@@ -60,7 +60,7 @@ def _why_never(judged: Judgements, domain: ExplainedDomain | None) -> str:
     return f"never: {judged.told().sentence}"
 
 
-def _queued(session: Session, row: AttemptRow, domain: ExplainedDomain | None, now: datetime) -> ExplainedTurn:
+def _queued(session: Session, row: AttemptOnPage, domain: ExplainedDomain | None, now: datetime) -> ExplainedTurn:
     """Return what becomes of an open attempt."""
     attempt = row.attempt
     at_work = queries.execution_at_work_on(session, attempt.execution_id)

@@ -36,7 +36,7 @@ class JobOfSource(NamedTuple):
     latest: Execution | None
 
 
-class AttemptRow(NamedTuple):
+class AttemptOnPage(NamedTuple):
     """An attempt with what it belongs to."""
 
     attempt: PageCrawl
@@ -84,7 +84,7 @@ def page_ids(session: Session, identities: Collection[tuple[str, int]]) -> list[
     return list(rows)
 
 
-def attempts_on(session: Session, pages: Sequence[int], *, before: int | None, limit: int) -> list[AttemptRow]:
+def attempts_on(session: Session, pages: Sequence[int], *, before: int | None, limit: int) -> list[AttemptOnPage]:
     """Return attempts on these pages, newest first, from before this one on."""
     if not pages:
         return []
@@ -100,10 +100,10 @@ def attempts_on(session: Session, pages: Sequence[int], *, before: int | None, l
         .limit(limit)
     )
     rows = session.execute(query if before is None else query.where(PageCrawl.id < before))
-    return [AttemptRow(*row) for row in rows]
+    return [AttemptOnPage(*row) for row in rows]
 
 
-def open_attempts(session: Session, pages: Sequence[int], *, limit: int) -> list[AttemptRow]:
+def open_attempts(session: Session, pages: Sequence[int], *, limit: int) -> list[AttemptOnPage]:
     """Return attempts on these pages that are not closed, newest first."""
     if not pages:
         return []
@@ -116,7 +116,7 @@ def open_attempts(session: Session, pages: Sequence[int], *, limit: int) -> list
         .order_by(PageCrawl.id.desc())
         .limit(limit)
     )
-    return [AttemptRow(attempt, None, job_id, code) for attempt, job_id, code in rows]
+    return [AttemptOnPage(attempt, None, job_id, code) for attempt, job_id, code in rows]
 
 
 def place_of(session: Session, attempt: PageCrawl) -> int:
@@ -187,9 +187,9 @@ def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobO
 
 
 class CaptureCount(NamedTuple):
-    """How many captures a page has, at most COUNTED, and from when to when."""
+    """How many captures a page has, at most one more than COUNTED, and from when to when."""
 
-    count: int
+    number: int
     first_at: datetime | None
     last_at: datetime | None
     other_spellings: int
@@ -211,7 +211,7 @@ def count_captures(session: Session, *, url_hash: int, key: str | None) -> Captu
     return CaptureCount(count, ends[0], ends[1], others)
 
 
-class CaptureRow(NamedTuple):
+class ListedCapture(NamedTuple):
     """A capture with the source and the file that it belongs to."""
 
     snapshot: Snapshot
@@ -219,7 +219,7 @@ class CaptureRow(NamedTuple):
     path: str | None
 
 
-def newest_captures(session: Session, *, url_hash: int, limit: int) -> list[CaptureRow]:
+def newest_captures(session: Session, *, url_hash: int, limit: int) -> list[ListedCapture]:
     """Return the newest captures of a page, withdrawn or not."""
     rows = session.execute(
         select(Snapshot, Source.code, WarcFile.path)
@@ -229,7 +229,7 @@ def newest_captures(session: Session, *, url_hash: int, limit: int) -> list[Capt
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
         .limit(limit)
     )
-    return [CaptureRow(*row) for row in rows]
+    return [ListedCapture(*row) for row in rows]
 
 
 def sources_of_captures(session: Session, *, url_hash: int) -> list[Source]:

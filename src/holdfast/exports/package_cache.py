@@ -173,7 +173,7 @@ class PackageCache:
 
     def _write(self, contents: Contents, fresh: Path, folder: Path) -> None:
         """Write a package into a fresh folder; its members are named by where they will lie."""
-        # Whoever asks first has it made for all that may have it: with public originals and those of its own source.
+        # The first request has it made for all readers that may have it: with public originals and those of its source.
         with seen_by(Viewer(granted=contents.executions[0].source_id)):
             members = build(self._database, self._home, contents, fresh)
         items = [_item(member, self._home, fresh, folder) for member in members]
@@ -195,6 +195,19 @@ class PackageCache:
                     _remove_unfinished(place)
             found += _packages_in(place)
         trim(found, self._most_bytes, keep=keep, remove=_remove)
+
+
+def cached_packages(home: Path) -> list[CachedFile]:
+    """Return the finished packages of a data directory, whichever they are."""
+    folder = home.resolve() / "cache" / "wacz"
+    if not folder.is_dir():
+        return []
+    return [package for place in folder.iterdir() if place.is_dir() for package in _packages_in(place)]
+
+
+def remove_packages(home: Path) -> int:
+    """Remove every package that is not being read, and return their bytes; each is made anew when it is asked for."""
+    return sum(package.size for package in cached_packages(home) if _remove(package.path))
 
 
 def _packages_in(place: Path) -> list[CachedFile]:

@@ -195,7 +195,7 @@ class FrontierControl:
         """Return what forgets addresses, for the transaction in which a run takes them."""
         return lambda tx: queries.drop_waiting(tx, [one.id for one in taken])
 
-    def _known(self, tx: FrontierTransaction, name: str) -> queries.DomainRow:
+    def _known(self, tx: FrontierTransaction, name: str) -> queries.OperatorSettings:
         found = queries.locked_domain(tx, name)
         if found is None:
             raise DomainUnknown(name)

@@ -30,7 +30,7 @@ UPDATE domains SET changed_at = {_LATER["postgresql"]} FROM held WHERE domains.i
 )
 
 
-class DomainRow(NamedTuple):
+class OperatorSettings(NamedTuple):
     """What an operator has set for a domain, in microseconds."""
 
     id: int
@@ -46,13 +46,13 @@ def known_domain(tx: FrontierTransaction, name: str) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
-def locked_domain(tx: FrontierTransaction, name: str) -> DomainRow | None:
+def locked_domain(tx: FrontierTransaction, name: str) -> OperatorSettings | None:
     """Return a domain's settings, kept to ourselves until the transaction ends."""
     rows = tx.execute(_LOCKED_DOMAIN, (name,))
-    return DomainRow(*rows[0])._replace(is_allowed=bool(rows[0][2])) if rows else None
+    return OperatorSettings(*rows[0])._replace(is_allowed=bool(rows[0][2])) if rows else None
 
 
-def write_domain(tx: FrontierTransaction, domain: DomainRow, *, now: int) -> None:
+def write_domain(tx: FrontierTransaction, domain: OperatorSettings, *, now: int) -> None:
     """Write a domain's settings, and that they were changed."""
     # Later than any change before it, also within one microsecond: a process knows a change by its moment.
     changed_at = max(now, (domain.changed_at or 0) + 1)

@@ -313,6 +313,14 @@ class Frontier:
                 reopened += some
         return reopened
 
+    def reopen_one(self, attempt_id: int) -> bool:
+        """Ask once more for one address that failed; False if it did not, or was tried again since."""
+        return self._closing.reopen_one(attempt_id)
+
+    def close_one(self, attempt_id: int, *, outcome: Outcome, reason: str) -> bool:
+        """Close one open attempt; False if it is not open."""
+        return self._closing.close_one(attempt_id, ClosedUnvisited(outcome=outcome, reason=reason))
+
     def forget_originals(self, warc_file_id: int) -> None:
         """Forget every original in a WARC file that is going: no revisit may point there, no 304 stand for it."""
         self._closing.forget_originals(warc_file_id, chunk=5000)

@@ -102,21 +102,37 @@ class Closing:
         """Ask once more for up to `limit` addresses of a domain that had failed; return how many there were."""
         with self._connection.read() as tx:
             rows = tx.execute(sql.FAILED_OF_DOMAIN, (execution_id, domain_id, limit))
-        if not rows:
-            return 0
-        now = to_micros(self._clock.now())
-        with self._connection.write() as tx:
-            # Under the lock of their domains, as whatever closes attempts.
-            _lock(tx, [row[0] for row in rows])
-            tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in rows])
-            for outcome, count in Counter(outcome for _, outcome in rows).items():
-                _count_closed(tx, execution_id, Outcome(outcome), -count, now)
-            heads = QueueHeads()
-            heads.reopened(domain_id, now, len(rows))
-            heads.write(tx, execution_id)
-            # Nothing is taken back: that they failed once is true.
-            add_counts(tx, execution_id, Counter(queue=len(rows)), now=now, is_postgres=tx.is_postgres)
+        if rows:
+            with self._connection.write() as tx:
+                # Under the lock of their domains, as whatever closes attempts.
+                _lock(tx, [row[0] for row in rows])
+                self._open_again(tx, execution_id, domain_id, [(row[0], row[1]) for row in rows])
         return len(rows)
+
+    def _open_again(
+        self, tx: FrontierTransaction, execution_id: int, domain_id: int, ended: Sequence[tuple[int, str]]
+    ) -> None:
+        """Insert the next attempt of each that ended, by id and outcome; their domain is locked."""
+        now = to_micros(self._clock.now())
+        tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in ended])
+        for outcome, count in Counter(outcome for _, outcome in ended).items():
+            _count_closed(tx, execution_id, Outcome(outcome), -count, now)
+        heads = QueueHeads()
+        heads.reopened(domain_id, now, len(ended))
+        heads.write(tx, execution_id)
+
+    def reopen_one(self, attempt_id: int) -> bool:
+        """Ask once more for an address that failed; False if it did not, or was tried again since."""
+        with self._connection.write() as tx:
+            _lock(tx, [attempt_id])
+            rows = tx.execute(sql.FAILED_ATTEMPT, (attempt_id,))
+            for execution_id, domain_id, outcome in rows:
+                self._open_again(tx, execution_id, domain_id, [(attempt_id, outcome)])
+        return bool(rows)
+
+    def close_one(self, attempt_id: int, ending: ClosedUnvisited) -> bool:
+        """Close one open attempt; False if it is not open."""
+        return self._close([attempt_id], ending) > 0
 
     def failed_domains(self, execution_id: int, *, every_domain: bool) -> list[int]:
         """Return the domains that were given up, or every one with addresses that failed."""

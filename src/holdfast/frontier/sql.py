@@ -504,12 +504,16 @@ SELECT c.id, c.outcome FROM page_crawls c WHERE c.execution_id = ? AND c.domain_
    AND c.outcome IN ('failed', 'timeout', 'blocked_5xx')
    AND c.reason NOT IN ('quarantined', 'parse_timeout', 'truncated') AND {IS_LAST_ATTEMPT}
  ORDER BY +c.id LIMIT ?"""
+FAILED_ATTEMPT = f"""
+SELECT c.execution_id, c.domain_id, c.outcome FROM page_crawls c WHERE c.id = ?
+   AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx') AND {IS_LAST_ATTEMPT}"""
 FAILED_DOMAINS = """
 SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0 ORDER BY q.domain_id"""
 DOMAINS_GIVEN_UP = f"""
 SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0
    AND EXISTS (SELECT 1 FROM page_crawls c WHERE c.execution_id = q.execution_id AND c.domain_id = q.domain_id
-                  AND c.reason = 'domain_unreachable' AND {IS_LAST_ATTEMPT} LIMIT 1 OFFSET 0) ORDER BY q.domain_id"""
+                  AND c.reason IN ('domain_unreachable', 'domain_paused') AND {IS_LAST_ATTEMPT} LIMIT 1 OFFSET 0)
+ ORDER BY q.domain_id"""
 
 
 class FrontierTransaction:

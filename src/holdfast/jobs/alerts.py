@@ -16,7 +16,7 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.coordination.events import EventName, record_event
 from holdfast.coordination.owners import GONE
-from holdfast.db.engine import Database, moment_in
+from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.db.models import Alert, Owner
 from holdfast.jobs import alert_queries
 from holdfast.series.counting import STATUSES
@@ -121,7 +121,7 @@ def _silent(workers: Sequence[Owner], now: datetime) -> AlertFinding | None:
 def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool:
     """Judge, and write what began or ended; False if another process did so less than a while ago."""
     with database.read() as session:
-        now = moment_in(session, clock)
+        now = moment_in(session, server_clock(clock))
         before = now - timedelta(seconds=every_s * _EARLY)
         # Asked without writing: several processes look, and SQLite has one writer.
         if not alert_queries.is_due(session, before=before):

@@ -16,6 +16,7 @@ from typing import Final
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
+from holdfast.coordination.runfile import RunFile
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError
 from holdfast.operations.long_running import HeldOperation, OperationLeases
@@ -37,7 +38,9 @@ class OperationLauncher:
 
     def __init__(self, settings: Settings, database: Database, clock: Clock) -> None:
         self._settings, self._database, self._clock = settings, database, clock
-        self._leases = OperationLeases(database, clock, settings.home.resolve() / "run")
+        self._run_folder = settings.home.resolve() / "run"
+        self._run_file: RunFile | None = None
+        self._leases = OperationLeases(database, clock, self._run_folder)
         self._wake, self._ending = threading.Event(), threading.Event()
         self._children: list[subprocess.Popen[bytes]] = []
         self._crashes, self._not_before, self._expired_at = 0, 0.0, -_EXPIRE_S
@@ -45,6 +48,8 @@ class OperationLauncher:
 
     def start(self) -> None:
         """Begin."""
+        # Its lock tells the next start at once that this process died between taking an operation and running it.
+        self._run_file = RunFile(self._run_folder)
         self._thread.start()
 
     def wake(self) -> None:
@@ -66,6 +71,9 @@ class OperationLauncher:
                 # Its lease is free at once: the lock of its run file goes with it.
                 child.kill()
                 child.wait()
+        if self._run_file is not None:
+            self._run_file.close()
+            self._run_file = None
 
     def _run(self) -> None:
         while not self._ending.is_set():
@@ -83,7 +91,7 @@ class OperationLauncher:
         now = self._clock.monotonic()
         self._reap(now)
         while len(self._children) < AT_ONCE and now >= self._not_before and not self._ending.is_set():
-            held = self._leases.take()
+            held = self._leases.take(self._run_file.path.name if self._run_file else None)
             if held is None:
                 break
             self._children.append(_started(self._settings, held))

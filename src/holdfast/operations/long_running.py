@@ -22,7 +22,7 @@ from holdfast.coordination.runfile import boot_id, is_held
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
 from holdfast.db.models import Operation
-from holdfast.errors import Conflict, LeaseLost, NotFound
+from holdfast.errors import Conflict, HoldfastError, LeaseLost, NotFound
 from holdfast.operations import operation_queries as queries
 
 LEASE: Final = timedelta(seconds=30)
@@ -83,6 +83,15 @@ class OperationOver(Conflict):
 
     def __init__(self, operation_id: int, state: str) -> None:
         super().__init__(f"operation {operation_id} is {state} already; start another where it came from")
+
+
+class OperationAbandoned(HoldfastError):
+    """The operation was begun again and again, and its process never came to an end."""
+
+    code = "operation_abandoned"
+
+    def __init__(self, attempts: int) -> None:
+        super().__init__(f"it was begun {attempts} times and never came to an end; the server's log says why")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,21 +171,24 @@ class OperationLeases:
     def __init__(self, database: Database, clock: Clock, run_folder: Path) -> None:
         self._database, self._clock, self._run_folder = database, clock, run_folder
 
-    def take(self) -> HeldOperation | None:
-        """Begin the oldest operation that waits, or whose process is gone; None if there is none."""
+    def take(self, run_file: str | None = None) -> HeldOperation | None:
+        """Begin the oldest operation that waits, or whose process is gone; None if there is none.
+
+        `run_file` is that of the process that takes it; the one that runs it puts its own in its place.
+        """
         # Read first: the one writer of SQLite is not held for a look that mostly finds nothing.
         with self._database.read() as session:
             found = [row for row in queries.open_operations(session) if self._is_free(row)]
         for row in found:
-            if (held := self._taken(row)) is not None:
+            if (held := self._taken(row, run_file)) is not None:
                 return held
         return None
 
-    def _taken(self, row: Operation) -> HeldOperation | None:
+    def _taken(self, row: Operation, run_file: str | None) -> HeldOperation | None:
         now = self._clock.now()
         with self._database.write() as session:
-            until = now + LEASE
-            if not queries.take_operation(session, row.id, attempt=row.attempt, now=now, until=until):
+            lease = queries.TakenUntil(now, now + LEASE, run_file)
+            if not queries.take_operation(session, row.id, row.attempt, lease):
                 return None
         held = HeldOperation(row.id, row.attempt + 1)
         if row.stop_asked:
@@ -184,12 +196,8 @@ class OperationLeases:
             return None
         if row.attempt >= _MOST_ATTEMPTS:
             # What takes its process down every time would be begun for ever.
-            self.settle(
-                held,
-                OperationState.FAILED,
-                error=f"it was begun {row.attempt} times and never came to an end; the server's log says why",
-                error_code="operation_abandoned",
-            )
+            given_up = OperationAbandoned(row.attempt)
+            self.settle(held, OperationState.FAILED, error=str(given_up), error_code=given_up.code)
             return None
         return held
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from holdfast.clock import to_micros
 from holdfast.db.engine import insert_into
 from holdfast.db.models import Operation
 
@@ -64,7 +65,15 @@ def open_operations(session: Session) -> list[Operation]:
     return list(session.scalars(select(Operation).where(_OPEN).order_by(Operation.id)))
 
 
-def take_operation(session: Session, operation_id: int, *, attempt: int, now: datetime, until: datetime) -> bool:
+class TakenUntil(NamedTuple):
+    """A lease on an operation."""
+
+    now: datetime
+    until: datetime
+    run_file: str | None
+
+
+def take_operation(session: Session, operation_id: int, attempt: int, lease: TakenUntil) -> bool:
     """Begin an operation, once more; False if another process did so since it was looked at."""
     taken = session.execute(
         update(Operation)
@@ -72,10 +81,11 @@ def take_operation(session: Session, operation_id: int, *, attempt: int, now: da
         .values(
             attempt=attempt + 1,
             state="running",
-            run_file=None,
-            lease_until=until,
-            started_at=now,
-            updated_at=now,
+            run_file=lease.run_file,
+            lease_until=lease.until,
+            # When it was first begun: a process that goes on with it begins nothing.
+            started_at=func.coalesce(Operation.started_at, to_micros(lease.now)),
+            updated_at=lease.now,
         )
         .returning(Operation.id)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 
@@ -21,7 +22,9 @@ def main() -> None:
     stopping = threading.Event()
 
     def listen() -> None:
-        sys.stdin.buffer.read()
+        # Without Python's buffer, whose lock a thread that waits would hold when the process ends.
+        while os.read(0, 4096):
+            pass
         stopping.set()
 
     threading.Thread(target=listen, name="end of the server", daemon=True).start()

@@ -35,9 +35,9 @@ class OperationFailed(HoldfastError):
 
     code = "operation_failed"
 
-    def __init__(self, sentence: str, result: Mapping[str, Any], *, code: str | None = None) -> None:
+    def __init__(self, sentence: str, result: Mapping[str, Any]) -> None:
         super().__init__(sentence)
-        self.result, self.error_code = result, code or self.code
+        self.result = result
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,7 +179,7 @@ def _ended(work: OperationWork, context: OperationContext) -> tuple[OperationSta
             return OperationState.CANCELLED, {"result": context.result}
         return OperationState.QUEUED, {}
     except OperationFailed as exc:
-        return OperationState.FAILED, {"result": exc.result, **_told(str(exc), exc.error_code)}
+        return OperationState.FAILED, {"result": exc.result, **_told(str(exc), exc.code)}
     except HoldfastError as exc:
         return OperationState.FAILED, {"result": context.result, **_told(str(exc), exc.code)}
     except Exception as exc:

@@ -27,6 +27,7 @@ from holdfast.operations.running import OperationContext, OperationFailed, Opera
 from holdfast.operations.uploads import UploadGone, UploadState, part_path, settle_import
 from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain, rebuild
+from holdfast.sources.members_file import restore_members
 from holdfast.warc import queries as files
 from holdfast.warc.roots import locate
 from holdfast.warc.verify import verify_file
@@ -44,6 +45,24 @@ class UploadDigestWrong(Invalid):
 
     def __init__(self, stated: str, found: str) -> None:
         super().__init__(f"the upload has the SHA-256 {found} and not {stated}; upload it again")
+
+
+class ImportFailed(OperationFailed):
+    """No file of an upload could be imported."""
+
+    code = "import_failed"
+
+
+class ArchiveDamaged(OperationFailed):
+    """A verification found files that are damaged or missing."""
+
+    code = "archive_damaged"
+
+
+class EditionBroken(OperationFailed):
+    """The archive does not hold what an edition's frozen list names."""
+
+    code = "edition_broken"
 
 
 def import_upload(context: OperationContext) -> dict[str, Any]:
@@ -120,7 +139,7 @@ def _imported(context: OperationContext, wish: ImportWish, path: Path, *, strict
     }
     if not good:
         first = next((one.error for one in done if one.error), "there is no archive in it")
-        raise OperationFailed(str(first), result, code="import_failed")
+        raise ImportFailed(str(first), result)
     return result
 
 
@@ -186,10 +205,8 @@ def verify(context: OperationContext) -> dict[str, Any]:
             context.result = {**found, "problems": list(found["problems"])}
     result = {name: value for name, value in found.items() if name != "after"}
     if found["damaged"] or found["missing"]:
-        raise OperationFailed(
-            f"{found['damaged']} of {found['files']} files are damaged, {found['missing']} are missing",
-            result,
-            code="archive_damaged",
+        raise ArchiveDamaged(
+            f"{found['damaged']} of {found['files']} files are damaged, {found['missing']} are missing", result
         )
     return result
 
@@ -246,6 +263,7 @@ def rebuild_index(context: OperationContext) -> dict[str, Any]:
         plan = plan_rebuild(runtime.raw_db, home)
         # First: no file that is read again may show what was hidden.
         found["withdrawals"] = restore_withdrawals(context.database, home)
+        restore_members(context.database, runtime.clock, home)
         restore_rulings(context.database, runtime.clock, home)
         found["restored"] = restore_files(context.database, runtime.raw_db, runtime.clock, home, plan.lost)
         found["problems"] = plan.problems[:_LISTED]
@@ -348,7 +366,7 @@ def verify_edition(context: OperationContext) -> dict[str, Any]:
         "examples": [str(one) for one in found.examples],
     }
     if not found.holds:
-        raise OperationFailed("the archive does not hold what the frozen list names", result, code="edition_broken")
+        raise EditionBroken("the archive does not hold what the frozen list names", result)
     return result
 
 

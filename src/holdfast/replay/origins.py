@@ -86,7 +86,8 @@ def browse_url(settings: Settings, capture: LocatedCapture, *, for_members: bool
     """
     # The archived address gives up its own fragment: an address has one, and servers never see it.
     path = replay_path(digits14(capture.captured_at), "", capture.url.partition("#")[0])
-    origin = (settings.api.site_url or "").rstrip("/") if for_members else settings.replay_origin
+    is_led = for_members or getattr(capture, "for_members", False)
+    origin = (settings.api.site_url or "").rstrip("/") if is_led else settings.replay_origin
     return f"{origin}{path}#ha_snapshot={capture.id}"
 
 

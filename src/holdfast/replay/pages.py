@@ -315,16 +315,16 @@ def _source() -> str:
     return "\n".join(bare for line in lines if (bare := line.strip()) and not bare.startswith("//"))
 
 
-def shim_for(url: str, links: Links, origins: ReplayOrigins, site: str) -> str:
+def shim_for(url: str, links: Links, origin: str, site: str) -> str:
     """Return the element to put before everything else in a page, in ASCII, as HTML and XML read it alike.
 
-    `site` is what `site_of` says of the address.
+    `origin` is that of the replay host, `site` what `site_of` says of the address.
     """
-    origin, root = origins.origin, origins.root
     page = {
         "url": url,
         "origin": origin,
-        "root": root,
+        # On this host nothing but a capability stands before a path.
+        "root": links.prefix,
         "digits": links.digits,
         "modifier": links.modifier.value,
         "site": site,

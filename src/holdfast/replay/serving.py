@@ -41,7 +41,7 @@ from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
 from holdfast.replay.pages import ShownCapture, framed, html_document, page, raw_bar, replay_bar, shim_for
 from holdfast.warc.reader import DamagedWarc
 from holdfast.withdrawals.viewers import viewer
-from holdfast.withdrawals.visibility import is_any_for_members, is_for_members, visible_snapshot
+from holdfast.withdrawals.visibility import ShownOf, is_any_for_members, members_source, visible_snapshot
 
 Headers = list[tuple[str, str]]
 
@@ -211,7 +211,7 @@ class Replay:
                 snapshot, stored = self._open_first(session, stack, [snapshot_id], allow_lost=True)
                 document = document_of(session, snapshot)
                 title = document.title if document is not None else None
-                request = request._replace(origins=self._origins(session, snapshot.source_id, request.origins))
+                request = request._replace(origins=self._origins(session, snapshot, request.origins))
             # On the application's host `'self'` would be the API: an archived script could read all of it.
             if request.mode == "navigate" and not request.origins.is_replay:
                 return redirect(307, request.origins.prefix + raw_path(snapshot.id), [])
@@ -226,7 +226,7 @@ class Replay:
         if viewer().sees_members:
             with suppress(NotFound, Invalid), self.database.read() as session:
                 best = candidates(session, wanted.url, wanted.digits, sent=request.sent)[0]
-                origins = self._origins(session, best.source_id, origins)
+                origins = self._origins(session, best, origins)
         return origins.memento(wanted.digits, wanted.modifier, wanted.url)
 
     def gate(self, url: str, moment: datetime | None, origins: ReplayOrigins) -> ReplayAnswer:
@@ -234,15 +234,14 @@ class Replay:
         with self.database.read() as session:
             chosen, ends = gate(session, url, moment)
             listed = listing_origins(session, origins)
-            origins = self._origins(session, chosen.source_id, origins)
+            origins = self._origins(session, chosen, origins)
         target = origins.memento(digits14(chosen.captured_at), "", chosen.url)
         return redirect(302, target, gate_headers(url, listed, ends))
 
-    def _origins(self, session: Session, source_id: int, origins: ReplayOrigins) -> ReplayOrigins:
-        """Return the origins for captures of a source, with a capability where it is for members."""
-        if origins.is_replay or not is_for_members(session, source_id):
-            return origins
-        return origins._replace(root=self.keys.root(source_id))
+    def _origins(self, session: Session, capture: ShownOf, origins: ReplayOrigins) -> ReplayOrigins:
+        """Return the origins for a capture, with a capability where only members may see it."""
+        source_id = None if origins.is_replay else members_source(session, capture)
+        return origins if source_id is None else origins._replace(root=self.keys.root(source_id))
 
     def _open_first(
         self, session: Session, stack: ExitStack, ids: list[int], *, allow_lost: bool = False
@@ -411,7 +410,7 @@ class _View:
 
     def _body(self, links: Links, bar: Bar | None) -> ReplayBody:
         replay, url = self.replay, self.snapshot.url
-        shim = shim_for(url, links, self.origins, site_of(url)) if self._runs_scripts else ""
+        shim = shim_for(url, links, self.origins.origin, site_of(url)) if self._runs_scripts else ""
         additions = Additions(bar=bar, shim=shim, framed_at=self._framed_at())
         rules = Rules(self.modifier, links, additions, self.request.accepts_gzip, replay.clock, replay.rewrite_s)
         try:

@@ -28,7 +28,7 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.withdrawals.visibility import visible, visible_source, withdrawn_captures
+from holdfast.withdrawals.visibility import public_source, visible, visible_source, withdrawn_captures
 
 
 class SearchPageRow(NamedTuple):
@@ -268,7 +268,6 @@ class SearchSourceRow(NamedTuple):
     id: int
     code: str
     name: str
-    visibility: str
 
 
 def withdrawn_ids(session: Session) -> list[int]:
@@ -295,6 +294,8 @@ class HitRow(NamedTuple):
     group_url: str | None
     group_snapshots: int | None
     noise: str | None
+    for_members: bool
+    """Whether it is of a source that not everybody may see."""
 
 
 # The statements of a result page are built once: building them costs more than the database takes to answer.
@@ -317,6 +318,7 @@ _HITS: Final = (
         PageGroup.url,
         PageGroup.snapshot_count,
         Snapshot.noise,
+        ~public_source(Snapshot.source_id),
     )
     .outerjoin(Document, Document.id == Snapshot.document_id)
     .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
@@ -327,7 +329,7 @@ _TEXTS: Final = (
     .join(Document, Document.id == DocumentText.document_id)
     .where(DocumentText.document_id.in_(_IDS))
 )
-_SOURCES: Final = select(Source.id, Source.code, Source.name, Source.visibility).where(visible_source(Source.id))
+_SOURCES: Final = select(Source.id, Source.code, Source.name).where(visible_source(Source.id))
 
 
 def hits(session: Session, ids: Sequence[int]) -> dict[int, HitRow]:

@@ -321,8 +321,7 @@ class SearchService:
         marked: tuple[Mark, Gate],
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
-        mark, gate = marked
-        columns, budget = cache.view.columns, self._budget()
+        (mark, gate), columns, budget = marked, cache.view.columns, self._budget()
         asked = ConfinedRows(cache, question, gate, budget, _filters(request, sources))
         filters = asked.filters
         wanted = None if request.similar_to is None else near_duplicates_of(columns, request.similar_to, gate)

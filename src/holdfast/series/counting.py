@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 
 from holdfast.types import Outcome, UrlKind, Visit
 
 LATENCY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the histogram of an attempt's time; what takes longer stands in a last class of its own."""
+_LATENCY_US: Final = tuple(round(bound * 1_000_000) for bound in LATENCY_S)
 LATENCY: Final = (
     *("latency_50ms", "latency_100ms", "latency_250ms", "latency_500ms", "latency_1s", "latency_2500ms"),
     *("latency_5s", "latency_10s", "latency_30s", "latency_longer"),
@@ -34,29 +36,39 @@ Counts = Counter[str]
 """How much each column grows; what is missing does not."""
 
 
-def count_visits(visits: Iterable[Visit]) -> Counts:
+def count_visits(visits: Sequence[Visit]) -> Counts:
     """Return what these attempts add; one that is tried again is a retry, and none of the outcomes."""
-    counts: Counts = Counter()
+    # Plain numbers and lists of words: this is on the path of every page, and a counter for each figure took four times
+    # as long.
+    words: list[str] = []
+    requests = wire_bytes = pages = unchanged = retries = latency_us = 0
     for visit in visits:
-        counts["queue"] -= 1
+        status = visit.status
         if visit.requests:
-            counts["requests"] += visit.requests
-            counts["bytes"] += visit.wire_bytes
-            # The clock of a machine may be set back while a page is on its way.
-            took_s = max(0.0, (visit.finished_at - visit.started_at).total_seconds())
-            counts[LATENCY[bisect_left(LATENCY_S, took_s)]] += 1
-            counts["latency_ms"] += round(took_s * 1000)
-        if visit.status is not None:
-            counts[_STATUS_BY_CLASS.get(visit.status // 100, "status_other")] += 1
+            requests += visit.requests
+            wire_bytes += visit.wire_bytes
+            took = visit.finished_at - visit.started_at
+            took_us = took.seconds * 1_000_000 + took.microseconds if took.days == 0 else _us(took)
+            words.append(LATENCY[bisect_left(_LATENCY_US, took_us)])
+            latency_us += took_us
+        if status is not None:
+            words.append(_STATUS_BY_CLASS.get(status // 100, "status_other"))
         if visit.retry_at is not None:
-            counts["retries"] += 1
-            counts["queue"] += 1
+            retries += 1
             continue
-        counts[visit.outcome.value] += 1
+        words.append(visit.outcome.value)
         if visit.outcome is Outcome.SUCCESS:
-            counts["pages"] += visit.attempt.kind is UrlKind.PAGE
-            counts["unchanged"] += visit.reason == "unchanged" or visit.status == 304
+            pages += visit.attempt.kind is UrlKind.PAGE
+            unchanged += status == 304 or visit.reason == "unchanged"
+    counts: Counts = Counter(words)
+    counts.update(requests=requests, bytes=wire_bytes, pages=pages, unchanged=unchanged, retries=retries)
+    counts["latency_ms"], counts["queue"] = latency_us // 1000, retries - len(visits)
     return counts
+
+
+def _us(took: timedelta) -> int:
+    """Return a time in microseconds; the clock of a machine may be set back while a page is on its way."""
+    return max(0, round(took.total_seconds() * 1_000_000))
 
 
 def attempts_of(counts: Counts) -> int:
@@ -67,3 +79,15 @@ def attempts_of(counts: Counts) -> int:
 def failures_of(counts: Counts) -> int:
     """Return how many addresses failed."""
     return sum(counts[outcome] for outcome in FAILURES)
+
+
+def percentile_of(counts: Counts, share: float) -> float | None:
+    """Return the bound below which this share of attempts took; None if it is beyond the last, or there were none."""
+    left = share * sum(counts[name] for name in LATENCY)
+    if not left:
+        return None
+    for bound, name in zip(LATENCY_S, LATENCY, strict=False):
+        left -= counts[name]
+        if left <= 0:
+            return bound
+    return None

@@ -84,6 +84,11 @@ def listed_sources(
     return list(session.scalars(page)), total
 
 
+def members_codes(session: Session) -> list[str]:
+    """Return the codes of the sources that are for members."""
+    return list(session.scalars(select(Source.code).where(Source.visibility == "members").order_by(Source.code)))
+
+
 def with_feeds(session: Session) -> set[int]:
     """Return the sources whose feeds are on."""
     # Read in Python: JSON paths are spelled differently by the two databases, and sources are hundreds.

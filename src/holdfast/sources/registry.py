@@ -20,10 +20,12 @@ from holdfast.errors import Conflict, UrlRefused
 from holdfast.sources import queries
 from holdfast.sources.adhoc_queries import CODE_CHARS
 from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
+from holdfast.sources.members_file import mark_changed
 from holdfast.sources.queries import find_source
 from holdfast.urls import parse_seed
 from holdfast.withdrawals.hiding import tell_search
 from holdfast.withdrawals.viewers import Visibility
+from holdfast.withdrawals.visibility import is_for_members
 
 
 class SourceTaken(Conflict):
@@ -221,6 +223,8 @@ def _new_row(session: Session, clock: Clock, spec: SourceSpec) -> Source:
         created_at=now,
         updated_at=now,
     )
+    if is_for_members(source):
+        mark_changed(session)
     _audit(session, clock, "source.created", source, spec.config)
     return source
 
@@ -259,6 +263,7 @@ def _show_to(session: Session, clock: Clock, source: Source, visibility: Visibil
     detail = {"from": source.visibility, "to": visibility.value}
     source.visibility = visibility.value
     tell_search(session, clock, source.id)
+    mark_changed(session)
     audit.record(session, clock, action="source.visibility", subject=f"source {source.code}", detail=detail)
 
 
@@ -291,8 +296,7 @@ def config_of(source: Source) -> SourceConfig:
 def source_object(source: Source) -> dict[str, Any]:
     """Return a source as routes and `--json` show it, with the configuration that is kept; moments are aware UTC."""
     names = ("id", "code", "name", "base_url", "description", "enabled", "visibility", "config")
-    names = (*names, "created_at", "updated_at")
-    return {name: getattr(source, name) for name in names}
+    return {name: getattr(source, name) for name in (*names, "created_at", "updated_at")}
 
 
 def content_of(source: Source) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def _event(line: str) -> dict[str, object] | None:
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Write a line; one that nobody reads any more is lost, and the parts go on."""
+    """Write a line; one that has no reader any more is lost, and the parts go on."""
     try:
         stream.write(text + "\n")
         stream.flush()

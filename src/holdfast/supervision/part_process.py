@@ -18,7 +18,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ServicePart:
     """What is to run, under a name that its lines carry."""
 
     name: str
@@ -35,7 +35,7 @@ def own_command(*arguments: str) -> tuple[str, ...]:
 class PartProcess:
     """A running part; it is the leader of its own process group, so that Ctrl-C reaches the supervisor alone."""
 
-    def __init__(self, part: Part, environment: Mapping[str, str]) -> None:
+    def __init__(self, part: ServicePart, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
             part.command,
             stdin=subprocess.DEVNULL,
@@ -98,7 +98,7 @@ def _dying_with(parent: int) -> Callable[[], None] | None:
         # KILL and not TERM: a part that drains would hold port and lock while the next supervisor starts. Everything
         # that a part does survives a kill.
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The parent may have died before that: nobody would tell any more.
+        # The parent may have died before that: the kernel would not tell any more.
         if os.getppid() != parent:
             os._exit(1)
 

@@ -1,4 +1,4 @@
-"""What a supervisor says of its parts, for whoever asks about the machine: a small file that it alone writes.
+"""What a supervisor says of its parts, for readiness and operators: a small file that it alone writes.
 
 The file counts only while its lock is held. The kernel frees that with the process, so that what a killed supervisor
 left behind is never believed, even if another process has its number by now.

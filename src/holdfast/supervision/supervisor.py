@@ -22,7 +22,7 @@ from typing import Final
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.supervision.output import Lines, tell
-from holdfast.supervision.part_process import Part, PartProcess, how_it_ended, reap_strangers
+from holdfast.supervision.part_process import PartProcess, ServicePart, how_it_ended, reap_strangers
 from holdfast.supervision.restarts import DEATHS, WINDOW_S, Restarts
 from holdfast.supervision.state import PartState, PartStatus, write_parts
 
@@ -39,7 +39,7 @@ _FRONT_S = 30.0
 class _Place:
     """The place of one part: the process in it, if there is one, and what became of those before."""
 
-    def __init__(self, part: Part, now: datetime) -> None:
+    def __init__(self, part: ServicePart, now: datetime) -> None:
         self.part = part
         self.process: PartProcess | None = None
         self.state, self.since = PartState.WAITING, now
@@ -70,7 +70,7 @@ class ServiceSupervisor:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[ServicePart],
         *,
         home: Path,
         clock: Clock,

@@ -56,7 +56,7 @@ _LET_GO_S = 2.0
 _random = SystemRandom()
 
 
-class Message(NamedTuple):
+class WebhookMessage(NamedTuple):
     """One delivery that this process has leased, with all that is needed to send it."""
 
     delivery_id: int
@@ -93,7 +93,7 @@ class Sender:
         )
         self._client = Client(client, AddressGuard(settings.allow_networks), clock)
 
-    async def send(self, message: Message) -> Result:
+    async def send(self, message: WebhookMessage) -> Result:
         """Return what came of one attempt; it never raises for what a receiver does."""
         signed = signed_headers(message.known_secrets, message.message_id, message.timestamp, message.body)
         headers = (("Content-Type", "application/json"), ("Accept-Encoding", "identity"), *signed)
@@ -180,7 +180,7 @@ def _row(hook: Webhook, event: PublicEvent, now: datetime) -> dict[str, object]:
     }
 
 
-def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, *, limit: int) -> list[Message]:
+def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, *, limit: int) -> list[WebhookMessage]:
     """Lease deliveries that are due, a few of each webhook; none if nothing is due."""
     with database.read() as session:
         due = queries.webhooks_due(session, now=moment_in(session, clock))
@@ -188,7 +188,7 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
         return []
     # Not always the same first: with more webhooks than places, each has its turn.
     _random.shuffle(due)
-    messages: list[Message] = []
+    messages: list[WebhookMessage] = []
     with database.write() as session:
         now, token = moment_in(session, clock), secrets.token_hex(16)
         until = now + timedelta(seconds=settings.timeout_s + _GRACE_S)
@@ -203,8 +203,8 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
     return messages
 
 
-def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> Message:
-    return Message(
+def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> WebhookMessage:
+    return WebhookMessage(
         delivery_id=row.id,
         token=row.lease_token or "",
         url=hook.url,
@@ -215,7 +215,7 @@ def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> Message:
     )
 
 
-def settle(database: Database, clock: Clock, message: Message, result: Result) -> bool:
+def settle(database: Database, clock: Clock, message: WebhookMessage, result: Result) -> bool:
     """Write down what came of an attempt and set what follows; False if the lease was lost meanwhile."""
     with database.write() as session:
         row = queries.held_delivery(session, delivery_id=message.delivery_id, token=message.token)
@@ -285,7 +285,7 @@ def send_test(database: Database, clock: Clock, settings: WebhookSettings, webho
     return message.delivery_id
 
 
-async def _send_one(settings: WebhookSettings, clock: Clock, message: Message) -> Result:
+async def _send_one(settings: WebhookSettings, clock: Clock, message: WebhookMessage) -> Result:
     sender = Sender(settings, clock)
     try:
         return await sender.send(message)
@@ -334,7 +334,7 @@ class DeliveryThread:
         # One thread, and so one connection, for whatever is read and written here: the others are for requests.
         self._loop.set_default_executor(ThreadPoolExecutor(1, "webhooks"))
         sender = Sender(self._settings, self._clock)
-        under_way: dict[asyncio.Task[None], Message] = {}
+        under_way: dict[asyncio.Task[None], WebhookMessage] = {}
 
         def ended(task: asyncio.Task[None]) -> None:
             under_way.pop(task)
@@ -349,7 +349,8 @@ class DeliveryThread:
                     under_way[task] = message
                     task.add_done_callback(ended)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), self._settings.poll_s)
+                    async with asyncio.timeout(self._settings.poll_s):
+                        await self._wake.wait()
             if under_way:
                 await asyncio.wait(under_way, timeout=_LET_GO_S)
         finally:
@@ -361,7 +362,7 @@ class DeliveryThread:
             await sender.close()
             await asyncio.to_thread(self._tried, lambda: self._release({one.token for one in left.values()}))
 
-    def _look(self, room: int) -> list[Message]:
+    def _look(self, room: int) -> list[WebhookMessage]:
         """Queue what has happened and lease what is due; what fails is tried again at the next look."""
         self._tried(lambda: queue_events(self._database, self._clock, self._settings))
         self._tried(self._prune)
@@ -375,7 +376,7 @@ class DeliveryThread:
             _log.warning("webhooks.wait", message=str(exc).partition("\n")[0])
             return None
 
-    async def _deliver(self, sender: Sender, message: Message) -> None:
+    async def _deliver(self, sender: Sender, message: WebhookMessage) -> None:
         try:
             result = await sender.send(message)
         except HoldfastError as exc:

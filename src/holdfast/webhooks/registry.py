@@ -143,7 +143,7 @@ def change(session: Session, clock: Clock, settings: WebhookSettings, webhook_id
     secret = None
     if wish.url is not None:
         url = checked_url(wish.url, settings)
-        # Whoever runs the new host could sign in the name of this archive to the old one, and the other way round.
+        # The operator of the new host could sign in the name of this archive to the old one, and the other way round.
         if _host(url) != _host(row.url):
             row.secret = secret = new_secret()
             row.previous_secret = row.previous_until = None

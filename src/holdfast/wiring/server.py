@@ -13,6 +13,7 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
+from holdfast.auth.jwt_bearer import demand_strong_secret
 from holdfast.config import Settings
 from holdfast.errors import Conflict, Invalid, Unavailable
 
@@ -67,6 +68,7 @@ def _hostname(url: str | None) -> str | None:
 
 def demand_closed(settings: Settings) -> None:
     """Refuse, with Invalid, settings under which a stranger could reach admin routes."""
+    demand_strong_secret(settings.auth)
     token = settings.api.admin_token
     if settings.api.strict and (token is None or len(token.get_secret_value()) < _SECRET_CHARS):
         raise Invalid(

@@ -24,7 +24,7 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """What somebody may see."""
+    """What a reader may see."""
 
     sees_members: bool = False
     """Whether all members' sources are shown."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import (
     BigInteger,
@@ -70,7 +70,7 @@ def visible_source(source_id: Any) -> ColumnElement[bool]:
 
 
 def public_source(source_id: Any) -> ColumnElement[bool]:
-    """Return the clause, over the id of a source, for public ones alone, whoever looks.
+    """Return the clause, over the id of a source, for public ones alone, for every viewer.
 
     For what is made once for all viewers and cannot be told apart afterwards.
     """
@@ -107,6 +107,20 @@ def _visible_snapshot() -> tuple[ColumnElement[bool], ...]:
     return _visible(Snapshot)
 
 
+class ShownOf(Protocol):
+    """A capture as far as it says whose it is."""
+
+    @property
+    def source_id(self) -> int:
+        """Its source."""
+        ...
+
+    @property
+    def original_id(self) -> int | None:
+        """The capture that its body stands in, for a revisit."""
+        ...
+
+
 def hidden_sources(session: Session) -> tuple[int, ...]:
     """Return the sources that the viewer may not see."""
     return tuple(session.scalars(_HIDDEN_SOURCES.order_by(_MEMBERS.id)))
@@ -118,18 +132,30 @@ def may_see(source: Source) -> bool:
     return looking.sees_members or source.visibility != Visibility.MEMBERS or source.id == looking.granted
 
 
-def is_for_members(session: Session, source_id: int) -> bool:
-    """Return whether a source that the viewer sees as a member is not for everybody. Others see none that is not."""
+def members_source(session: Session, capture: ShownOf) -> int | None:
+    """Return the members' source that a capture is of, or that its body stands in; None if everybody may see it.
+
+    Also None, without a look, for a viewer that is no member: it sees no other captures.
+    """
     if not viewer().sees_members:
-        return False
-    word = session.scalar(select(Source.visibility).where(Source.id == source_id))
-    return word == Visibility.MEMBERS.value
+        return None
+    original = select(Snapshot.source_id).where(Snapshot.id == capture.original_id).scalar_subquery()
+    found = select(Source.id).where(
+        or_(Source.id == capture.source_id, Source.id == original), Source.visibility == Visibility.MEMBERS.value
+    )
+    # Its own before that of its body.
+    return session.scalar(found.order_by(Source.id != capture.source_id).limit(1))
 
 
 def is_any_for_members(session: Session) -> bool:
     """Return whether any source is not for everybody."""
     with seen_by(PUBLIC):
         return session.scalar(_HIDDEN_SOURCES.limit(1)) is not None
+
+
+def is_for_members(source: Source) -> bool:
+    """Return whether not everybody may see a source."""
+    return source.visibility == Visibility.MEMBERS.value
 
 
 def visible_run(execution_id: Any) -> ColumnElement[bool]:
@@ -342,7 +368,7 @@ class Mark(NamedTuple):
     """What decides what a viewer may see. Another after every withdrawal, every lifting, and every change of a source
     that concerns the viewer; the same for all viewers where no source is for members."""
 
-    count: int
+    withdrawals: int
     last: int
     total: int
     """Of the withdrawals in force: how many, their last id, and the sum of their ids."""
@@ -379,7 +405,7 @@ def firsts_beside(session: Session, ids: Iterable[int]) -> list[int]:
 
     Of each, the one that it is a duplicate of is of a source that the viewer may not see.
     """
-    wanted, found = sorted(set(ids)), dict[int, tuple[Any, int]]()
+    wanted, found = sorted(set(ids)), dict[int | None, tuple[Any, int]]()
     for at in range(0, len(wanted), _AT_ONCE):
         first = aliased(Snapshot)
         rows = session.execute(
@@ -403,7 +429,7 @@ def withdrawals_fingerprint(session: Session) -> str:
     """
     with seen_by(PUBLIC):
         mark = visibility_mark(session)
-    return "-".join(map(str, (mark.count, mark.last, mark.total, *mark.hidden)))
+    return "-".join(map(str, (mark.withdrawals, mark.last, mark.total, *mark.hidden)))
 
 
 class HiddenRecord(NamedTuple):

@@ -221,7 +221,7 @@ crawl, stop, import, demo, snapshot hide, snapshot unhide, noise mark, noise cle
 source create, source edit, source enable, source disable, source delete,
 job create, job edit, job pause, job resume, job cancel, job run-now,
 job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed disable,
-frontier reset, tool run, tool run-job, tool register, problem-report edit
+frontier reset, frontier add, frontier seed, domain set, domain pause, domain resume, domain refresh, tool run, tool run-job, tool register, problem-report edit
 """
 """Commands that change what their arguments name, and nothing else."""
 WORKING = "worker start, worker schedule, api"
@@ -231,7 +231,8 @@ changes list, changes compare, changes site, export snapshots, export changes, e
 export edition, source list, source show, source export, source validate, job executions, job logs,
 job events, job validate-config, job list, job show, scheduler metrics, scheduler distribution,
 scheduler preview, edition status, edition verify, edition compare, edition list, edition show,
-edition ledger, feed list, feed show, frontier stats, frontier list, url, robots,
+edition ledger, feed list, feed show, frontier stats, frontier list,
+frontier urls, frontier discovered, domain list, domain show, domain robots, url, robots,
 search-index status, warc list, warc extract, archive check-replay, archive reconcile-replay,
 archive generate-previews, verify, storage verify-manifest, storage integrity, tool probe, tool check,
 watch status, watch metrics, audit, settings, check-env, database check, completion,

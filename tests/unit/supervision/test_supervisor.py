@@ -31,12 +31,12 @@ from pathlib import Path
 from holdfast import log
 from holdfast.cli.serve import supervise
 from holdfast.supervision import restarts
-from holdfast.supervision.part_process import Part
+from holdfast.supervision.part_process import ServicePart
 home, drain_s, programs = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
 log.configure("INFO")
 restarts._FIRST_S, restarts._LONGEST_S = 0.01, 0.05
 parts = [
-    Part(name=name, command=(sys.executable, "-S", "-c", program), is_front=name == "front")
+    ServicePart(name=name, command=(sys.executable, "-S", "-c", program), is_front=name == "front")
     for name, program in programs.items()
 ]
 def tell(address):
@@ -60,9 +60,9 @@ class _Supervisor:
 
     def until(self, condition: Callable[[dict[str, PartStatus]], bool]) -> dict[str, PartStatus]:
         """Wait for a state of the parts."""
-        end = time.monotonic() + patience.deadline(20)
+        deadline = time.monotonic() + patience.deadline(20)
         while not condition(parts := self.parts()):
-            assert time.monotonic() < end, (parts, self.log())
+            assert time.monotonic() < deadline, (parts, self.log())
             threading.Event().wait(0.01)
         return parts
 
@@ -190,9 +190,9 @@ def test_no_part_outlives_a_killed_supervisor_and_the_next_one_starts_at_once(
     pids = [part.pid for part in supervisor.until_running("front", "worker").values()]
     supervisor.end(signal.SIGKILL)
 
-    end = time.monotonic() + patience.deadline(5)
+    deadline = time.monotonic() + patience.deadline(5)
     while any(map(_is_alive, pids)):
-        assert time.monotonic() < end, "a part lives on"
+        assert time.monotonic() < deadline, "a part lives on"
         threading.Event().wait(0.01)
     again = start(front=_FRONT, worker=_CALM)
     again.until_running("front", "worker")

@@ -1,4 +1,4 @@
-"""Server-sent events as bytes: written once, whoever listens."""
+"""Server-sent events as bytes: written once for all listeners."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class EndReason(StrEnum):
     SLOW = "slow"
     """The client read more slowly than there was to tell."""
     REVOKED = "revoked"
-    """Whoever listens may do so no longer."""
+    """The session was revoked, the token has expired, or the role was changed."""
     LIFETIME = "lifetime"
     """It has lasted for as long as a stream may; take it up again."""
     OVER = "over"
@@ -52,14 +52,14 @@ def ending(reason: EndReason) -> bytes:
     return frame("end", {"reason": reason.value}).data
 
 
-class Batch(NamedTuple):
+class FrameBatch(NamedTuple):
     """What one look of a poller found, as it is sent to everyone."""
 
     frames: Sequence[Frame]
     data: bytes
 
     @classmethod
-    def of(cls, frames: Sequence[Frame]) -> Batch:
+    def of(cls, frames: Sequence[Frame]) -> FrameBatch:
         """Return the frames of one look, joined once for all listeners."""
         return cls(frames, b"".join(one.data for one in frames))
 

@@ -1,4 +1,4 @@
-"""The listeners of one process, and the pollers that read for them. Nothing is read while nobody listens.
+"""The listeners of one process, and the pollers that read for them. Nothing is read for a topic without listeners.
 
 A poller makes one hop to a thread a look, however many listen; a listener that does not read is dropped, never waited
 for. Everything here belongs to the event loop but `Topic`, whose methods run on threads.
@@ -18,7 +18,7 @@ from starlette.types import Scope
 
 from holdfast import log
 from holdfast.api.errors import StreamsFull, TooManyStreams
-from holdfast.api.live.frames import BEAT, Batch, EndReason, Frame, ending
+from holdfast.api.live.frames import BEAT, EndReason, Frame, FrameBatch, ending
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
@@ -65,7 +65,7 @@ class Listener:
 
     def __init__(self, principal: Principal, permission: Permission, scope: Scope) -> None:
         self.principal, self.permission, self.scope = principal, permission, scope
-        self._waiting: deque[Batch | bytes] = deque()
+        self._waiting: deque[FrameBatch | bytes] = deque()
         self._bytes = 0
         self._seen = -1
         self._wake = asyncio.Event()
@@ -85,7 +85,7 @@ class Listener:
         """Note up to where a replay has told it everything."""
         self._seen = order
 
-    def put(self, batch: Batch) -> None:
+    def put(self, batch: FrameBatch) -> None:
         """Queue what a poller found; a listener that is too far behind is ended."""
         if self.reason is not None:
             return
@@ -120,7 +120,7 @@ class Listener:
             sent = b""
             while self._waiting:
                 one = self._waiting.popleft()
-                if isinstance(one, Batch):
+                if isinstance(one, FrameBatch):
                     self._bytes -= len(one.data)
                     sent += one.after(self._seen)
                 else:
@@ -196,7 +196,7 @@ class Channel:
 
     def _tell(self, key: Hashable, frames: Sequence[Frame]) -> None:
         if frames:
-            batch = Batch.of(frames)
+            batch = FrameBatch.of(frames)
             for listener in self._listeners.get(key, ()):
                 listener.put(batch)
 
@@ -204,10 +204,12 @@ class Channel:
 class Hub:
     """All listeners of this process: their number, their heartbeats, and their right to listen."""
 
-    def __init__(
-        self, *, in_all: int, per_principal: int, identify: Callable[[Scope], Awaitable[Principal]] | None = None
-    ) -> None:
-        self._in_all, self._per_principal, self.identify = in_all, per_principal, identify
+    def __init__(self, *, in_all: int, per_principal: int, lasts_s: float) -> None:
+        self._in_all, self._per_principal = in_all, per_principal
+        self.lasts_s = lasts_s
+        """How long a stream may last."""
+        self.identify: Callable[[Scope], Awaitable[Principal]] | None = None
+        """Finds out anew who asks; without it a right lasts as long as its stream."""
         self.beat_s, self.recheck_s = BEAT_S, RECHECK_S
         self._listeners: set[Listener] = set()
         self._held: Counter[Hashable] = Counter()

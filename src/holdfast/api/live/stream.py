@@ -39,13 +39,13 @@ class EventStream(Response):
     media_type = "text/event-stream"
     charset = "utf-8"
 
-    def __init__(self, hub: Hub, listener: Listener, wish: StreamWish, *, lasts_s: float) -> None:
+    def __init__(self, hub: Hub, listener: Listener, wish: StreamWish) -> None:
         # `no-transform` and the last one: a proxy that packs or gathers what it forwards would hold events back.
         headers = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
         super().__init__(headers=headers)
         # Its length is not known; the base class has set one.
         del self.headers["content-length"]
-        self._hub, self._listener, self._wish, self._lasts_s = hub, listener, wish, lasts_s
+        self._hub, self._listener, self._wish = hub, listener, wish
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the stream; what refuses it is raised before the first byte is sent."""
@@ -58,7 +58,7 @@ class EventStream(Response):
                 listener.has_seen(frames[-1].order)
             if wish.is_over():
                 listener.end(EndReason.OVER)
-            timer = asyncio.get_running_loop().call_later(self._lasts_s, listener.end, EndReason.LIFETIME)
+            timer = asyncio.get_running_loop().call_later(hub.lasts_s, listener.end, EndReason.LIFETIME)
             try:
                 await self._serve(receive, send, frames)
             finally:

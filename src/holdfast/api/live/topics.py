@@ -120,13 +120,13 @@ class EventsTopic:
         frames: list[Frame] = []
         with self._database.read() as session:
             end = newest(session)
-            while len(frames) <= CAUGHT_UP:
+            while sum(after) < sum(end):
                 found, following = read_after(session, after, limit=_EVENTS_AT_ONCE)
                 frames += _event_frames(found, after, following)
-                if following == after or sum(following) >= sum(end):
-                    return frames
+                if len(frames) > CAUGHT_UP:
+                    return [_gap(sum(end), str(end))]
                 after = following
-        return [_gap(sum(end), str(end))]
+        return frames
 
 
 def _event_frames(events: Sequence[PublicEvent], after: Position, following: Position) -> Iterator[Frame]:
@@ -189,10 +189,17 @@ def sample_figures(database: Database, work: CountedWork) -> dict[str, Any]:
     """Return the figures of jobs and crawls, as they were last counted."""
     with database.read() as session:
         found = work.read(session)
+    recorded = found.recorded
     return {
         "jobs": found.jobs,
-        "pagesCrawled": sum(found.crawled.values()),
-        "pagesFailed": sum(found.failed.values()),
+        "pages": sum(counts["pages"] for counts in recorded.by_source.values()),
+        "pagesPerSecond": recorded.pages_per_second,
+        "successRate": recorded.success_rate,
+        "queue": recorded.queue,
+        "domainsLeased": recorded.domains_leased,
+        "domainsWaiting": recorded.domains_waiting,
+        "workers": recorded.workers,
+        "alerts": sorted(name for name, fires in recorded.alerts.items() if fires),
         "warcBytes": found.warc_bytes,
     }
 

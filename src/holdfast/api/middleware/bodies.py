@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import BodyRefused, BodyTooLarge, BodyTooSlow
 from holdfast.api.middleware.host_routing import UNREAD, RefuseAll
+from holdfast.api.permissions import FORM_PATHS
 from holdfast.errors import HoldfastError, Invalid
 
 DEPTH = 32
@@ -22,7 +23,10 @@ _ARRIVAL_S = 30.0
 # send a form, which its route refuses.
 _FILES = {
     "/api/v1/sources/import": ("application/yaml", "application/x-yaml", "text/yaml", "application/toml", "text/toml"),
-    "/report": ("application/x-www-form-urlencoded",),
+    **dict.fromkeys(
+        ("/report", "/signin", "/setup", *FORM_PATHS),
+        ("application/x-www-form-urlencoded",),
+    ),
 }
 # Read by their route, piece by piece: a file of gigabytes is never held here.
 _STREAMED = re.compile(r"/api/admin/uploads/[0-9]{1,19}")

@@ -11,7 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import OriginRefused
 from holdfast.api.middleware.host_routing import RefuseAll
-from holdfast.api.middleware.rate_limits import RATE_FIELDS, is_admin_path
+from holdfast.api.middleware.rate_limits import RATE_FIELDS
+from holdfast.api.permissions import PathPermissions
+from holdfast.auth.roles import Permission
 
 # As they are sent: what every answer has is not made anew for each.
 _COMMON = [
@@ -106,7 +108,8 @@ class ReplayHeaders:
 _READ = "GET, HEAD, OPTIONS"
 # The one public route that takes something in.
 _WRITE = {"/api/reports": "POST, OPTIONS"}
-_SAFE = ("GET", "HEAD", "OPTIONS")
+# Public, because they are how one signs in; and of no use to a page of another origin but a bad one.
+_OWN_PAGES = ("/api/session", "/api/auth/", "/signin", "/setup")
 _SENT = "accept, content-type, x-request-id, range"
 _SHOWN = (
     "X-Request-Id, X-API-Version, Retry-After, Accept-Ranges, Content-Disposition, Content-Length, Content-Range, "
@@ -117,31 +120,26 @@ _SHOWN = (
 class CorsOrigins:
     """Answers preflights and marks what a page of another origin may read."""
 
-    def __init__(self, app: ASGIApp, *, allowed: Sequence[str]) -> None:
-        self._app, self._allowed = app, frozenset(allowed)
+    def __init__(self, app: ASGIApp, *, allowed: Sequence[str], permissions: PathPermissions) -> None:
+        self._app, self._allowed, self._permissions = app, frozenset(allowed), permissions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; without an Origin nothing is added but Vary."""
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         origin = headers.get("origin")
-        path = scope.get("path", "")
-        # Never the admin routes: a page that may read public answers is not an administrator.
-        readable = bool(origin) and origin in self._allowed and not is_admin_path(path)
+        # Public routes alone: a page that may read those is neither an administrator nor signed in.
+        readable = bool(origin) and origin in self._allowed and self._is_public(scope)
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             answer = _preflight(scope["path"], origin, headers) if readable else None
             await (answer or RefuseAll(OriginRefused()))(scope, receive, send)
-        elif origin and scope["method"] not in _SAFE and is_admin_path(path) and not is_own_origin(origin, headers):
-            # Browsers send a bodiless POST without asking: without a token, any page could stop a job.
-            await RefuseAll(OriginRefused())(scope, receive, send)
         else:
             await self._app(scope, receive, _marked(send, origin if readable else None))
 
-
-def is_own_origin(origin: str, headers: Headers) -> bool:
-    """Return whether a page of this host sent a request; `null` never is: an archived page in its sandbox sends it."""
-    return origin.partition("://")[2] == headers.get("host")
+    def _is_public(self, scope: Scope) -> bool:
+        path = scope["path"]
+        return self._permissions.asked("GET", path) is Permission.READ and not path.startswith(_OWN_PAGES)
 
 
 def _preflight(path: str, origin: str, headers: Headers) -> Response | None:

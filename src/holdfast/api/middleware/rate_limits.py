@@ -10,15 +10,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.api.errors import TooManyRequests
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.middleware.rate_counts import CountedElsewhere, CountedRequest, Rates, Tier
-from holdfast.api.permissions import principal_of
+from holdfast.api.permissions import PathPermissions, credential_error, principal_of
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission, Role
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.wiring.server import AddressCounts, TooManyConnections, client_key
 
-ADMIN_PREFIXES: Final = ("/api/admin", "/api/v1", "/api/v2", "/api/pages", "/metrics")
-"""What lies at or below these wants the admin token; a test holds this against the roles of all routes."""
 _KINDS: Final = frozenset(
     {
         "health",
@@ -39,17 +37,21 @@ _KINDS: Final = frozenset(
         "admin",
         "pages",
         "metrics",
+        "crawler",
+        "events",
+        "sse",
         "web",
         "cdx",
         "v1",
         "v2",
+        "account",
+        "auth",
+        "session",
+        "setup",
+        "signin",
+        "signout",
     }
 )
-
-
-def is_admin_path(path: str) -> bool:
-    """Return whether a path needs the admin token."""
-    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in ADMIN_PREFIXES)
 
 
 def kind_of(path: str) -> str:
@@ -100,9 +102,15 @@ class RateLimits:
     """Refuses what comes too often, with Retry-After."""
 
     def __init__(
-        self, app: ASGIApp, rates: Rates | CountedElsewhere, settings: Settings, *, replay: bool = False
+        self,
+        app: ASGIApp,
+        rates: Rates | CountedElsewhere,
+        settings: Settings,
+        *,
+        permissions: PathPermissions | None = None,
     ) -> None:
-        self._app, self._rates, self._settings, self._is_replay = app, rates, settings, replay
+        """Take what comes behind; without permissions, everything is public and counts as replay."""
+        self._app, self._rates, self._settings, self._permissions = app, rates, settings, permissions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""
@@ -130,7 +138,11 @@ class RateLimits:
         """Return what a request counts as; None for what monitors ask, which is never limited."""
         settings, path = self._settings.api, scope["path"]
         # First: no ending of a path makes guessing tokens quicker.
-        if not self._is_replay and is_admin_path(path):
+        is_replay = self._permissions is None
+        asked = None if self._permissions is None else self._permissions.asked(scope["method"], path)
+        if credential_error(scope) is not None:
+            return Tier("intruder", settings.intruder_per_minute)
+        if asked not in (None, Permission.READ):
             if not principal.role.is_at_least(Role.MEMBER):
                 return Tier("intruder", settings.intruder_per_minute)
             if not principal.may(Permission.WATCH):
@@ -143,7 +155,7 @@ class RateLimits:
         # On both hosts: a walk through the index costs more than a page.
         if path in _CDX:
             return Tier("cdx", settings.cdx_per_minute)
-        if self._is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
+        if is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
             return Tier("replay", settings.replay_per_minute)
         if path in _MONITORS:
             return None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes import (
+    account,
+    account_pages,
     admin,
     archive,
     changes,
@@ -16,12 +18,16 @@ from holdfast.api.routes import (
     editions,
     explain,
     exports,
+    feeds,
     frontier,
+    frontier_v1,
     health,
     job_logs,
     jobs,
+    mcp,
     noise,
     operations,
+    operator,
     reference,
     replay,
     reports,
@@ -29,8 +35,11 @@ from holdfast.api.routes import (
     series,
     snapshots,
     sources,
+    storage,
     streams,
+    takedowns,
     uploads,
+    users,
     webhooks,
 )
 
@@ -60,15 +69,24 @@ ROUTERS: tuple[LateRouter, ...] = (
     admin.audit_router,
     noise.router,
     frontier.router,
+    frontier_v1.router,
     domains.router,
+    storage.router,
     explain.router,
+    mcp.router,
     editions.admin_router,
     operations.router,
+    operator.router,
+    feeds.router,
+    takedowns.router,
     uploads.router,
     admin.metrics_router,
     streams.router,
     webhooks.router,
     reference.router,
+    account.router,
+    account_pages.router,
+    users.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
 

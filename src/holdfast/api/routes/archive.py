@@ -36,6 +36,7 @@ from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
 from holdfast.replay.pages import html_page
 from holdfast.supervision.state import read_parts
+from holdfast.withdrawals.viewers import Visibility
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
@@ -71,7 +72,7 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
         entry = next((shown[one] for one in kept.representatives[total.source_id].entry if one in shown), None)
         name = escape(total.name)
         if entry is not None:
-            link = browse_url(archive.settings, entry)
+            link = browse_url(archive.settings, entry, for_members=total.visibility == Visibility.MEMBERS)
             name = f'<a href="{escape(link)}">{name}</a>'
         rows.append(
             f"<li>{name}: {_counted(total.snapshots, 'capture')}, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}"

@@ -48,7 +48,7 @@ from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.visibility import visible_snapshot
+from holdfast.withdrawals.visibility import is_for_members, visible_snapshot
 
 router = LateRouter(tags=["changes"])
 # Captures that a timeline shows.
@@ -243,7 +243,7 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
                 status_code=row.status,
                 noise=row.noise,
                 compare_from_snapshot_id=before.get(row.url_hash),
-                browse_url=browse_url(archive.settings, row),
+                browse_url=browse_url(archive.settings, row, for_members=is_for_members(source)),
             )
         )
         # By address, not by row: a group holds pages that differ in their query, which are not versions of each other.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import ArchiveDep, FrontierCountsDep, FrontierDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.frontier import PORTION_S, WhichExecution, within
 from holdfast.api.schemas.crawler import (
     ClearReceipt,
@@ -44,7 +45,7 @@ from holdfast.jobs.views.frontier_queries import (
 from holdfast.types import RobotsAnswer, RobotsState
 from holdfast.urls import parse_seed
 
-router = APIRouter(tags=["crawler"])
+router = LateRouter(tags=["crawler"])
 DomainName = Annotated[
     str,
     Path(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from holdfast.api.dependencies import (
     ArchiveDep,
@@ -17,6 +18,7 @@ from holdfast.api.dependencies import (
     SessionDep,
 )
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import RowId, Words
 from holdfast.api.schemas.crawler import (
     AddForm,
@@ -44,7 +46,7 @@ from holdfast.urls import typed_host
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
 
-router = APIRouter(tags=["crawler"])
+router = LateRouter(tags=["crawler"])
 PORTION_S = 5.0
 """How long one request takes attempts from a queue; it says whether to go on."""
 WhichExecution = Annotated[
@@ -100,7 +102,8 @@ def add_frontier_urls(
 ) -> AddReceipt:
     """Add addresses to the run of their source that is under way, to its next run, or to a job of their own."""
     wish = AddWish(urls=form.urls, source=form.source, priority=form.priority)
-    return _added(archive, job_service, frontier, lambda adding: wish)
+    with adding_urls(archive, job_service, frontier) as adding:
+        return AddReceipt.of(adding.add(wish))
 
 
 @router.post("/api/frontier/seed", responses=answers(403, 404, 409, 422, 503))
@@ -108,29 +111,22 @@ def seed_frontier(archive: ArchiveDep, job_service: JobServiceDep, frontier: Fro
     """Add addresses as seeds: first in their turn, their links one step away; without any, those of the source."""
     if not form.urls and form.source is None:
         raise Invalid("urls: name addresses, or a source whose seeds are meant")
-
-    def wish(adding: AddingUrls) -> AddWish:
+    with adding_urls(archive, job_service, frontier) as adding:
         urls = form.urls or adding.seeds_of(form.source or "")
-        return AddWish(urls=urls, source=form.source, is_seed=True)
-
-    return _added(archive, job_service, frontier, wish)
+        return AddReceipt.of(adding.add(AddWish(urls=urls, source=form.source, is_seed=True)))
 
 
-def _added(
-    archive: Archive,
-    job_service: JobService,
-    frontier: ServedFrontierTurn,
-    wish: Callable[[AddingUrls], AddWish],
-) -> AddReceipt:
+@contextmanager
+def adding_urls(archive: Archive, job_service: JobService, frontier: ServedFrontierTurn) -> Iterator[AddingUrls]:
+    """Open what adds addresses in a client's name."""
     with frontier.open() as runtime:
-        adding = AddingUrls(
+        yield AddingUrls(
             runtime.frontier,
             runtime.clock,
             job_service.actions,
             read=archive.database.read,
             write=lambda: job_service.write(frontier.actor),
         )
-        return AddReceipt.of(adding.add(wish(adding)))
 
 
 @router.post("/api/frontier/recover", responses=answers(403, 422, 503))

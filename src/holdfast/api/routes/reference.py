@@ -29,7 +29,7 @@ class Parameter(NamedTuple):
     description: str
 
 
-class Operation(NamedTuple):
+class DocumentedRoute(NamedTuple):
     """One route as it is documented."""
 
     verb: str
@@ -43,11 +43,11 @@ class Operation(NamedTuple):
     """The names of the fields that a good answer has."""
 
 
-def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
+def operations(document: Mapping[str, Any]) -> Iterator[DocumentedRoute]:
     """Yield every operation of an OpenAPI document, in its order."""
     for path, verbs in document["paths"].items():
         for verb, operation in verbs.items():
-            yield Operation(
+            yield DocumentedRoute(
                 verb=verb.upper(),
                 path=path,
                 group=(operation.get("tags") or ["other"])[0],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import Query
 
@@ -12,14 +12,13 @@ from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
-from holdfast.api.schemas.series import AlertShown, AlertState, TimeSeries
+from holdfast.api.schemas.series import AlertShown, AlertState, SeriesStep, TimeSeries
 from holdfast.db.models import Alert
 from holdfast.jobs.alert_queries import list_alerts as select_alerts
 from holdfast.jobs.alerts import AlertName, AlertSeverity
 from holdfast.jobs.views.timeseries import DEFAULT_HOURS, SeriesQuestion, read_series, series_columns
 
 router = LateRouter(tags=["crawler"])
-Step = Literal[60, 300, 900, 3600, 21600, 86400]
 
 
 @router.get("/api/stats/timeseries", responses=answers(404, 422, 503))
@@ -30,7 +29,7 @@ def show_timeseries(
     since: Annotated[datetime | None, Query(alias="from", description="First moment; UTC unless it says.")] = None,
     until: Annotated[datetime | None, Query(alias="to", description="Last moment; now if left out.")] = None,
     step: Annotated[
-        Step | None,
+        SeriesStep | None,
         Query(description="Seconds of a point; ours if left out, longer where no finer ones are kept."),
     ] = None,
     execution: Annotated[RowId | None, Query(description="Only this execution.")] = None,

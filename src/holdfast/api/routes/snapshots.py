@@ -31,7 +31,7 @@ from holdfast.replay import finding
 from holdfast.replay.address import raw_path
 from holdfast.replay.origins import browse_url
 from holdfast.urls import parse, url_hash
-from holdfast.withdrawals.visibility import visible_snapshot
+from holdfast.withdrawals.visibility import members_source, visible_snapshot
 
 router = LateRouter(tags=["snapshots"])
 SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
@@ -56,7 +56,7 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
         original_url=found.url,
         snippet=document.snippet if document else None,
         raw_snapshot_url=raw_path(found.id),
-        browse_url=browse_url(archive.settings, found),
+        browse_url=browse_url(archive.settings, found, for_members=members_source(session, found) is not None),
         capture_backend=found.backend,
         capture_fidelity=found.fidelity,
         mime_type=found.media_type,
@@ -111,7 +111,7 @@ def resolve(
         capture_timestamp=found.captured_at,
         mime_type=found.media_type,
         resolved_url=found.url,
-        browse_url=browse_url(archive.settings, found),
+        browse_url=browse_url(archive.settings, found, for_members=members_source(session, found) is not None),
     )
 
 

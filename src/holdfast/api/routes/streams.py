@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import Header, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, WorkDep
 from holdfast.api.errors import OriginRefused, answers
@@ -25,11 +25,10 @@ from holdfast.api.live.topics import (
     sample_figures,
     sample_health,
 )
-from holdfast.api.middleware.headers import is_own_origin
+from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import permission_of, principal_of
 from holdfast.api.routes.job_logs import Which, execution_of
 from holdfast.api.routes.jobs import JobId
-from holdfast.wiring.archive import Archive
 
 router = LateRouter(tags=["live"])
 _STREAM: dict[int | str, dict[str, Any]] = {
@@ -42,69 +41,67 @@ LastEventId = Annotated[
 ]
 
 
-def _open(request: Request, archive: Archive, wish: StreamWish) -> EventStream:
+def _open(request: Request, wish: StreamWish) -> EventStream:
     """Return the stream; OriginRefused for a page of another origin."""
     origin = request.headers.get("origin")
     # Browsers let any page open a stream with the reader's cookies; it could not read it, but it would hold a place.
-    if origin is not None and not is_own_origin(origin, request.headers):
+    if origin is not None and not is_own_origin(origin, request.headers, request.app.state.archive.settings):
         raise OriginRefused
     permission = permission_of(request.method, request.scope["route"].path)
     listener = Listener(principal_of(request.scope), permission, request.scope)
     hub: Hub = request.app.state.hub
-    return EventStream(hub, listener, wish, lasts_s=archive.settings.api.stream_s)
+    return EventStream(hub, listener, wish)
 
 
-def _simple(
-    request: Request, archive: Archive, name: str, make: Callable[[], Topic], last_id: str | None
-) -> EventStream:
+def _simple(request: Request, name: str, make: Callable[[], Topic], last_id: str | None) -> EventStream:
     """Return the stream of a topic without keys."""
     hub: Hub = request.app.state.hub
     channel = hub.channel(name, make)
     topic = channel.topic
     assert isinstance(topic, CrawlerTopic | EventsTopic | SampledTopic)
-    return _open(request, archive, StreamWish(channel=channel, key=None, replay=lambda: topic.replay(last_id)))
+    return _open(request, StreamWish(channel=channel, key=None, replay=lambda: topic.replay(last_id)))
 
 
 @router.get("/sse/crawler/events", include_in_schema=False, name="stream_crawler_sse")
-@router.get("/api/crawler/events", response_class=EventStream, responses=_ANSWERS)
+@router.get("/api/crawler/events", response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_crawler(request: Request, archive: ArchiveDep, last_event_id: LastEventId = None) -> Response:
     """Stream what happens to jobs: `job:status`, `job:progress` and `job:completed`."""
-    return _simple(request, archive, "crawler", lambda: CrawlerTopic(archive.database), last_event_id)
+    return _simple(request, "crawler", lambda: CrawlerTopic(archive.database), last_event_id)
 
 
 @router.get("/sse/events", include_in_schema=False, name="stream_events_sse")
-@router.get("/api/events", response_class=EventStream, responses=_ANSWERS)
+@router.get("/api/events", response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_events(request: Request, archive: ArchiveDep, last_event_id: LastEventId = None) -> Response:
     """Stream everything that webhooks can be told of, under the same names: `execution.failed`, `change.detected`."""
-    return _simple(request, archive, "events", lambda: EventsTopic(archive.database), last_event_id)
+    return _simple(request, "events", lambda: EventsTopic(archive.database), last_event_id)
 
 
 @router.get("/sse/health/events", include_in_schema=False, name="stream_health_sse")
-@router.get("/api/health/events", response_class=EventStream, responses=_ANSWERS)
+@router.get("/api/health/events", response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_health(request: Request, archive: ArchiveDep) -> Response:
     """Stream how the archive does: `health:status` at once, when it changes, and every half minute."""
 
     def make() -> Topic:
         return SampledTopic("health", "health:status", lambda: sample_health(archive))
 
-    return _simple(request, archive, "health", make, None)
+    return _simple(request, "health", make, None)
 
 
 @router.get("/sse/metrics/events", include_in_schema=False, name="stream_metrics_sse")
-@router.get("/api/metrics/events", response_class=EventStream, responses=_ANSWERS)
+@router.get("/api/metrics/events", response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_metrics(request: Request, archive: ArchiveDep, work: WorkDep) -> Response:
     """Stream figures of jobs and crawls: `metrics:update` at once, when they change, and every half minute."""
 
     def make() -> Topic:
         return SampledTopic("metrics", "metrics:update", lambda: sample_figures(archive.database, work))
 
-    return _simple(request, archive, "metrics", make, None)
+    return _simple(request, "metrics", make, None)
 
 
 @router.get("/api/v1/jobs/{id}/logs/stream", include_in_schema=False, name="stream_log_first")
 @router.get(
     "/api/v1/jobs/{id}/logs/stream/v2",
-    response_class=EventStream,
+    response_class=StreamingResponse,
     responses=_STREAM
     | answers(400, 403, 404, 429, 503)
     | {204: {"description": "That execution is over and everything of it was seen: do not ask again."}},
@@ -137,4 +134,4 @@ async def stream_log(
         replay=lambda: topic.replay(id, number, last_event_id),
         is_over=lambda: is_over,
     )
-    return _open(request, archive, wish)
+    return _open(request, wish)

@@ -11,7 +11,7 @@ import asyncio
 import hmac
 from base64 import b64decode
 from binascii import Error as NoBase64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, suppress
 from email.utils import format_datetime
 from functools import partial
@@ -93,9 +93,9 @@ SPEAKS_TUS = Depends(_spoken)
 router = LateRouter(prefix="/api/admin/uploads", tags=["uploads"], dependencies=[KNOWN_ONLY])
 
 
-def _tus(row: Upload | None = None, **more: str) -> dict[str, str]:
+def _tus(row: Upload | None = None, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the headers of the protocol."""
-    headers = {"Tus-Resumable": VERSION, "Cache-Control": "no-store", **more}
+    headers = {"Tus-Resumable": VERSION, "Cache-Control": "no-store", **(more or {})}
     if row is not None:
         headers |= {"Upload-Offset": str(row.received), "Upload-Length": str(row.size)}
         if row.expires_at is not None:
@@ -111,7 +111,7 @@ async def describe_uploads(archive: ArchiveDep) -> Response:
     return Response(
         status_code=204,
         headers=_tus(
-            **{
+            more={
                 "Tus-Version": VERSION,
                 "Tus-Extension": _EXTENSIONS,
                 "Tus-Max-Size": str(archive.settings.uploads.max_bytes),
@@ -161,7 +161,7 @@ def create_upload(
     wish = _wish(upload_length, upload_metadata)
     with admin.write() as session:
         row = uploads.create(session, admin.job_service.clock, archive.settings, wish)
-    return Response(status_code=201, headers=_tus(row, Location=f"/api/admin/uploads/{row.id}"))
+    return Response(status_code=201, headers=_tus(row, {"Location": f"/api/admin/uploads/{row.id}"}))
 
 
 def _wish(size: int, metadata: str) -> UploadWish:
@@ -177,7 +177,7 @@ def _wish(size: int, metadata: str) -> UploadWish:
     return UploadWish(
         size=size,
         # Shown to people and kept in rows, never used as a path.
-        name=clean(given.get("filename", "") or "upload", 200),
+        name=clean(given.get("filename", ""), 200) or "upload",
         source=source,
         source_name=clean(given["name"], 200) if given.get("name") else None,
         strict=given.get("strict", "") in ("1", "true", "yes"),
@@ -203,7 +203,7 @@ def _metadata(text: str) -> dict[str, str]:
 def get_upload(session: SessionDep, response: Response, id: UploadId) -> UploadShown:
     """Return how far an upload is; HEAD answers with `Upload-Offset`, where the next piece begins."""
     row = uploads.find(session, id)
-    response.headers.update(_tus(row, **({"Upload-Metadata": row.metadata_text} if row.metadata_text else {})))
+    response.headers.update(_tus(row, {"Upload-Metadata": row.metadata_text} if row.metadata_text else {}))
     return UploadShown.of(row)
 
 
@@ -211,7 +211,7 @@ def get_upload(session: SessionDep, response: Response, id: UploadId) -> UploadS
 def measure_upload(session: SessionDep, id: UploadId) -> Response:
     """Say where the next piece begins; 410 for an upload that is over."""
     row = demand_here(uploads.find(session, id))
-    return Response(headers=_tus(row, **({"Upload-Metadata": row.metadata_text} if row.metadata_text else {})))
+    return Response(headers=_tus(row, {"Upload-Metadata": row.metadata_text} if row.metadata_text else {}))
 
 
 @router.patch(
@@ -220,7 +220,9 @@ def measure_upload(session: SessionDep, id: UploadId) -> Response:
     response_class=Response,
     dependencies=[SPEAKS_TUS],
     responses=_NO_CONTENT | answers(403, 404, 408, 409, 410, 412, 413, 415, 422, 423, 460, 503, 507),
-    openapi_extra={"requestBody": {"required": True, "content": {_PIECE_TYPE: {"schema": {"format": "binary"}}}}},
+    openapi_extra={
+        "requestBody": {"required": True, "content": {_PIECE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+    },
 )
 async def append_to_upload(
     request: Request,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Self
 
@@ -19,6 +20,7 @@ from holdfast.jobs.views.frontier_queries import (
     QueueOfDomain,
     UrlStatus,
 )
+from holdfast.operations.stores import Cleaning, CleanTarget, StorageReport, StoreName
 from holdfast.types import Outcome, RobotsAnswer, UrlKind
 
 _Address = Annotated[str, StringConstraints(min_length=1, max_length=8192)]
@@ -348,3 +350,79 @@ class DiscoveredHost(Answer):
     def of(cls, row: LeftOutHost) -> Self:
         """Return it as it is answered."""
         return cls(host=row.host, rule=row.rule, links=row.links)
+
+
+class StoreShown(Answer):
+    """What one store takes."""
+
+    name: StoreName
+    bytes: int
+    files: int | None
+    whole: bool = Field(description="False if there are more files than are weighed for a request.")
+
+
+class TableShown(Answer):
+    """A table with its indexes."""
+
+    table: str
+    bytes: int
+    rows: int = Field(description="As the database server last estimated them.")
+
+
+class StorageShown(Answer):
+    """What each store takes, and how much room is left."""
+
+    stores: list[StoreShown]
+    tables: list[TableShown] = Field(description="The largest; none on SQLite, which keeps all in one file.")
+    disk_bytes: int
+    free_bytes: int
+
+    @classmethod
+    def of(cls, report: StorageReport) -> Self:
+        """Return it as it is answered."""
+        return cls(
+            stores=[
+                StoreShown(name=store.name, bytes=store.bytes, files=store.files, whole=store.is_whole)
+                for store in report.stores
+            ],
+            tables=[TableShown(table=table.name, bytes=table.bytes, rows=table.rows) for table in report.tables],
+            disk_bytes=report.disk_bytes,
+            free_bytes=report.free_bytes,
+        )
+
+
+class CleanForm(RequestForm):
+    """What is to go."""
+
+    targets: Annotated[list[Annotated[CleanTarget, Field(strict=False)]], Field(min_length=1, max_length=10)] = Field(
+        default_factory=lambda: list(CleanTarget), description="All of them if left out."
+    )
+    apply: bool = Field(default=False, description="Do it; without this, only say what would go.")
+
+
+class CleanedShown(Answer):
+    """One thing that went, or would go."""
+
+    target: CleanTarget
+    what: str
+    bytes: int
+    refusal: str | None = Field(description="Why it stays.")
+
+
+class CleanReceipt(Answer):
+    """What a clean-up removed, or would."""
+
+    applied: bool
+    freed_bytes: int
+    items: list[CleanedShown]
+
+    @classmethod
+    def of(cls, found: Sequence[Cleaning], *, applied: bool) -> Self:
+        """Return it as it is answered."""
+        return cls(
+            applied=applied,
+            freed_bytes=sum(one.bytes for one in found if one.refusal is None),
+            items=[
+                CleanedShown(target=one.target, what=one.what, bytes=one.bytes, refusal=one.refusal) for one in found
+            ],
+        )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
+from holdfast.api.error_codes import ERROR_CODES
 from holdfast.api.schemas.base import MAX_ID, Answer, RequestForm
 from holdfast.db.models import Operation, Upload
 from holdfast.operations.long_running import OperationKind, OperationState
@@ -40,6 +43,157 @@ class OperationProgress(Answer):
     total: int | None = Field(description="Of so many; null where that is not known.")
 
 
+class FileProblem(BaseModel):
+    """Something that is wrong with a file."""
+
+    file: int
+    name: str
+    kind: str
+    detail: str
+
+
+class ImportedFileResult(BaseModel):
+    """What came of one file of an upload."""
+
+    name: str
+    state: Literal["imported", "again", "failed"]
+    file: int | None
+    how: str
+    records: int
+    notes: list[str]
+    error: str | None
+
+
+class ImportResult(BaseModel):
+    """What an import brought."""
+
+    execution: int | None = Field(description="The run that holds its files together.")
+    imported: int
+    again: int = Field(description="Files that were known before.")
+    failed: int
+    records: int
+    snapshots: int
+    pages: int
+    damaged: int = Field(description="Places that were passed over.")
+    files: list[ImportedFileResult]
+
+
+class VerificationResult(BaseModel):
+    """What a verification found."""
+
+    files: int
+    bytes: int
+    records: int
+    ok: int
+    damaged: int
+    missing: int
+    problems: list[FileProblem] = Field(description="The first hundred.")
+
+
+class FileError(BaseModel):
+    """A file that could not be read."""
+
+    file: int
+    error: str
+
+
+class IndexRebuildResult(BaseModel):
+    """What a rebuild of the index did."""
+
+    restored: int = Field(description="Files that got their rows back.")
+    withdrawals: int
+    waiting: int = Field(description="Files that were to be read again.")
+    files: int
+    snapshots: int
+    errors: list[FileError]
+    problems: list[str]
+
+
+class SearchRebuildResult(BaseModel):
+    """What a rebuild of the search index did."""
+
+    pages: int
+    changes: int
+
+
+class EditionReportResult(BaseModel):
+    """What an edition's report says."""
+
+    edition: int
+    status: str
+    counts: dict[str, int]
+
+
+class FreezeResult(BaseModel):
+    """A frozen list."""
+
+    edition: int
+    digest: str
+    captures: int
+    frozenAt: datetime
+    file: str
+
+
+class EditionVerificationResult(BaseModel):
+    """Whether the archive holds what a frozen list names."""
+
+    holds: bool
+    digestMatches: bool
+    listed: int
+    missing: int
+    changed: int
+    withdrawn: int
+    files: int
+    filesMissing: int
+    filesDamaged: int
+    examples: list[str]
+
+
+class ComparisonResult(BaseModel):
+    """What differs between two editions."""
+
+    counts: dict[str, int]
+    file: str
+
+
+class NoResult(BaseModel):
+    """Nothing yet, or a part of what there will be."""
+
+
+class _OneOf:
+    """Tells the document what an object may be; what goes out stays as it is."""
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        kinds = (
+            ImportResult,
+            VerificationResult,
+            IndexRebuildResult,
+            SearchRebuildResult,
+            EditionReportResult,
+            FreezeResult,
+            EditionVerificationResult,
+            ComparisonResult,
+            NoResult,
+        )
+        return {"anyOf": [handler(kind.__pydantic_core_schema__) for kind in kinds]}
+
+
+class OperationParameters(BaseModel):
+    """What an operation was started with; what it has no use for is left out."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    upload: int | None = None
+    name: str | None = None
+    source: str | None = None
+    execution: int | None = None
+    quick: bool | None = None
+    edition: int | None = None
+    again: bool | None = None
+    earlier: int | None = None
+    later: int | None = None
+
+
 class OperationShown(Answer):
     """An operation: work that takes long and goes on without the request that started it."""
 
@@ -49,11 +203,15 @@ class OperationShown(Answer):
     kind: OperationKind
     state: OperationState
     subject: str = Field(description="What it is about, for people.")
-    parameters: dict[str, Any] = Field(description="What it was started with; by kind.")
+    parameters: OperationParameters
     progress: OperationProgress
-    result: dict[str, Any] = Field(description="What came of it, by kind; what is known so far while it runs.")
+    result: Annotated[dict[str, Any], _OneOf()] = Field(
+        description="What came of it, by kind; what is known so far while it runs."
+    )
     error: str | None = Field(description="Why it failed, in a sentence.")
-    error_code: str | None = Field(description="The same as a stable word.")
+    error_code: str | None = Field(
+        description="The same as a stable word.", json_schema_extra={"enum": [*ERROR_CODES, None]}
+    )
     started_by: str
     is_cancelled: bool = Field(description="Whether it was asked to leave off.")
     attempt: int = Field(description="How often it was begun: it goes on after a restart of the server.")
@@ -70,7 +228,7 @@ class OperationShown(Answer):
             kind=OperationKind(row.kind),
             state=OperationState(row.state),
             subject=row.subject,
-            parameters=row.parameters,
+            parameters=OperationParameters(**row.parameters),
             progress=OperationProgress(phase=row.phase, done=row.done_units, total=row.total_units),
             # What a process that goes on with it needs is not for readers.
             result={name: value for name, value in row.result.items() if name not in ("after", "marked")},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from pydantic import Field
 
@@ -42,6 +42,17 @@ class TimeSeries(Answer):
     queue: list[int] = Field(description="Addresses that waited at the end of each point.")
     domains_waiting: list[int] = Field(description="The most domains with something to ask for, in each point.")
     latency: LatencyColumns
+
+
+class SeriesStep(IntEnum):
+    """How many seconds a point stands for."""
+
+    MINUTE = 60
+    FIVE_MINUTES = 300
+    QUARTER = 900
+    HOUR = 3600
+    SIX_HOURS = 21600
+    DAY = 86400
 
 
 class AlertState(StrEnum):

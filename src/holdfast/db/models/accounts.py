@@ -12,7 +12,7 @@ from holdfast.db.models.base import BigId, Model
 
 
 class User(Model):
-    """Somebody with an account."""
+    """A person with an account."""
 
     __tablename__ = "users"
 

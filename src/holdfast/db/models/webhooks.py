@@ -1,4 +1,4 @@
-"""What happened, for those who listen from outside: events beside those of jobs, and webhooks with their deliveries."""
+"""What happened, for systems outside that listen: events beside those of jobs, and webhooks with their deliveries."""
 
 from datetime import datetime
 from typing import Any
@@ -60,7 +60,7 @@ class WebhookDelivery(Model):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     webhook_id: Mapped[int] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
     event_key: Mapped[str] = mapped_column(String(40))
-    """Which row it tells of, such as `job:17`: it is queued once, whoever queues it."""
+    """Which row it tells of, such as `job:17`: it is queued once, however many processes look."""
     message_id: Mapped[str] = mapped_column(String(40))
     """The `webhook-id`, the same at each attempt: a receiver knows by it what it has seen."""
     event: Mapped[str] = mapped_column(String(32))

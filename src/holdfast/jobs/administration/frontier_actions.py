@@ -26,6 +26,7 @@ from holdfast.frontier.sql import FrontierTransaction
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.administration.frontier_queries import RunningCrawl, has_job, running_crawls, will_run
 from holdfast.jobs.specs import CrawlDefaults, JobSpec, crawl_plan
+from holdfast.jobs.views.frontier_queries import AttemptOfSource, UrlStatus, attempt_by_id
 from holdfast.sources import registry
 from holdfast.sources.adhoc_queries import CODE_CHARS
 from holdfast.sources.config import read_config
@@ -177,6 +178,15 @@ def purge(
     return Closed(closed=closed, is_done=is_done, executions=tuple(executions))
 
 
+def drop_attempt(frontier: Frontier, clock: Clock, attempt: AttemptOfSource) -> None:
+    """Take one queued address from its execution; Conflict if it is not queued."""
+    row = attempt.row
+    if not frontier.close_one(row.id, outcome=Outcome.EXCLUDED, reason=PURGED):
+        raise Conflict(f"attempt {row.id} is {row.status.value}, not queued; there is nothing to take away")
+    audit = _audit(clock, "frontier.dropped", f"execution {attempt.frontier_id}", url=row.url)
+    frontier.control.tell_holder(row.domain, also=audit)
+
+
 def clear(frontier: Frontier, clock: Clock, execution_id: int, *, goes_on: Callable[[], bool]) -> Closed:
     """Take everything that is queued from an execution; one that runs then ends."""
 
@@ -233,6 +243,25 @@ class AddingUrls:
         places = [self._join(group, wish) for group in groups]
         places += [self._make(host, found, wish) for host, found in _by_site(strays).items()]
         return Added(places=tuple(places))
+
+    def retry(self, attempt_id: int) -> AddedPlace:
+        """Ask once more for an address that failed for good: in its run if that is under way, else in the next.
+
+        NotFound; Conflict for one that did not fail, or that was tried again since.
+        """
+        with self._read() as session:
+            attempt = attempt_by_id(session, attempt_id)
+            run = next((one for one in running_crawls(session) if one.frontier_id == attempt.frontier_id), None)
+        status, url = attempt.row.status, attempt.row.url
+        if status is not UrlStatus.FAILED:
+            raise Conflict(f"attempt {attempt_id} is {status.value}; only what failed for good is tried again so")
+        if run is None:
+            return self.add(AddWish(urls=[url], source=attempt.source)).places[0]
+        if not self._frontier.reopen_one(attempt_id):
+            raise Conflict(f"attempt {attempt_id} was tried again meanwhile; look at it anew")
+        audit = _audit(self._clock, "frontier.retried", f"execution {run.execution_id}", url=url)
+        self._frontier.control.tell_holder(attempt.row.domain, also=audit)
+        return AddedPlace(source=attempt.source, as_what=AddedAs.JOINED, urls=1, added=1, execution_id=run.execution_id)
 
     def seeds_of(self, code: str) -> tuple[str, ...]:
         """Return the seeds of a source; SourceNotFound."""

@@ -242,6 +242,50 @@ def frontier_urls(session: Session, frontier_id: int, wanted: UrlFilter) -> UrlW
     return UrlWindow(found, None)
 
 
+class AttemptOfSource(NamedTuple):
+    """One attempt, and whose frontier it stands in."""
+
+    row: FrontierUrl
+    frontier_id: int
+    source: str
+
+
+def attempt_by_id(session: Session, attempt_id: int) -> AttemptOfSource:
+    """Return one attempt; NotFound."""
+    found = session.execute(
+        select(*_COLUMNS, PageCrawl.execution_id, Source.code)
+        .join(Page, Page.id == PageCrawl.page_id)
+        .join(Domain, Domain.id == PageCrawl.domain_id)
+        .join(Execution, Execution.id == PageCrawl.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(PageCrawl.id == attempt_id)
+    ).one_or_none()
+    if found is None:
+        raise NotFound(f"there is no attempt {attempt_id}; they are listed at /api/frontier/urls")
+    values = tuple(found)
+    return AttemptOfSource(FrontierUrl(*values[:-2]), values[-2], values[-1])
+
+
+def newest_of_source(session: Session, source_id: int) -> int:
+    """Return the newest crawl of a source that has a frontier; NotFound."""
+    frontier_id = func.coalesce(Execution.frontier_id, Execution.id)
+    found = session.scalar(
+        select(Execution.id)
+        .join(Job, Job.id == Execution.job_id)
+        .where(
+            Job.source_id == source_id,
+            Job.kind.not_in(_NO_FRONTIER),
+            exists().where(Queue.execution_id == frontier_id),
+        )
+        .order_by(Execution.id.desc())
+        .limit(1)
+    )
+    if found is None:
+        raise NotFound(f"no crawl of source {source_id} has queued anything yet; run its job, or add an address")
+    return found
+
+
 def _fits(row: FrontierUrl, wanted: UrlFilter) -> bool:
     if wanted.status is not None and row.status is not wanted.status:
         return False

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.coordination.owners import GONE
-from holdfast.db.engine import SessionClock, moment_in
+from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import Domain
 from holdfast.jobs.alert_queries import firing, open_workers
 from holdfast.jobs.alerts import MINUTES, WORKER_KINDS, AlertName
@@ -21,7 +21,7 @@ from holdfast.series.queries import cleanups, last_minutes, series_totals
 
 def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
     """Return what is told to monitors now."""
-    now = moment_in(session, SessionClock(clock))
+    now = moment_in(session, server_clock(clock))
     totals, minutes = series_totals(session), last_minutes(session, now=now, minutes=MINUTES)
     well = sum(point.counts["success"] for point in minutes)
     badly = sum(failures_of(point.counts) for point in minutes)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.config import JobSettings
-from holdfast.db.engine import SessionClock, moment_in
+from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import Execution
 from holdfast.errors import Invalid, NotFound
 from holdfast.series.counting import LATENCY, LATENCY_S, OUTCOMES, STATUSES, attempts_of, failures_of
@@ -54,7 +54,7 @@ class SeriesAnswer(NamedTuple):
 
 def read_series(session: Session, clock: Clock, settings: JobSettings, asked: SeriesQuestion) -> SeriesAnswer:
     """Return the points; BadSpan if there would be too many or none, NotFound if there is no such execution."""
-    now = moment_in(session, SessionClock(clock))
+    now = moment_in(session, server_clock(clock))
     if asked.execution_id is not None and session.get(Execution, asked.execution_id) is None:
         raise NotFound(f"there is no execution {asked.execution_id}; the newest are listed by: holdfast status")
     until = min(asked.until or now, now)
