@@ -214,6 +214,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /cdx/search/cdx": Permission.READ,
     "GET /report": Permission.READ,
     "POST /report": Permission.READ,
+    "GET /members/web/{target:path}": Permission.READ,
     "ANY /web/{target:path}": Permission.READ,
     "ANY /{target:path}": Permission.READ,
     # search
