@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,18 @@ from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
 from holdfast.db.models import Feed
 from holdfast.index.queries import sealed_files_after
-from holdfast.operations.long_running import OperationLeases, OperationState
+from holdfast.operations import long_running
+from holdfast.operations.long_running import (
+    OperationKind,
+    OperationLeases,
+    OperationRunning,
+    OperationState,
+    OperationWish,
+)
 from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.works import WORKS
 from tests.api_bed import Server
-from tests.operations_bed import begun, operation, run_waiting, send, warc_bytes
+from tests.operations_bed import TUS, begun, operation, run_waiting, send, warc_bytes
 
 ADMIN = "/api/admin"
 _PAGE = "https://uploaded.example/two"
@@ -450,3 +458,32 @@ def test_the_audit_log_is_filtered_by_day_and_read_piece_by_piece(server: Server
     assert [row["subject"] for row in late["items"]] == ["source two"]
     assert early["items"] == []
     assert len(ever["items"]) == 2
+
+
+def test_fifty_starts_at_once_give_one_operation_and_all_others_name_it(server: Server) -> None:
+    wish = OperationWish(kind=OperationKind.VERIFY, flight="verify", subject="all WARC files", parameters={})
+
+    def start(_number: int) -> int | str:
+        try:
+            with server.archive.database.write() as session:
+                return long_running.start(session, server.clock, wish).id
+        except OperationRunning as exc:
+            return f"named {exc.operation_id}"
+
+    with ThreadPoolExecutor(10) as pool:
+        found = list(pool.map(start, range(50)))
+
+    (begun,) = [one for one in found if isinstance(one, int)]
+    assert found.count(f"named {begun}") == 49
+
+
+def test_what_is_no_piece_is_refused_before_it_is_read(server: Server) -> None:
+    place = begun(server, 10)
+    form = send(server, place, b"--x\r\n", 0, **{"Content-Type": "multipart/form-data; boundary=" + "x" * 10_000})
+    parts = server.client.post(f"{ADMIN}/uploads", files={"file": b"abc"}, headers=TUS)
+    deep = server.client.post(
+        f"{ADMIN}/takedowns", content=b"[" * 100_000, headers={"Content-Type": "application/json"}
+    )
+
+    assert (form.status_code, parts.status_code, deep.status_code) == (415, 415, 422)
+    assert server.get(place).json()["received"] == 0

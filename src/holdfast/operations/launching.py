@@ -36,11 +36,13 @@ _log = log.get()
 class OperationLauncher:
     """Starts a process for each operation that waits, within a second; a thread of a serving process."""
 
-    def __init__(self, settings: Settings, database: Database, clock: Clock) -> None:
-        self._settings, self._database, self._clock = settings, database, clock
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings, self._clock = settings, clock
+        # Of its own, and opened by the first question: those of requests are counted.
+        self._database = Database(settings.database)
         self._run_folder = settings.home.resolve() / "run"
         self._run_file: RunFile | None = None
-        self._leases = OperationLeases(database, clock, self._run_folder)
+        self._leases = OperationLeases(self._database, clock, self._run_folder)
         self._wake, self._ending = threading.Event(), threading.Event()
         self._children: list[subprocess.Popen[bytes]] = []
         self._crashes, self._not_before, self._expired_at = 0, 0.0, -_EXPIRE_S
@@ -74,6 +76,7 @@ class OperationLauncher:
         if self._run_file is not None:
             self._run_file.close()
             self._run_file = None
+        self._database.close()
 
     def _run(self) -> None:
         while not self._ending.is_set():

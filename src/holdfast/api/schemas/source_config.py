@@ -33,7 +33,7 @@ class SourceConfigFields(BaseModel):
     """How a source is crawled. What is left out, or null, has its default; a job says only what it has otherwise."""
 
     seeds: list[str] | None = Field(None, max_length=10_000, description="Where a crawl begins.")
-    scope: Literal["page", "prefix", "host", "domain"] | None = Field(
+    scope: Literal["page", "prefix", "host", "domain", "any"] | None = Field(
         None, description="How far links are followed from the seeds; host unless set."
     )
     include: list[str] | None = Field(None, description="RE2 patterns of addresses that belong to it besides.")
