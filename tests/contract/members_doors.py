@@ -195,6 +195,8 @@ NO_DOORS = {
     "GET /account.css": "a style sheet",
     "GET /signin": "signing in",
     "POST /signin": "signing in",
+    "GET /signin/oidc": "signing in",
+    "GET /signin/oidc/callback": "signing in",
     "GET /setup": "making the first account",
     "POST /setup": "making the first account",
     "GET /api/session": "who is signed in",
