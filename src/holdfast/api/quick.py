@@ -13,13 +13,13 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast import log
 from holdfast.api.permissions import credential_error
 from holdfast.db.prepared import RawConnections
-from holdfast.errors import HoldfastError
 
+_log = log.get()
 _THREADS = 4
 
 
@@ -103,31 +103,41 @@ class QuickRoutes:
     """Answers the paths that have a quick way, and hands everything else on."""
 
     def __init__(
-        self, app: ASGIApp, handlers: dict[str, QuickHandler], threads: QuickThreads, connections: RawConnections
+        self,
+        app: ASGIApp,
+        handlers: dict[str, QuickHandler],
+        threads: QuickThreads,
+        connections: RawConnections,
+        keeping: Callable[[Scope, Send], Send],
     ) -> None:
-        """Take the handlers by the beginning of their path: its first two segments."""
+        """Take the handlers by the first segment of their path or its first two, and what keeps other answers."""
         self._app, self._handlers, self._threads, self._connections = app, handlers, threads, connections
+        self._keeping = keeping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        handler = self._handlers.get(_start(scope["path"])) if scope["type"] == "http" else None
+        handler = self._handler(scope["path"]) if scope["type"] == "http" else None
         # A credential that is not valid is refused by the guard of the route.
         if handler is not None and scope["method"] == "GET" and credential_error(scope) is None:
             try:
                 answer = await self._threads.run(lambda: handler(scope, self._connections))
-            except (HoldfastError, SQLAlchemyError):
+            except Exception as exc:
                 # Asked again, the route finds out what it was, and words it.
+                _log.warning("quick.failed", path=scope["path"], message=str(exc).partition("\n")[0])
                 answer = None
             if answer is not None:
-                await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+                await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers]})
                 await send({"type": "http.response.body", "body": answer.body})
                 return
+            send = self._keeping(scope, send)
         await self._app(scope, receive, send)
 
-
-def _start(path: str) -> str:
-    end = path.find("/", path.find("/", 1) + 1)
-    return path if end < 0 else path[:end]
+    def _handler(self, path: str) -> QuickHandler | None:
+        first = path.find("/", 1)
+        if first < 0:
+            return None
+        second = path.find("/", first + 1)
+        return self._handlers.get(path[:second] if second > 0 else path) or self._handlers.get(path[:first])
 
 
 def json_answer(body: bytes) -> QuickAnswer:

@@ -37,7 +37,9 @@ class PreparedSelect:
         return tx.execute(text, [value(given) for value in values])
 
     def _compile(self, dialect: str) -> tuple[str, tuple[Callable[[dict[str, Any]], Any], ...]]:
-        compiled = self._statement.compile(dialect=_DIALECTS[dialect](paramstyle="qmark"))
+        compiled = self._statement.compile(
+            dialect=_DIALECTS[dialect](paramstyle="qmark"), compile_kwargs={"render_postcompile": True}
+        )
         values = []
         for name in compiled.positiontup or ():
             bind = compiled.binds[name]

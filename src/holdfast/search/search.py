@@ -203,6 +203,10 @@ class SearchService:
     def _budget(self, more: int = 0) -> Budget:
         return Budget(self._clock, candidates=self.candidates + more, checks=self.checks, seconds=self.seconds)
 
+    def generation(self) -> int:
+        """Return the number of the index that searches are answered from now; a newer one has a larger number."""
+        return self._readers.view().manifest.sequence
+
     def ask(self, request: SearchRequest, *, wait: bool = False) -> SearchAnswer:
         """Return a page of results; past the end an empty one with the same total.
 

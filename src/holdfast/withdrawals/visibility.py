@@ -40,6 +40,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Execution, Job, LinkText, PageGroup, SignalPage, Snapshot, Source, Withdrawal
+from holdfast.db.prepared import PreparedSelect
 from holdfast.db.raw import Transaction
 from holdfast.errors import NotFound
 from holdfast.withdrawals.viewers import PUBLIC, Visibility, seen_by, viewer
@@ -380,6 +381,8 @@ _FIGURES = func.count(), func.max(Withdrawal.id), func.sum(Withdrawal.id)
 _LISTED = _HIDDEN_SOURCES.with_only_columns(func.aggregate_strings(cast(_MEMBERS.id, String), ","))
 # One statement for both: search asks it each time.
 _MARK = select(*_FIGURES, _LISTED.scalar_subquery()).where(_IN_FORCE)
+VISIBILITY_MARK = PreparedSelect(_MARK)
+"""The same for who asks it more often than anything else; the viewer is asked at each execution."""
 
 
 def visibility_mark(session: Session) -> Mark:

@@ -58,15 +58,20 @@ def test_the_replay_host_has_public_routes_alone() -> None:
     assert asked == {Permission.READ}
 
 
-def test_admin_routes_are_those_below_admin_and_of_the_scheduler_and_the_metrics() -> None:
-    admin = {route.path for route in _ADMIN}
-    below = ("/api/admin/", "/api/v1/", "/api/v2/", "/api/pages", "/metrics")
-    own = ("/api/account", "/account", "/api/session", "/api/auth/logout", "/signout")
-
-    assert {path for path in admin if not path.startswith(own)} == {
-        path for path in (route.path for route in _ROUTES) if path.startswith(below)
+def test_what_changes_something_is_public_only_where_a_reader_reports_or_signs_in() -> None:
+    public = {
+        (method, route.path)
+        for route in _ROUTES
+        for method in route.methods or ()
+        if method not in ("GET", "HEAD", "OPTIONS") and permission_of(method, route.path) is Permission.READ
     }
-    assert "/metrics" in admin
+
+    assert {path for _, path in public} <= {
+        *("/api/reports", "/report", "/api/session", "/api/auth/login", "/signin", "/setup"),
+        # A captured request is looked up by its body; the tools for assistants only read.
+        *("/web/{target:path}", "/mcp"),
+    }
+    assert permission_of("GET", "/metrics") is Permission.WATCH
 
 
 def test_admin_routes_are_shut_without_the_token_and_with_a_wrong_one(make_client: MakeClient) -> None:

@@ -10,54 +10,26 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.api.errors import TooManyRequests
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.middleware.rate_counts import CountedElsewhere, CountedRequest, Rates, Tier
-from holdfast.api.permissions import PathPermissions, credential_error, principal_of
+from holdfast.api.permissions import PERMISSIONS, PathPermissions, credential_error, principal_of
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission, Role
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.wiring.server import AddressCounts, TooManyConnections, client_key
 
-_KINDS: Final = frozenset(
-    {
-        "health",
-        "stats",
-        "sources",
-        "coverage",
-        "search",
-        "terms",
-        "snapshot",
-        "snapshots",
-        "replay",
-        "changes",
-        "exports",
-        "executions",
-        "usage",
-        "reports",
-        "report",
-        "admin",
-        "pages",
-        "metrics",
-        "crawler",
-        "events",
-        "sse",
-        "web",
-        "cdx",
-        "v1",
-        "v2",
-        "account",
-        "auth",
-        "session",
-        "setup",
-        "signin",
-        "signout",
-    }
-)
+
+def _word(path: str) -> str:
+    first, _, rest = path.lstrip("/").partition("/")
+    return rest.partition("/")[0] if first == "api" else first
+
+
+# Of the one table of routes; files and parameters are no words.
+_KINDS: Final = frozenset(word for row in PERMISSIONS if (word := _word(row.partition(" ")[2])).isalnum())
 
 
 def kind_of(path: str) -> str:
     """Return the kind of route that a path belongs to: a bounded word for metrics."""
-    first, _, rest = path.lstrip("/").partition("/")
-    word = rest.partition("/")[0] if first == "api" else first
+    word = _word(path)
     # A path is free text: as a label it would give every scanner a series of its own.
     return word if word in _KINDS else "other"
 
