@@ -135,7 +135,7 @@ class QuickRoutes:
     def _handler(self, path: str) -> QuickHandler | None:
         first = path.find("/", 1)
         if first < 0:
-            return None
+            return self._handlers.get(path)
         second = path.find("/", first + 1)
         return self._handlers.get(path[:second] if second > 0 else path) or self._handlers.get(path[:first])
 
