@@ -196,7 +196,7 @@ def test_a_source_is_shown_and_hidden_at_once_by_every_process(world: World) -> 
         for visibility, is_shown in (("public", True), ("members", False), ("public", True), ("members", False)):
             world.show(visibility)
             for server in (0, 1):
-                told = World(world.archive, [world.servers[server]], world.ids)
+                told = World(world.archive, [world.servers[server]], world.ids, world.credentials)
                 for door in doors:
                     found = DOORS[door][1](told, Role.ANONYMOUS, CLUB)
                     assert _shown(door, found, world, CLUB) == is_shown, (door, visibility, server)
@@ -278,7 +278,9 @@ def test_a_capability_that_is_none_is_refused_with_the_way_to_another(world: Wor
 
     assert refused.status_code == 403
     assert CLUB.word not in refused.text
-    assert f'href="http://localhost:8060/web/2024/{CLUB.own}"' in refused.text
+    assert f'href="http://localhost:8060/members/web/2024/{CLUB.own}"' in refused.text
+    led = world.ask(f"/members/web/2024/{CLUB.own}", Role.ANONYMOUS)
+    assert f'content="0; url=/web/2024/{CLUB.own}"' in led.text, "which brings the session of a signed-in reader"
     assert refused.headers["cache-control"] == "private, no-store"
 
 

@@ -17,7 +17,7 @@ from holdfast.search.outbox import drain
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
-from tests.client import Client, asking
+from tests.client import REPLAY, Client, asking
 from tests.clock import FakeClock
 
 _WITHDRAWN: dict[str, Any] = {"subject": "x", "reason": "asked", "actor": "test", "created_at": BEGIN}
@@ -86,3 +86,22 @@ def test_an_answer_is_not_kept_longer_than_its_index(archive: Archive) -> None:
         drain(archive.database, archive.home, archive.clock)
 
         assert _total(client, "gneiss") == 2
+
+
+def test_a_record_that_was_just_sent_is_sent_again_and_not_once_it_is_withdrawn(archive: Archive) -> None:
+    with asking(archive) as client:
+        found = client.get("/api/search?q=gneiss").json()["results"][0]
+        digits = found["captureTimestamp"][:19].translate({ord(mark): None for mark in "-:T"})
+        path = f"{REPLAY}/web/{digits}id_/{found['originalUrl']}"
+        first, again = client.get(path), client.get(path)
+
+        assert first.status_code == again.status_code == 200
+        assert b"Gneiss" in first.content
+        assert again.content == first.content
+        assert {name for name in again.headers if name != "x-request-id"} == {
+            name for name in first.headers if name != "x-request-id"
+        }
+        assert client.get(path, headers={"range": "bytes=0-3"}).content == first.content[:4]
+        with archive.database.write() as session:
+            session.add(Withdrawal(snapshot_id=found["id"], **_WITHDRAWN))
+        assert client.get(path).status_code == 404
