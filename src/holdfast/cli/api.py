@@ -105,7 +105,7 @@ def serve(
 def _serve_child(settings: Settings, listener: socket.socket, number: int, ready: Callable[[], None]) -> int:
     if number:
         # One process does what waits; what others would do beside it, it does anyway.
-        os.environ["HOLDFAST_API_UPKEEP"] = "false"
+        os.environ["HOLDFAST_API_UPKEEP"] = os.environ["HOLDFAST_WEBHOOKS_DELIVER"] = "false"
     return _serve_here(settings, listener, ready)
 
 
