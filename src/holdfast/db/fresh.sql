@@ -447,8 +447,8 @@ CREATE TABLE "warc_files" (
 	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
 	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
-CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
+CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
 CREATE TABLE holds (
