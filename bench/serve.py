@@ -153,9 +153,9 @@ def rates(folder: Path, seconds: int) -> Iterator[Figure]:
     """Measure single rows beside the bare route."""
     chooser, captures = random.Random(5), 100_000
     pages = captures // replay.CAPTURES
-    with closing(connect(f"sqlite:///{search.prepared(folder, captures) / 'holdfast.db'}")) as raw_db:
-        with raw_db.read() as tx:
-            ids = [row[0] for row in tx.execute("SELECT id FROM snapshots ORDER BY id LIMIT 20000")]
+    address = f"sqlite:///{search.prepared(folder, captures) / 'holdfast.db'}"
+    with closing(connect(address)) as raw_db, raw_db.read() as tx:
+        ids = [row[0] for row in tx.execute("SELECT id FROM snapshots ORDER BY id LIMIT 20000")]
     some = [chooser.randrange(pages) for _ in range(5_000)]
     asked = {
         search.prepared(folder, captures): {
@@ -209,7 +209,7 @@ def queries(home: Path, captures: int, count: int) -> list[str]:
     """Return distinct searches of two words each, with facets."""
     found = search.requests_of(home, captures // search.CAPTURES, count)
     asked = [*found["two words"], *found["more"]]
-    return [f"/api/search?q={quote(request.q)}" for request in asked]
+    return [f"/api/search?q={quote(request.q or '')}" for request in asked]
 
 
 def searches(folder: Path, seconds: int) -> Iterator[Figure]:

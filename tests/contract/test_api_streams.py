@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,17 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from holdfast.api.live.hub import Hub
+from holdfast.auth.roles import Permission, Role
+from holdfast.auth.tokens import make_token, revoke_token
+from holdfast.auth.users import add_user, find_user
 from holdfast.config import JobSettings
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.models import Event
 from holdfast.jobs.journal import LogBook
 from tests.api_bed import CONFIG_FAULT, Server, serving
 from tests.clock import FakeClock
+from tests.patience import deadline
 from tests.receiver import Receiver, receiving
 
 
@@ -154,6 +160,49 @@ def test_a_job_that_is_not_there_has_no_stream(quick: Server) -> None:
 
     assert (answer.status_code, answer.json()["code"]) == (404, "job_not_found")
     assert len(quick.client.app.state.hub) == 0  # type: ignore[attr-defined]
+
+
+def _token(server: Server, role: Role, *scopes: Permission) -> tuple[str, int]:
+    with server.bed.database.write() as session:
+        user = add_user(session, server.clock, name=f"{role}.one", role=role, password="correct horse battery staple")
+        made = make_token(session, server.clock, user, name="watch", scopes=scopes)
+        return made.secret, made.row.id
+
+
+def test_only_who_may_watch_may_listen(quick: Server) -> None:
+    member, _ = _token(quick, Role.MEMBER)
+    operator, _ = _token(quick, Role.OPERATOR, Permission.WATCH)
+
+    answers = [
+        quick.get("/api/crawler/events", headers={"Authorization": f"Bearer {token}"}) for token in (member, operator)
+    ]
+
+    assert [answer.status_code for answer in answers] == [403, 200]
+
+
+def test_a_stream_ends_soon_after_its_token_is_revoked(quick: Server) -> None:
+    secret, number = _token(quick, Role.OPERATOR, Permission.WATCH)
+    hub: Hub = quick.client.app.state.hub  # type: ignore[attr-defined]
+    hub.lasts_s, hub.recheck_s = deadline(30), 0.02
+
+    def revoke() -> None:
+        with quick.bed.database.write() as session:
+            revoke_token(session, quick.clock, find_user(session, "operator.one"), number)
+
+    async def listen() -> httpx.Response:
+        headers = {"Authorization": f"Bearer {secret}"}
+        asking = asyncio.create_task(quick.client._ask("GET", "/api/crawler/events", {"headers": headers}))
+        while not len(hub):  # noqa: ASYNC110 - the hub tells nobody of a new listener
+            await asyncio.sleep(0.005)
+        await asyncio.to_thread(revoke)
+        # For a second a server may remember who a token belongs to.
+        quick.clock.advance(2)
+        return await asking
+
+    told = _read(quick.client._runner.run(listen()))
+
+    assert [one.name for one in told] == ["connected", "end"]
+    assert told[-1].data == {"reason": "revoked"}
 
 
 @pytest.fixture

@@ -110,13 +110,13 @@ class QuickRoutes:
         connections: RawConnections,
         keeping: Callable[[Scope, Send], Send],
     ) -> None:
-        """Take the handlers by the beginning of their path, its first two segments, and what keeps other answers."""
+        """Take the handlers by the first segment of their path or its first two, and what keeps other answers."""
         self._app, self._handlers, self._threads, self._connections = app, handlers, threads, connections
         self._keeping = keeping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        handler = self._handlers.get(_start(scope["path"])) if scope["type"] == "http" else None
+        handler = self._handler(scope["path"]) if scope["type"] == "http" else None
         # A credential that is not valid is refused by the guard of the route.
         if handler is not None and scope["method"] == "GET" and credential_error(scope) is None:
             try:
@@ -132,10 +132,12 @@ class QuickRoutes:
             send = self._keeping(scope, send)
         await self._app(scope, receive, send)
 
-
-def _start(path: str) -> str:
-    end = path.find("/", path.find("/", 1) + 1)
-    return path if end < 0 else path[:end]
+    def _handler(self, path: str) -> QuickHandler | None:
+        first = path.find("/", 1)
+        if first < 0:
+            return self._handlers.get(path)
+        second = path.find("/", first + 1)
+        return self._handlers.get(path[:second] if second > 0 else path) or self._handlers.get(path[:first])
 
 
 def json_answer(body: bytes) -> QuickAnswer:
