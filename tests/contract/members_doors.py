@@ -201,8 +201,6 @@ NO_DOORS = {
     "POST /setup": "making the first account",
     "GET /api/session": "who is signed in",
     "POST /api/session": "signing in",
-    "GET /signin/oidc": "signing in at an identity provider",
-    "GET /signin/oidc/callback": "signing in at an identity provider",
     "GET /api/auth/me": "who is signed in",
     "POST /api/auth/login": "signing in",
     "GET /members/web/{target:path}": "leads on to /web/, and looks nothing up",
