@@ -235,7 +235,7 @@ scheduler preview, edition status, edition verify, edition compare, edition list
 edition ledger, feed list, feed show, frontier stats, frontier list,
 frontier urls, frontier discovered, domain list, domain show, domain robots, explain, url, robots,
 search-index status, warc list, warc extract, archive check-replay, archive reconcile-replay,
-archive generate-previews, verify, storage verify-manifest, storage integrity, tool probe, tool check,
+archive generate-previews, verify, storage stores, storage verify-manifest, storage integrity, tool probe, tool check,
 watch status, watch metrics, audit, settings, check-env, database check, completion,
 problem-report list, problem-report show
 """
