@@ -217,6 +217,7 @@ def test_help_is_asked_for_in_several_ways() -> None:
 
 
 NAMED = """
+user add, user role, user disable, user enable, user password, user sign-out, token create, token revoke,
 crawl, stop, import, demo, snapshot hide, snapshot unhide, noise mark, noise clear,
 source create, source edit, source enable, source disable, source delete,
 job create, job edit, job pause, job resume, job cancel, job run-now,
@@ -227,6 +228,7 @@ domain refresh, tool run, tool run-job, tool register, problem-report edit
 """Commands that change what their arguments name, and nothing else."""
 WORKING = "worker start, worker schedule, api, serve, mcp"
 READING = """
+user list, token list,
 status, report, search, terms, linked-hosts, snapshot show, snapshot cat, noise list, page search, page show,
 changes list, changes compare, changes site, export snapshots, export changes, export cdxj, export wacz,
 export edition, source list, source show, source export, source validate, job executions, job logs,
