@@ -153,9 +153,9 @@ def rates(folder: Path, seconds: int) -> Iterator[Figure]:
     """Measure single rows beside the bare route."""
     chooser, captures = random.Random(5), 100_000
     pages = captures // replay.CAPTURES
-    with closing(connect(f"sqlite:///{search.prepared(folder, captures) / 'holdfast.db'}")) as raw_db:
-        with raw_db.read() as tx:
-            ids = [row[0] for row in tx.execute("SELECT id FROM snapshots ORDER BY id LIMIT 20000")]
+    address = f"sqlite:///{search.prepared(folder, captures) / 'holdfast.db'}"
+    with closing(connect(address)) as raw_db, raw_db.read() as tx:
+        ids = [row[0] for row in tx.execute("SELECT id FROM snapshots ORDER BY id LIMIT 20000")]
     some = [chooser.randrange(pages) for _ in range(5_000)]
     asked = {
         search.prepared(folder, captures): {
@@ -193,7 +193,8 @@ def _beside_bare(server: Served, name: str, host: str, targets: list[str], secon
         f"{ours.per_s:.0f}/s of {theirs.per_s:.0f}/s = {ratio:.2f}; "
         f"{ours.cpu_ms:.2f} ms of CPU beside {theirs.cpu_ms:.2f} = {by_cpu:.2f}"
     )
-    return name, told, f">= {_WANTED[name]:g}", max(ratio, by_cpu) >= _WANTED[name]
+    # By CPU: on a machine that others use, requests a second say whose turn it was.
+    return name, told, f">= {_WANTED[name]:g}", by_cpu >= _WANTED[name]
 
 
 def _replay_home(folder: Path, captures: int) -> Path:
@@ -209,7 +210,7 @@ def queries(home: Path, captures: int, count: int) -> list[str]:
     """Return distinct searches of two words each, with facets."""
     found = search.requests_of(home, captures // search.CAPTURES, count)
     asked = [*found["two words"], *found["more"]]
-    return [f"/api/search?q={quote(request.q)}" for request in asked]
+    return [f"/api/search?q={quote(request.q or '')}" for request in asked]
 
 
 def searches(folder: Path, seconds: int) -> Iterator[Figure]:

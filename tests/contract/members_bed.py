@@ -11,14 +11,14 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import select
-from starlette.datastructures import Headers
-from starlette.types import Scope
 
-import holdfast.api.app
-from holdfast.api.middleware.identity import Principals
-from holdfast.auth.principal import Principal, SignInWay
-from holdfast.auth.roles import Role
+from holdfast.auth.credentials import csrf_token
+from holdfast.auth.roles import Permission, Role
+from holdfast.auth.sessions import Browser, begin_session
+from holdfast.auth.tokens import make_token
+from holdfast.auth.users import add_user
 from holdfast.changes.compute import compute_pending
 from holdfast.config import Settings
 from holdfast.db.engine import Database
@@ -30,7 +30,7 @@ from holdfast.sources import registry
 from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
-from tests.client import REPLAY, Client, asking
+from tests.client import APP, REPLAY, Client, asking
 from tests.editions_bed import adopt
 from tests.postgres import Postgres
 
@@ -102,14 +102,24 @@ def _shots() -> list[Shot]:
     return shots
 
 
-class RolesByHeader(Principals):
-    """Stands in for the layer that finds out who asks: a test says so in a header."""
+_ADMIN_TOKEN = "the admin token of this test"
 
-    async def identify(self, scope: Scope) -> Principal:
-        """Return somebody of the role that is named."""
-        role = Role(Headers(scope=scope).get("x-test-role", "anonymous"))
-        way = SignInWay.ANONYMOUS if role is Role.ANONYMOUS else SignInWay.SESSION
-        return Principal(role=role, name=role.value, way=way)
+
+def _credentials(archive: Archive) -> dict[Role, dict[str, str]]:
+    """Return what each role shows, each signed in another way: nothing, a session, a token, the admin token."""
+    with archive.database.write() as session:
+        member = add_user(session, archive.clock, name="a-member", role=Role.MEMBER)
+        browser = Browser(address="127.0.0.1", agent="test")
+        secret = begin_session(session, archive.clock, member, browser, settings=archive.settings.auth).secret
+        operator = add_user(session, archive.clock, name="an-operator", role=Role.OPERATOR)
+        scopes = frozenset({Permission.READ, Permission.OPERATE})
+        token = make_token(session, archive.clock, operator, name="a test", scopes=scopes).secret
+    return {
+        Role.ANONYMOUS: {},
+        Role.MEMBER: {"Cookie": f"holdfast-session={secret}", "X-CSRF-Token": csrf_token(secret)},
+        Role.OPERATOR: {"Authorization": f"Bearer {token}"},
+        Role.ADMINISTRATOR: {"X-Admin-Token": _ADMIN_TOKEN},
+    }
 
 
 @dataclass(slots=True)
@@ -120,12 +130,15 @@ class World:
     servers: Sequence[Client]
     ids: dict[str, list[int]] = field(default_factory=dict)
     """The captures of each source, by its code."""
+    credentials: dict[Role, dict[str, str]] = field(default_factory=dict)
 
     def ask(self, url: str, role: Role, *, server: int = 0, method: str = "GET", **options: Any) -> httpx.Response:
         """Return the answer to a request of somebody of a role; nobody signs in at the replay host."""
         headers = dict(options.pop("headers", {}))
         if not url.startswith(REPLAY):
-            headers["X-Test-Role"] = role.value
+            headers |= self.credentials[role]
+            # A session is believed only from pages of this host where something is sent.
+            headers |= {"Origin": APP} if method != "GET" and role is Role.MEMBER else {}
         return self.servers[server].request(method, url, headers=headers, **options)
 
     def followed(self, url: str, role: Role, **options: Any) -> httpx.Response:
@@ -157,7 +170,7 @@ def _edition(archive: Archive, side: Side) -> None:
 
 
 def _settings(settings: Settings) -> Settings:
-    api = settings.api.model_copy(update={"rate_limiting": False})
+    api = settings.api.model_copy(update={"rate_limiting": False, "admin_token": SecretStr(_ADMIN_TOKEN)})
     return settings.model_copy(update={"api": api})
 
 
@@ -178,17 +191,15 @@ def open_world(request: pytest.FixtureRequest, template: Path, home: Path) -> It
     for side in (CLUB, OPEN):
         _edition(archive, side)
     second = Database(url)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holdfast.api.app, "Principals", RolesByHeader)
-        settings = _settings(archive.settings)
-        made = [Archive(settings=settings, database=one, clock=archive.clock) for one in (archive.database, second)]
-        with asking(made[0]) as first, asking(made[1]) as other:
-            world = World(made[0], (first, other))
-            with archive.database.read() as session:
-                for side in (CLUB, OPEN):
-                    source = find_source(session, side.code)
-                    wanted = select(Snapshot.id).where(Snapshot.source_id == source.id).order_by(Snapshot.id)
-                    world.ids[side.code] = list(session.scalars(wanted))
-            yield world
+    settings = _settings(archive.settings)
+    made = [Archive(settings=settings, database=one, clock=archive.clock) for one in (archive.database, second)]
+    with asking(made[0]) as first, asking(made[1]) as other:
+        world = World(made[0], (first, other), credentials=_credentials(made[0]))
+        with archive.database.read() as session:
+            for side in (CLUB, OPEN):
+                source = find_source(session, side.code)
+                wanted = select(Snapshot.id).where(Snapshot.source_id == source.id).order_by(Snapshot.id)
+                world.ids[side.code] = list(session.scalars(wanted))
+        yield world
     second.close()
     archive.database.close()

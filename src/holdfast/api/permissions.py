@@ -214,6 +214,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /cdx/search/cdx": Permission.READ,
     "GET /report": Permission.READ,
     "POST /report": Permission.READ,
+    "GET /members/web/{target:path}": Permission.READ,
     "ANY /web/{target:path}": Permission.READ,
     "ANY /{target:path}": Permission.READ,
     # search
@@ -325,11 +326,11 @@ async def check_permission(request: Request) -> None:
         if principal.way is SignInWay.ANONYMOUS:
             raise Unauthenticated
         raise RoleTooLow(permission.value)
-    if request.method not in _SAFE and principal.way in (SignInWay.SESSION, SignInWay.LOOPBACK):
+    if request.method not in SAFE_METHODS and principal.way in (SignInWay.SESSION, SignInWay.LOOPBACK):
         _demand_same_site(request, settings, permission)
 
 
-_SAFE: Final = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 FORM_PATHS: Final = frozenset(
     {"/account/password", "/account/sessions", "/account/tokens", "/account/tokens/revoke", "/signout"}
 )

@@ -121,7 +121,7 @@ class IdentityProvider:
         return BegunFlow(url, flow)
 
     async def finish(self, answer: Mapping[str, str], flow: SignInFlow, redirect_uri: str) -> ProviderIdentity:
-        """Return who came back from the provider; ProviderRefused if it let nobody in, or something does not fit."""
+        """Return who came back from the provider; ProviderRefused if it refused the user, or something does not fit."""
         if not hmac.compare_digest(answer.get("state", "").encode(), flow.state.encode()):
             raise ProviderRefused("this answer belongs to another sign-in; start anew")
         # RFC 9207: an answer of another provider must not be taken to this one.

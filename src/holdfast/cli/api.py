@@ -89,11 +89,13 @@ def serve(
     shown = f"http://[{name}]:{port}" if listener.family == socket.AF_INET6 else f"http://{name}:{port}"
     try:
         if processes == 1:
-            code = _serve_here(settings, listener, lambda: ready(shown), application)
+            code = _serve_here(settings, listener, application, lambda: ready(shown))
         else:
             if settings.api.rate_limiting and settings.redis_url is None:
                 _log.warning("api.rates_apart", processes=processes, message="without Redis each process counts alone")
-            children = ServingProcesses(processes, partial(_serve_child, settings, listener), drain_s=_DRAIN_S + 5.0)
+            children = ServingProcesses(
+                processes, partial(_serve_child, settings, listener, application), drain_s=_DRAIN_S + 5.0
+            )
             code = children.run(lambda: ready(shown))
     finally:
         listener.close()
@@ -102,16 +104,16 @@ def serve(
         raise typer.Exit(code)
 
 
-def _serve_child(settings: Settings, listener: socket.socket, number: int, ready: Callable[[], None]) -> int:
+def _serve_child(
+    settings: Settings, listener: socket.socket, application: str, number: int, ready: Callable[[], None]
+) -> int:
     if number:
         # One process does what waits; what others would do beside it, it does anyway.
         os.environ["HOLDFAST_API_UPKEEP"] = os.environ["HOLDFAST_WEBHOOKS_DELIVER"] = "false"
-    return _serve_here(settings, listener, ready)
+    return _serve_here(settings, listener, application, ready)
 
 
-def _serve_here(
-    settings: Settings, listener: socket.socket, ready: Callable[[], None], application: str = _APPLICATION
-) -> int:
+def _serve_here(settings: Settings, listener: socket.socket, application: str, ready: Callable[[], None]) -> int:
     """Serve in this process; return 1 if it could not begin."""
     server = _Server(
         uvicorn.Config(

@@ -262,4 +262,5 @@ def file_paths(session: Session, ids: Collection[int]) -> dict[int, str]:
     """Return where WARC files lie, as their rows say it."""
     if not ids:
         return {}
-    return dict(session.execute(select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids))).tuples().all())
+    rows = session.execute(select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids)))
+    return {row[0]: row[1] for row in rows}

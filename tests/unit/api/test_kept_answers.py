@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from holdfast.api.kept_answers import KEPT_S
+from holdfast.config.model import Secret
 from holdfast.db import connect
-from holdfast.db.models import Withdrawal
+from holdfast.db.models import Source, Withdrawal
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
-from tests.client import Client, asking
+from tests.client import REPLAY, Client, asking
 from tests.clock import FakeClock
 
 _WITHDRAWN: dict[str, Any] = {"subject": "x", "reason": "asked", "actor": "test", "created_at": BEGIN}
@@ -86,3 +88,40 @@ def test_an_answer_is_not_kept_longer_than_its_index(archive: Archive) -> None:
         drain(archive.database, archive.home, archive.clock)
 
         assert _total(client, "gneiss") == 2
+
+
+def test_a_record_that_was_just_sent_is_sent_again_and_not_once_it_is_withdrawn(archive: Archive) -> None:
+    with asking(archive) as client:
+        found = client.get("/api/search?q=gneiss").json()["results"][0]
+        digits = found["captureTimestamp"][:19].translate({ord(mark): None for mark in "-:T"})
+        path = f"{REPLAY}/web/{digits}id_/{found['originalUrl']}"
+        first, again = client.get(path), client.get(path)
+
+        assert first.status_code == again.status_code == 200
+        assert b"Gneiss" in first.content
+        assert again.content == first.content
+        assert {name for name in again.headers if name != "x-request-id"} == {
+            name for name in first.headers if name != "x-request-id"
+        }
+        assert client.get(path, headers={"range": "bytes=0-3"}).content == first.content[:4]
+        with archive.database.write() as session:
+            session.add(Withdrawal(snapshot_id=found["id"], **_WITHDRAWN))
+        assert client.get(path).status_code == 404
+
+
+def test_what_a_member_was_answered_is_kept_for_members_alone(archive: Archive) -> None:
+    api = archive.settings.api.model_copy(update={"admin_token": Secret("x" * 20)})
+    guarded = replace(archive, settings=archive.settings.model_copy(update={"api": api}))
+    with archive.database.write() as session:
+        session.execute(update(Source).values(visibility="members"))
+    shown = {"x-admin-token": "x" * 20}
+
+    with asking(guarded) as client:
+        found = client.get("/api/search?q=gneiss", headers=shown).json()
+        number = found["results"][0]["id"]
+        assert found["total"] == client.get("/api/search?q=gneiss", headers=shown).json()["total"] == 1
+        assert _total(client, "gneiss") == 0
+        assert client.get(f"/api/snapshot/{number}", headers=shown).status_code == 200
+        assert client.get(f"/api/snapshot/{number}").status_code == 404
+        assert client.get("/cdx?url=example.org/b", headers=shown).text.count("\n") == 1
+        assert client.get("/cdx?url=example.org/b").text == ""

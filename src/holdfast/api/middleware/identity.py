@@ -5,22 +5,26 @@ A credential that is shown and not valid never becomes an anonymous request: it 
 
 from __future__ import annotations
 
+from typing import Any
+
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.admin_token import has_owner, is_admin_token, is_owner
-from holdfast.api.errors import response_to
+from holdfast.api.errors import OriginRefused, response_to
+from holdfast.api.middleware.host_routing import RefuseAll
+from holdfast.api.origins import is_own_origin
+from holdfast.api.permissions import SAFE_METHODS, PathPermissions
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth.credentials import TOKEN_PREFIX, csrf_token, digest_of
 from holdfast.auth.errors import CredentialWrong
-from holdfast.auth.identities import Identities
-from holdfast.auth.jwt_bearer import JwtBearer
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
-from holdfast.auth.roles import Role
+from holdfast.auth.roles import Permission, Role
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
+from holdfast.wiring.accounts import Accounts
 
 SIGN_IN_PATHS = frozenset({"/signin", "/setup", "/signin/oidc", "/signin/oidc/callback", "/account.css", "/style.css"})
 """What a browser needs to sign in again: a session that has ended does not keep it out of these."""
@@ -32,8 +36,9 @@ _THREADS = 2
 class Principals:
     """Puts the principal into the state of each request, or what is wrong with the credential that it shows."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, identities: Identities, jwt: JwtBearer) -> None:
-        self._app, self._settings, self._identities, self._jwt = app, settings, identities, jwt
+    def __init__(self, app: ASGIApp, settings: Settings, accounts: Accounts, permissions: PathPermissions) -> None:
+        self._app, self._settings, self._permissions = app, settings, permissions
+        self._identities, self._jwt = accounts.identities, accounts.jwt
         self._cookie = SessionCookie(settings)
         self._admin = Principal(role=Role.ADMINISTRATOR, name="admin", way=SignInWay.ADMIN_TOKEN)
         self._owner = Principal(role=Role.ADMINISTRATOR, name="admin", way=SignInWay.LOOPBACK)
@@ -43,7 +48,7 @@ class Principals:
     async def identify(self, scope: Scope) -> Principal:
         """Return who asks; streams ask again while they last, and a session that has ended is anonymous to them."""
         try:
-            return await self._principal(scope, {})
+            return await self.find(scope, {})
         except CredentialWrong:
             return ANONYMOUS
 
@@ -55,7 +60,7 @@ class Principals:
         state = scope.setdefault("state", {})
         state["principal"] = ANONYMOUS
         try:
-            state["principal"] = await self._principal(scope, state)
+            state["principal"] = await self.find(scope, state)
         except CredentialWrong as exc:
             if "session_secret" in state:
                 # The browser forgets a session that has ended; what is needed to sign in again is open to it.
@@ -69,9 +74,23 @@ class Principals:
             answer = response_to(exc, path=scope["path"], request_id=str(scope.get("holdfast_request_id", "")))
             await answer(scope, receive, send)
             return
+        if self._is_foreign_change(scope, state["principal"]):
+            # Before a byte of the body is read; the guard of the route asks for more than this.
+            await RefuseAll(OriginRefused())(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
-    async def _principal(self, scope: Scope, state: dict[str, object]) -> Principal:
+    def _is_foreign_change(self, scope: Scope, principal: Principal) -> bool:
+        """Return whether a page of another origin had a browser send a change in the name of its reader."""
+        if scope["method"] in SAFE_METHODS or principal.way not in (SignInWay.SESSION, SignInWay.LOOPBACK):
+            return False
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        if origin is None or is_own_origin(origin, headers, self._settings):
+            return False
+        return self._permissions.asked(scope["method"], scope["path"]) is not Permission.READ
+
+    async def find(self, scope: Scope, state: dict[str, Any]) -> Principal:
         """Return who asks; CredentialWrong if what is shown is not valid.
 
         What a program shows in a header goes before what a browser sends along by itself.

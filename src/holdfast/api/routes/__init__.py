@@ -57,6 +57,7 @@ ROUTERS: tuple[LateRouter, ...] = (
     snapshots.pages_router,
     replay.cdx_router,
     replay.router,
+    replay.members_router,
     changes.router,
     reports.router,
     reports.form_router,

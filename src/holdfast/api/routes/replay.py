@@ -31,13 +31,15 @@ from holdfast.replay.address import (
     parse_http_date,
     read_path,
     replay_path,
+    safe,
 )
 from holdfast.replay.capabilities import split_root
 from holdfast.replay.cdx.question import Output, read_question
 from holdfast.replay.cdx.server import TYPES, CdxServer
 from holdfast.replay.headers import READABLE
+from holdfast.replay.links import escape
 from holdfast.replay.origins import ReplayOrigins, origins_of, site_passes
-from holdfast.replay.pages import refusal
+from holdfast.replay.pages import html_page, refusal
 from holdfast.replay.serving import Replay, ReplayAnswer, ReplayRequest, listing_origins, own_page, redirect
 from holdfast.wiring.archive import Archive
 
@@ -261,7 +263,8 @@ def _missing(exc: NotFound, origins: ReplayOrigins, target: str) -> Response:
     links = [("All captures of this address", calendar), ("Addresses that begin like it", f"{calendar}*")]
     # Said of everything that is not here: whether there is anything for members does not show.
     if origins.is_replay and origins.app is not None and isinstance(wanted, WantedAddress):
-        links.append(("For members: ask the archive itself", origins.app + replay_path(wanted.digits, "", wanted.url)))
+        path = replay_path(wanted.digits, "", wanted.url) if wanted.digits else f"/web/{safe(wanted.url)}"
+        links.append(("For members: ask the archive itself", f"{origins.app}/members{path}"))
     return refuse(404, "Not in this archive", str(exc), *links)
 
 
@@ -271,10 +274,33 @@ def refuse_expired(scope: Scope, settings: Settings, rest: str) -> Response:
     host = request.headers.get("host", "")
     found = origins_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
     query = request.url.query
-    links = [("Ask the archive for it again", f"{found.app}{rest}{'?' + query if query else ''}")] if found.app else []
+    again = f"{found.app}/members{safe(rest)}{'?' + query if query else ''}"
+    links = [("Ask the archive for it again", again)] if found.app and rest.startswith("/web/") else []
     answer = refuse(403, "This address has ended", "addresses of members' pages can be used for a while only", *links)
     answer.headers["Cache-Control"] = "private, no-store"
     return answer
+
+
+members_router = LateRouter(tags=["replay"], include_in_schema=False)
+
+
+@members_router.get("/members/web/{target:path}")
+def open_for_members(request: Request) -> HTMLResponse:
+    """Lead a reader from a page of the replay host on to `/web/…` of this one.
+
+    A browser sends no session along with a link of another site; with one that a page of this host follows it does.
+    """
+    path = f"/web/{target_behind(request, '/members/web/')}"
+    signing_in = f"/signin?next={quote(path, safe='')}"
+    return HTMLResponse(
+        html_page(
+            "Members' pages",
+            f'<h1>One moment</h1><p class=url><a href="{escape(safe(path))}">Open the page</a></p>'
+            f'<p>Not signed in? <a href="{escape(signing_in)}">Sign in</a> first.</p>',
+            style=f'<meta http-equiv=refresh content="0; url={escape(safe(path))}">',
+        ),
+        headers={"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"},
+    )
 
 
 stray_router = LateRouter(tags=["replay"])
