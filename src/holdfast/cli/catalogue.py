@@ -77,7 +77,7 @@ COMMANDS = {
     "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll, discover.", HelpGroup.RUN),
     "frontier": Command("frontier", "What is queued: stats, urls, add, clear, recover.", HelpGroup.UPKEEP),
     "domain": Command("domain", "How a domain is treated: list, show, set, pause, purge."),
-    "webhook": Command("webhook", "Other systems that are told of events: add, list, test, deliveries."),
+    "webhook": Command("webhook", "Systems that are told of events: add, list."),
     "explain": Command("explain", "Everything that is known of an address, and why.", HelpGroup.UPKEEP),
     "url": Command("url", "What an address means here: key, hash."),
     "robots": Command("robots", "Ask robots.txt about an address: the rule and line that decide.", HelpGroup.UPKEEP),
