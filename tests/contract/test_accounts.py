@@ -325,8 +325,8 @@ def test_what_a_form_does_not_have_is_refused(site: Site, field: str) -> None:
     for path, form in ((f"/api/admin/users/{user_id}", {}), ("/api/admin/users", {"name": "x", "role": "member"})):
         verb = "PATCH" if path.endswith(str(user_id)) else "POST"
         assert site.ask(verb, path, headers, json={**form, field: 1}).status_code == 422, field
-    form = {"name": "x", "scopes": ["read"], field: 1}
-    assert site.ask("POST", "/api/account/tokens", headers, json=form).status_code == 422
+    wanted: dict[str, Any] = {"name": "x", "scopes": ["read"], field: 1}
+    assert site.ask("POST", "/api/account/tokens", headers, json=wanted).status_code == 422
     assert site.ask("POST", "/api/admin/users", headers, json={"name": "x", "role": "anonymous"}).status_code == 422
 
 

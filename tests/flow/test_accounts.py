@@ -208,7 +208,7 @@ def test_a_person_signs_in_at_an_identity_provider_with_the_role_that_its_claims
 ) -> None:
     port = _free_port()
     with _identity_provider(f"http://localhost:{port}/signin/oidc/callback") as issuer:
-        auth = {
+        auth: dict[str, Any] = {
             "oidc_issuer": issuer,
             "oidc_client_id": "holdfast",
             "oidc_client_secret": _SECRET,

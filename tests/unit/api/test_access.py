@@ -252,8 +252,10 @@ def test_the_quick_way_of_a_route_is_shut_to_a_wrong_credential_too() -> None:
 
     threads = QuickThreads()
     connections: Any = None
-    quick = QuickRoutes(route, {"/api/snapshot": lambda _scope, _open: json_answer(b"{}")}, threads, connections)
-    for state in ({}, {"credential_error": CredentialWrong("the token")}):
+    handlers = {"/api/snapshot": lambda _scope, _open: json_answer(b"{}")}
+    quick = QuickRoutes(route, handlers, threads, connections, keeping=lambda _scope, given: given)
+    states: list[dict[str, Any]] = [{}, {"credential_error": CredentialWrong("the token")}]
+    for state in states:
         scope = {"type": "http", "method": "GET", "path": "/api/snapshot/1", "state": state}
         asyncio.run(quick(scope, receive, send))
 

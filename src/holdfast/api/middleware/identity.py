@@ -5,6 +5,8 @@ A credential that is shown and not valid never becomes an anonymous request: it 
 
 from __future__ import annotations
 
+from typing import Any
+
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers, MutableHeaders
@@ -46,7 +48,7 @@ class Principals:
     async def identify(self, scope: Scope) -> Principal:
         """Return who asks; streams ask again while they last, and a session that has ended is anonymous to them."""
         try:
-            return await self._principal(scope, {})
+            return await self.find(scope, {})
         except CredentialWrong:
             return ANONYMOUS
 
@@ -58,7 +60,7 @@ class Principals:
         state = scope.setdefault("state", {})
         state["principal"] = ANONYMOUS
         try:
-            state["principal"] = await self._principal(scope, state)
+            state["principal"] = await self.find(scope, state)
         except CredentialWrong as exc:
             if "session_secret" in state:
                 # The browser forgets a session that has ended; what is needed to sign in again is open to it.
@@ -88,7 +90,7 @@ class Principals:
             return False
         return self._permissions.asked(scope["method"], scope["path"]) is not Permission.READ
 
-    async def _principal(self, scope: Scope, state: dict[str, object]) -> Principal:
+    async def find(self, scope: Scope, state: dict[str, Any]) -> Principal:
         """Return who asks; CredentialWrong if what is shown is not valid.
 
         What a program shows in a header goes before what a browser sends along by itself.
