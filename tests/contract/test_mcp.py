@@ -176,3 +176,26 @@ def test_the_tools_answer_over_http_in_the_name_of_who_asks(tools: ToolArchive) 
 def _listed(answer: httpx.Response) -> list[str]:
     assert answer.status_code == 200, answer.text
     return [tool["name"] for tool in answer.json()["result"]["tools"]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{}",
+        b"\xff\xfe",
+        b'{"jsonrpc": "2.0"}',
+        b"[" * 5_000,
+        b'{"jsonrpc":"2.0","id":1,"method":"x"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}',
+        b'{"jsonrpc":"2.0","method":"notifications/x"}',
+    ],
+)
+def test_bytes_that_are_no_call_break_nothing(tools: ToolArchive, body: bytes) -> None:
+    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    with asking(tools.archive) as client:
+        answer = client.post("/mcp", content=body, headers=headers)
+
+    assert answer.status_code < 500, answer.text
