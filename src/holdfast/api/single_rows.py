@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,6 +31,32 @@ class _Located(NamedTuple):
     captured_at: datetime
 
 
+class _FullRow(NamedTuple):
+    """A row of `SNAPSHOT_IN_FULL`."""
+
+    execution_id: int
+    url: str
+    captured: int
+    backend: str
+    fidelity: str
+    media_type: Any
+    status: Any
+    noise: Any
+    code: str
+    name: str
+    visibility: str
+    title: Any
+    language: Any
+    snippet: Any
+    author: Any
+    published: Any
+    modified: Any
+    keywords: Any
+    words: Any
+    page_type: Any
+    evidence: Any
+
+
 def quick_snapshot(settings: Settings) -> QuickHandler:
     """Return the quick way of `/api/snapshot/{id}`."""
 
@@ -43,36 +69,35 @@ def quick_snapshot(settings: Settings) -> QuickHandler:
             rows = SNAPSHOT_IN_FULL.rows(tx, dialect, snapshot_id=snapshot_id)
         if not rows:
             return None
-        (execution_id, url, captured, backend, fidelity, media_type, status, noise, code, name, visibility, title,
-         language, snippet, author, published, modified, keywords, words, page_type, evidence) = rows[0]  # fmt: skip
-        if visibility == Visibility.MEMBERS:
+        row = _FullRow._make(rows[0])
+        if row.visibility == Visibility.MEMBERS:
             return None
-        captured_at = from_micros(captured)
+        captured_at = from_micros(row.captured)
         detail = SnapshotDetail(
             id=snapshot_id,
-            title=title,
-            source_code=code,
-            source_name=name,
-            language=language,
+            title=row.title,
+            source_code=row.code,
+            source_name=row.name,
+            language=row.language,
             capture_date=captured_at.date(),
             capture_timestamp=captured_at,
-            job_id=execution_id,
-            original_url=url,
-            snippet=snippet,
+            job_id=row.execution_id,
+            original_url=row.url,
+            snippet=row.snippet,
             raw_snapshot_url=raw_path(snapshot_id),
-            browse_url=browse_url(settings, _Located(snapshot_id, url, captured_at)),
-            capture_backend=backend,
-            capture_fidelity=fidelity,
-            mime_type=media_type,
-            status_code=status,
-            author=author,
-            published_at=None if published is None else from_micros(published),
-            modified_at=None if modified is None else from_micros(modified),
-            keywords=(keywords or "").splitlines(),
-            word_count=words,
-            page_type=page_type,
-            noise=noise,
-            noise_evidence=None if noise is None else evidence,
+            browse_url=browse_url(settings, _Located(snapshot_id, row.url, captured_at)),
+            capture_backend=row.backend,
+            capture_fidelity=row.fidelity,
+            mime_type=row.media_type,
+            status_code=row.status,
+            author=row.author,
+            published_at=None if row.published is None else from_micros(row.published),
+            modified_at=None if row.modified is None else from_micros(row.modified),
+            keywords=(row.keywords or "").splitlines(),
+            word_count=row.words,
+            page_type=row.page_type,
+            noise=row.noise,
+            noise_evidence=None if row.noise is None else row.evidence,
         )
         return json_answer(detail.__pydantic_serializer__.to_json(detail, by_alias=True))
 

@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from holdfast import config, log
 from holdfast.auth.users import SETUP_HOURS
 from holdfast.cli.parameters import Home
+from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.wiring.accounts import setup_link
@@ -93,9 +94,8 @@ def serve(
         else:
             if settings.api.rate_limiting and settings.redis_url is None:
                 _log.warning("api.rates_apart", processes=processes, message="without Redis each process counts alone")
-            children = ServingProcesses(
-                processes, partial(_serve_child, settings, listener, application), drain_s=_DRAIN_S + 5.0
-            )
+            serve_child = partial(_serve_child, settings, listener, application)
+            children = ServingProcesses(processes, serve_child, drain_s=_DRAIN_S + 5.0, clock=SystemClock())
             code = children.run(lambda: ready(shown))
     finally:
         listener.close()
