@@ -14,6 +14,7 @@ from sqlalchemy import text
 from holdfast.clock import to_micros
 from holdfast.db import connect
 from holdfast.frontier import Frontier, queries
+from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, FoundUrl, Outcome, RobotsAnswer, RobotsState, Visit
 from tests.api_bed import Server
 from tests.contract.frontier_bed import many
@@ -69,6 +70,9 @@ class Crawl:
                 (self.id,),
             )
         return {row[0] for row in rows}
+
+    def status(self) -> ExecutionStatus:
+        return read_status(self._raw_db, self.server.clock, self.id)
 
     def close(self) -> None:
         assert queries.audit(self._raw_db, self.id) == []
@@ -322,6 +326,8 @@ def test_settings_of_a_domain_hold_for_its_next_lease_and_are_heard_by_its_holde
         assert running.frontier.lease(running.id, 7, domains=1, pages=1) == []
         assert running.frontier.lease_named(7, "ex.example") is None
         assert _domain(server)["state"] == "paused"
+        [slow] = running.status().slow
+        assert (slow["domain"], "holdfast domain resume" in slow["why"]) == ("ex.example", True)
         assert server.get("/api/frontier/stats").json()["pausedDomains"] in (0, 1)
         server.ask("PUT", "/api/domains/ex.example/settings", paused=False, crawlDelay=None)
         assert running.lease().delay_s == 0.0

@@ -357,5 +357,5 @@ def test_the_administrators_routes_refuse_with_their_own_statuses(one_source: Se
     ):  # fmt: skip
         answer = one_source.get(path)
         assert answer.status_code == status, path
-        assert status == 200 or set(answer.json()) == {"error", "detail", "code", "requestId"}
+        assert status == 200 or set(answer.json()) - {"field"} == {"error", "detail", "code", "requestId"}
     assert {one_source.get(f"/api/admin/jobs?status={word}").status_code for word in ADMIN_STATES} == {200}

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import event
 
 from holdfast.auth.roles import Role
 from holdfast.clock import digits14
+from holdfast.replay.cdx.queries import KeyRange, batch
+from holdfast.replay.finding import candidates, neighbours
+from holdfast.search.outbox import drain
+from holdfast.search.search import SearchRequest, SearchService
+from holdfast.urls import surt
+from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by
+from holdfast.withdrawals.visibility import visible_snapshot
 from tests.archive import days_later
 from tests.client import REPLAY
 from tests.contract.members_bed import (
@@ -155,6 +163,23 @@ def test_what_members_pages_call_others_finds_nothing(world: World) -> None:
     assert world.ask(f"/api/search?q={NAMED}", Role.ANONYMOUS).json()["total"] == 0
     urls = {one["originalUrl"] for one in world.ask(f"/api/search?q={NAMED}", Role.MEMBER).json()["results"]}
     assert OPEN.own not in urls
+
+
+def test_the_words_of_links_come_and_go_with_who_may_see_them(world: World) -> None:
+    def named() -> set[str]:
+        drain(world.archive.database, world.archive.home, world.archive.clock)
+        service = SearchService(world.archive.database, world.archive.home, world.archive.clock)
+        with seen_by(PUBLIC):
+            found = service.ask(SearchRequest(q=NAMED), wait=True)
+        return {hit.row.url for hit in found.hits}
+
+    try:
+        assert named() == set()
+        world.show("public")
+        assert OPEN.own in named()
+    finally:
+        world.show("members")
+    assert named() == set()
 
 
 def test_figures_count_what_may_be_seen(world: World) -> None:
@@ -321,3 +346,34 @@ def test_a_stray_request_of_a_members_page_is_led_back_with_its_capability(world
     assert led.status_code == 307
     assert led.headers["location"].startswith(f"/!{str(page.url).partition('/!')[2].partition('/')[0]}/web/")
     assert world.ask(f"{REPLAY}{led.headers['location']}", Role.ANONYMOUS).status_code == 200
+
+
+def test_it_costs_no_statement(world: World) -> None:
+    database = world.archive.database
+    service = SearchService(database, world.archive.home, world.archive.clock)
+    asked: list[str] = []
+    counts: dict[Viewer, list[int]] = {}
+    event.listen(database.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    for viewer in (EVERYTHING, PUBLIC):
+        with seen_by(viewer):
+            service.ask(SearchRequest(q=OPEN.word))
+            counts[viewer] = []
+            for read in _hot_paths(world, service):
+                asked.clear()
+                read()
+                counts[viewer].append(len(asked))
+
+    assert counts[PUBLIC] == counts[EVERYTHING] == [1, 2, 4, 1, counts[PUBLIC][-1]]
+
+
+def _hot_paths(world: World, service: SearchService) -> Iterator[Callable[[], object]]:
+    """Yield what most requests ask: one capture, those near a moment, its neighbours, the index, a search."""
+    keys = KeyRange(surt(OPEN.own), surt(OPEN.own))
+    with world.archive.database.read() as session:
+        session.connection()
+        yield lambda: visible_snapshot(session, world.ids["open"][0])
+        yield lambda: candidates(session, OPEN.own, "2024")
+        yield lambda: neighbours(session, surt(OPEN.own), days_later(5), 0)
+        period = days_later(-900), days_later(900)
+        yield lambda: batch(session, keys, behind=None, reverse=False, period=period, limit=5)
+    yield lambda: service.ask(SearchRequest(q=OPEN.word))

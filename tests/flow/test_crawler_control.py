@@ -36,6 +36,13 @@ def _starts(site: Site, host: int) -> list[float]:
     return [entry.start for entry in site.log() if entry.host == site.hosts[host]]
 
 
+def _added(api: Client, url: str) -> str:
+    """Add an address, and return what becomes of it."""
+    answer = api.post("/api/frontier/add", json={"urls": [url]})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["places"][0]["status"])
+
+
 def _gaps(site: Site) -> list[float]:
     """Return the seconds between the requests to the second host."""
     return [later - sooner for sooner, later in pairwise(_starts(site, 1))]
@@ -53,9 +60,12 @@ def _is_free(crawler: Crawler, domain: str) -> bool:
 def test_a_crawl_that_runs_takes_an_address_and_obeys_what_is_said_of_a_domain(crawler: Crawler) -> None:
     with _api(crawler) as api, Site.plain(hosts=2, pages=100) as site:
         domain, by_hand = urlsplit(site.url(1)).netloc, f"{site.urls()[0]}?by=hand"
+        waits = f"{site.urls()[0]}?before=it+ran"
+        # The first makes a source for the host, with a job of its own; the second waits for any run of that source.
+        before = [_added(api, url) for url in (site.urls()[0], waits)]
         process = crawler.start(site.url(0), site.url(1), "--delay", "0.05")
         until(lambda: settled(crawler) >= 5, within_s=30, what="five pages")
-        added = api.post("/api/frontier/add", json={"urls": [by_hand]}).json()
+        added = _added(api, by_hand)
 
         _changed(api, domain, crawlDelay=_SLOW_S)
         until(lambda: min(_gaps(site)[-2:]) >= _SLOW_S, within_s=20, what="two slow requests")
@@ -75,7 +85,8 @@ def test_a_crawl_that_runs_takes_an_address_and_obeys_what_is_said_of_a_domain(c
         result = crawler.finish(process, timeout_s=60)
         log, gaps, asked = site.settled(), _gaps(site), len(_starts(site, 1))
 
-    assert added["places"][0]["status"] == "joined"
+    assert (before, added) == (["job_made", "waits"], "joined")
+    assert crawler.outcomes()[waits][0] == "success", "the next run of its source has taken it"
     assert crawler.outcomes()[by_hand][0] == "success", "the running crawl asked for it"
     assert min(gaps[slow:]) >= _SLOW_S, "from the first slow request on, all of them"
     assert rested == paused, "nothing is asked while it is paused"

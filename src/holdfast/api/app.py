@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import Semaphore
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -33,7 +34,8 @@ from holdfast.api.permissions import PathPermissions, check_permission, demand_p
 from holdfast.api.quick import QuickRoutes, QuickThreads
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
-from holdfast.api.single_rows import quick_snapshot
+from holdfast.api.routes.health import ready_response
+from holdfast.api.single_rows import quick_cdx, quick_snapshot
 from holdfast.auth.roles import Permission
 from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
@@ -137,8 +139,16 @@ def create_app(archive: Archive) -> RequestIds:
 
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     kept = KeptAnswers(inner.state.search, archive.clock, inner.state.metrics)
-    handlers = {"/api/snapshot": quick_snapshot(archive.settings), "/api/search": kept.searches()}
-    app: ASGIApp = QuickRoutes(inner, handlers, inner.state.quick, inner.state.connections, kept.keeping)
+    cdx = quick_cdx(archive.settings)
+    handlers = {"/api/snapshot": quick_snapshot(archive.settings), "/api/search": kept.searches(), "/cdx": cdx}
+    app: ASGIApp = QuickRoutes(
+        inner,
+        handlers,
+        inner.state.quick,
+        inner.state.connections,
+        kept.keeping,
+        direct={"/health/ready": partial(ready_response, inner.state.readiness)},
+    )
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
@@ -150,7 +160,7 @@ def create_app(archive: Archive) -> RequestIds:
     app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     quick = QuickRoutes(
-        replay_inner, {"/web": kept.records()}, inner.state.quick, inner.state.connections, kept.keeping
+        replay_inner, {"/web": kept.records(), "/cdx": cdx}, inner.state.quick, inner.state.connections, kept.keeping
     )
     replay: ASGIApp = Bodies(HeadRequests(quick), limit=settings.body_bytes, any_type=True)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))

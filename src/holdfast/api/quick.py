@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast import log
@@ -109,13 +110,22 @@ class QuickRoutes:
         threads: QuickThreads,
         connections: RawConnections,
         keeping: Callable[[Scope, Send], Send],
+        *,
+        direct: Mapping[str, Callable[[], Awaitable[Response]]] | None = None,
     ) -> None:
-        """Take the handlers by the first segment of their path or its first two, and what keeps other answers."""
+        """Take the handlers by the first segment of their path or its first two, and what keeps other answers.
+
+        `direct` has whole paths that are answered on the event loop.
+        """
+        self._direct = direct or {}
         self._app, self._handlers, self._threads, self._connections = app, handlers, threads, connections
         self._keeping = keeping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        if scope["type"] == "http" and scope["method"] == "GET" and (answer_now := self._direct.get(scope["path"])):
+            await (await answer_now())(scope, receive, send)
+            return
         handler = self._handler(scope["path"]) if scope["type"] == "http" else None
         # A credential that is not valid is refused by the guard of the route.
         if handler is not None and scope["method"] == "GET" and credential_error(scope) is None:
@@ -135,7 +145,7 @@ class QuickRoutes:
     def _handler(self, path: str) -> QuickHandler | None:
         first = path.find("/", 1)
         if first < 0:
-            return None
+            return self._handlers.get(path)
         second = path.find("/", first + 1)
         return self._handlers.get(path[:second] if second > 0 else path) or self._handlers.get(path[:first])
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Scope
 
 from holdfast.api.queries import SNAPSHOT_IN_FULL
 from holdfast.api.quick import QuickAnswer, QuickHandler, json_answer
+from holdfast.api.routes.replay import make_text, takes_gzip
 from holdfast.api.schemas.base import MAX_ID
 from holdfast.api.schemas.search import SnapshotDetail
 from holdfast.clock import from_micros
 from holdfast.config import Settings
 from holdfast.db.prepared import RawConnections
+from holdfast.errors import HoldfastError
 from holdfast.replay.address import raw_path
-from holdfast.replay.origins import browse_url
+from holdfast.replay.cdx.question import read_question
+from holdfast.replay.cdx.server import TYPES, looked_up
+from holdfast.replay.origins import browse_url, origins_of
 from holdfast.withdrawals.viewers import Visibility
 
 
@@ -69,5 +75,31 @@ def quick_snapshot(settings: Settings) -> QuickHandler:
             noise_evidence=None if noise is None else evidence,
         )
         return json_answer(detail.__pydantic_serializer__.to_json(detail, by_alias=True))
+
+    return answer
+
+
+def quick_cdx(settings: Settings) -> QuickHandler:
+    """Return the quick way of `/cdx`: the captures of one address."""
+
+    def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
+        request = Request(scope)
+        try:
+            question = read_question(request.query_params.multi_items())
+        except HoldfastError:
+            return None
+        origins = origins_of(
+            request.url.scheme,
+            request.headers.get("host", ""),
+            replay_origin=settings.replay.origin,
+            site_url=settings.api.site_url,
+        )
+        with connections.read() as (tx, dialect):
+            text = looked_up(tx, dialect, question, origins)
+        if text is None:
+            return None
+        plain = request.query_params.get("gzip", "").lower() in ("false", "0", "no")
+        made = make_text(iter((text,)), TYPES[question.output], packed=takes_gzip(request) and not plain)
+        return QuickAnswer(200, made.raw_headers, bytes(made.body)) if isinstance(made, Response) else None
 
     return answer

@@ -109,7 +109,7 @@ def _serve_child(
 ) -> int:
     if number:
         # One process does what waits; what others would do beside it, it does anyway.
-        os.environ["HOLDFAST_API_UPKEEP"] = "false"
+        os.environ["HOLDFAST_API_UPKEEP"] = os.environ["HOLDFAST_WEBHOOKS_DELIVER"] = "false"
     return _serve_here(settings, listener, application, ready)
 
 

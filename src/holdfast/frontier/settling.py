@@ -120,6 +120,8 @@ class Closing:
         heads = QueueHeads()
         heads.reopened(domain_id, now, len(ended))
         heads.write(tx, execution_id)
+        # Nothing is taken back: that they failed once is true.
+        add_counts(tx, execution_id, Counter(queue=len(ended)), now=now, is_postgres=tx.is_postgres)
 
     def reopen_one(self, attempt_id: int) -> bool:
         """Ask once more for an address that failed; False if it did not, or was tried again since."""

@@ -79,12 +79,16 @@ class OperationLauncher:
         self._database.close()
 
     def _run(self) -> None:
+        told = ""
         while not self._ending.is_set():
             self._wake.clear()
             try:
                 self._look()
+                told = ""
             except HoldfastError as exc:
-                _log.warning("operations.wait", message=str(exc))
+                # Once for each reason: a database that is away for a night would fill the log.
+                if told != (told := str(exc)):
+                    _log.warning("operations.wait", message=told)
             except Exception:
                 # If the thread ended here, no request would notice, and operations would wait for ever.
                 _log.exception("operations.failed")

@@ -49,7 +49,8 @@ def labelled(part: str, line: str, *, for_people: bool) -> str:
     if not for_people:
         return json.dumps({"part": part, **event})
     rest = [f"{key}={value!r}" for key, value in event.items() if key not in ("timestamp", "level", "event")]
-    return " ".join([f"{part} |", str(event.get("timestamp", "")), f"[{event.get('level')}]", event["event"], *rest])
+    head = [f"{part} |", str(event.get("timestamp", "")), f"[{event.get('level')}]", str(event["event"])]
+    return " ".join([*head, *rest])
 
 
 def _event(line: str) -> dict[str, object] | None:

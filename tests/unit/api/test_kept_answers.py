@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from holdfast.api.kept_answers import KEPT_S
+from holdfast.config.model import Secret
 from holdfast.db import connect
-from holdfast.db.models import Withdrawal
+from holdfast.db.models import Source, Withdrawal
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive
@@ -105,3 +107,21 @@ def test_a_record_that_was_just_sent_is_sent_again_and_not_once_it_is_withdrawn(
         with archive.database.write() as session:
             session.add(Withdrawal(snapshot_id=found["id"], **_WITHDRAWN))
         assert client.get(path).status_code == 404
+
+
+def test_what_a_member_was_answered_is_kept_for_members_alone(archive: Archive) -> None:
+    api = archive.settings.api.model_copy(update={"admin_token": Secret("x" * 20)})
+    guarded = replace(archive, settings=archive.settings.model_copy(update={"api": api}))
+    with archive.database.write() as session:
+        session.execute(update(Source).values(visibility="members"))
+    shown = {"x-admin-token": "x" * 20}
+
+    with asking(guarded) as client:
+        found = client.get("/api/search?q=gneiss", headers=shown).json()
+        number = found["results"][0]["id"]
+        assert found["total"] == client.get("/api/search?q=gneiss", headers=shown).json()["total"] == 1
+        assert _total(client, "gneiss") == 0
+        assert client.get(f"/api/snapshot/{number}", headers=shown).status_code == 200
+        assert client.get(f"/api/snapshot/{number}").status_code == 404
+        assert client.get("/cdx?url=example.org/b", headers=shown).text.count("\n") == 1
+        assert client.get("/cdx?url=example.org/b").text == ""

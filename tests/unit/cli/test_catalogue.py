@@ -222,7 +222,8 @@ crawl, stop, import, demo, snapshot hide, snapshot unhide, noise mark, noise cle
 source create, source edit, source enable, source disable, source delete,
 job create, job edit, job pause, job resume, job cancel, job run-now,
 job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed disable,
-frontier reset, frontier add, frontier seed, domain set, domain pause, domain resume, domain refresh, tool run, tool run-job, tool register, problem-report edit
+frontier reset, frontier add, frontier seed, domain set, domain pause, domain resume,
+domain refresh, tool run, tool run-job, tool register, problem-report edit
 """
 """Commands that change what their arguments name, and nothing else."""
 WORKING = "worker start, worker schedule, api, serve, mcp"

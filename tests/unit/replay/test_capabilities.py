@@ -1,4 +1,4 @@
-"""What opens members' captures on the replay host: made by one process, read by all, for a while, and by no other key."""
+"""What opens members' captures on the replay host: made by one process, read by all, and by no other key."""
 
 from __future__ import annotations
 

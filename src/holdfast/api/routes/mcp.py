@@ -16,7 +16,8 @@ from holdfast.api.permissions import PrincipalDep
 from holdfast.auth.errors import Unauthenticated
 from holdfast.auth.roles import Role
 
-router = LateRouter(tags=["assistants"])
+# JSON-RPC, which the OpenAPI document cannot describe: the protocol has a schema of its own.
+router = LateRouter(tags=["assistants"], include_in_schema=False)
 
 
 class _Answered(Response):

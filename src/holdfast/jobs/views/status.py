@@ -104,6 +104,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         is_live = execution.state == "running" and queue > 0
         now = to_micros(clock.now())
         away = execution_queries.away(tx, execution_id=execution.frontier_id, now=now) if is_live else []
+        paused = execution_queries.paused(tx, execution_id=execution.frontier_id) if is_live else []
         reported = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
         recent = recent_minutes(tx, execution_id=execution.frontier_id, now=now) if is_live else None
     counts = [one.counts for one in written]
@@ -116,6 +117,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         outcomes.update(count.get("outcomes", {}))
     conditions = [count.get("state", "running") for count in live]
     slow = [row for count in live for row in count.get("slow", ())] + _away(away, clock.now())
+    slow += _paused(paused, clock.now())
     return ExecutionStatus(
         execution_id=execution.id,
         source=execution.source,
@@ -184,6 +186,18 @@ def _away(rows: list[tuple[str, int, int]], now: datetime) -> list[dict[str, Any
         why = f"cannot be reached since {from_micros(since):%H:%M:%S} UTC, tried again in {wait_s:.0f} s"
         found.append({"domain": domain, "seconds": round(wait_s, 1), "why": why})
     return found
+
+
+def _paused(rows: list[tuple[str, int]], now: datetime) -> list[dict[str, Any]]:
+    """Return the domains that an operator paused, as rows of what is slow."""
+    return [
+        {
+            "domain": domain,
+            "seconds": round((now - from_micros(since)).total_seconds(), 1),
+            "why": f"paused; go on with: holdfast domain resume {domain}",
+        }
+        for domain, since in rows
+    ]
 
 
 def _sum(counts: list[dict[str, Any]], key: str) -> int:
