@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast.api.late_routes import LateRoute
 from holdfast.api.middleware.identity import SIGN_IN_PATHS
 from holdfast.api.permissions import FORM_PATHS, PERMISSIONS, permission_of
-from holdfast.api.quick import QuickRoutes, QuickThreads, json_answer
+from holdfast.api.quick import QuickHandler, QuickRoutes, QuickThreads, json_answer
 from holdfast.api.routes import ROUTERS
 from holdfast.auth.credentials import csrf_token
 from holdfast.auth.errors import CredentialWrong
@@ -42,6 +42,8 @@ _ROUTES = [
     if isinstance(route, APIRoute)
     for method in sorted(route.methods or ())
 ]
+_READINESS = "/health/ready"
+"""Answered in front of all other layers, for monitors: it looks at no credential and tells only what is not ready."""
 _SIGNING_IN = {"POST /api/session", "POST /api/auth/login"}
 Doors = Callable[[str, str, dict[str, str]], int]
 
@@ -153,7 +155,7 @@ def test_every_route_answers_every_role_and_every_way_of_signing_in(
             may = one.role.is_at_least(LOWEST_ROLE[permission]) and (
                 permission is Permission.READ or permission in one.scopes
             )
-            expected = _LET_IN if may else 401 if one.role is Role.ANONYMOUS else 403
+            expected = 200 if path == _READINESS else _LET_IN if may else 401 if one.role is Role.ANONYMOUS else 403
             status = doors(method, path, one.headers)
             cases += 1
             if status != expected:
@@ -184,6 +186,8 @@ WRONG = {
 @pytest.mark.parametrize("shown", WRONG.values(), ids=WRONG)
 def test_a_wrong_credential_is_refused_on_every_route_public_ones_too(doors: Doors, shown: dict[str, str]) -> None:
     for method, path in _ROUTES:
+        if path == _READINESS:
+            continue
         # What a browser needs to sign in again, when its session has ended.
         if "cookie" in shown and (path in SIGN_IN_PATHS or f"{method} {path}" in _SIGNING_IN):
             continue
@@ -252,7 +256,7 @@ def test_the_quick_way_of_a_route_is_shut_to_a_wrong_credential_too() -> None:
 
     threads = QuickThreads()
     connections: Any = None
-    handlers = {"/api/snapshot": lambda _scope, _open: json_answer(b"{}")}
+    handlers: dict[str, QuickHandler] = {"/api/snapshot": lambda _scope, _open: json_answer(b"{}")}
     quick = QuickRoutes(route, handlers, threads, connections, keeping=lambda _scope, given: given)
     states: list[dict[str, Any]] = [{}, {"credential_error": CredentialWrong("the token")}]
     for state in states:
