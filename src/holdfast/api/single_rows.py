@@ -43,8 +43,8 @@ def quick_snapshot(settings: Settings) -> QuickHandler:
             rows = SNAPSHOT_IN_FULL.rows(tx, dialect, snapshot_id=snapshot_id)
         if not rows:
             return None
-        (execution_id, url, captured, backend, fidelity, media_type, status, noise, code, name, visibility, title,
-         language, snippet, author, published, modified, keywords, words, page_type, evidence) = rows[0]  # fmt: skip
+        execution_id, url, captured, backend, fidelity, media_type, status, noise, code, name, visibility = rows[0][:11]
+        title, language, snippet, author, published, modified, keywords, words, page_type, evidence = rows[0][11:]
         if visibility == Visibility.MEMBERS:
             return None
         captured_at = from_micros(captured)

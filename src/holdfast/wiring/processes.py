@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from holdfast import log
+from holdfast.clock import Clock
 
 _log = log.get()
 _PR_SET_PDEATHSIG = 1
@@ -27,9 +28,11 @@ _READY = b"."
 class ServingProcesses:
     """The children, and the one that watches over them."""
 
-    def __init__(self, count: int, serve: Callable[[int, Callable[[], None]], int], *, drain_s: float) -> None:
+    def __init__(
+        self, count: int, serve: Callable[[int, Callable[[], None]], int], *, clock: Clock, drain_s: float
+    ) -> None:
         """Take what a child does: given its number and what it says when it answers, it returns its exit code."""
-        self._count, self._serve, self._drain_s = count, serve, drain_s
+        self._count, self._serve, self._clock, self._drain_s = count, serve, clock, drain_s
         self._numbers: dict[int, int] = {}
         self._begun: dict[int, float] = {}
         self._answering = 0
@@ -56,7 +59,7 @@ class ServingProcesses:
     def _watch(self, woken: int, ready: Callable[[], None]) -> int:
         failed, deadline = False, float("inf")
         while self._numbers:
-            patience = max(0.0, deadline - time.monotonic())
+            patience = max(0.0, deadline - self._clock.monotonic())
             heard, _, _ = select.select([woken, self._said], [], [], min(patience, 3600.0))
             if not heard and self._is_stopping:
                 self._tell(signal.SIGKILL)
@@ -83,7 +86,7 @@ class ServingProcesses:
         """Let all end what is in flight; return when that is over."""
         self._is_stopping = True
         self._tell(signal.SIGTERM)
-        return time.monotonic() + self._drain_s
+        return self._clock.monotonic() + self._drain_s
 
     def _tell(self, number: signal.Signals) -> None:
         for pid in self._numbers:
@@ -100,12 +103,12 @@ class ServingProcesses:
         return ended
 
     def _rest(self, number: int) -> None:
-        left = self._begun[number] + _REST_S - time.monotonic()
+        left = self._begun[number] + _REST_S - self._clock.monotonic()
         if left > 0:
             time.sleep(left)
 
     def _begin(self, number: int) -> None:
-        self._begun[number] = time.monotonic()
+        self._begun[number] = self._clock.monotonic()
         parent, pid = os.getpid(), os.fork()
         if pid:
             self._numbers[pid] = number
