@@ -109,7 +109,7 @@ class QuickRoutes:
         handlers: dict[str, QuickHandler],
         threads: QuickThreads,
         connections: RawConnections,
-        keeping: Callable[[Scope, Send], Send],
+        keeping: Callable[[Scope, Send], Send] | None = None,
         *,
         direct: Mapping[str, Callable[[], Awaitable[Response]]] | None = None,
     ) -> None:
@@ -139,7 +139,8 @@ class QuickRoutes:
                 await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers]})
                 await send({"type": "http.response.body", "body": answer.body})
                 return
-            send = self._keeping(scope, send)
+            if self._keeping is not None:
+                send = self._keeping(scope, send)
         await self._app(scope, receive, send)
 
     def _handler(self, path: str) -> QuickHandler | None:

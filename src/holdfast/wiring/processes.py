@@ -107,6 +107,9 @@ class ServingProcesses:
         if left > 0:
             time.sleep(left)
 
+    def _say_ready(self) -> None:
+        os.write(self._saying, _READY)
+
     def _begin(self, number: int) -> None:
         self._begun[number] = self._clock.monotonic()
         parent, pid = os.getpid(), os.fork()
@@ -117,7 +120,7 @@ class ServingProcesses:
         try:
             signal.set_wakeup_fd(-1)
             _die_with(parent)
-            code = self._serve(number, lambda: os.write(self._saying, _READY) and None)
+            code = self._serve(number, self._say_ready)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
