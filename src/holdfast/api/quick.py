@@ -123,12 +123,14 @@ class QuickRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] == "http" and scope["method"] == "GET" and (answer_now := self._direct.get(scope["path"])):
+        # A credential that is not valid is refused by the guard of the route.
+        if scope["type"] != "http" or scope["method"] != "GET" or credential_error(scope) is not None:
+            await self._app(scope, receive, send)
+            return
+        if (answer_now := self._direct.get(scope["path"])) is not None:
             await (await answer_now())(scope, receive, send)
             return
-        handler = self._handler(scope["path"]) if scope["type"] == "http" else None
-        # A credential that is not valid is refused by the guard of the route.
-        if handler is not None and scope["method"] == "GET" and credential_error(scope) is None:
+        if (handler := self._handler(scope["path"])) is not None:
             try:
                 answer = await self._threads.run(lambda: handler(scope, self._connections))
             except Exception as exc:

@@ -93,9 +93,8 @@ def serve(
         else:
             if settings.api.rate_limiting and settings.redis_url is None:
                 _log.warning("api.rates_apart", processes=processes, message="without Redis each process counts alone")
-            children = ServingProcesses(
-                processes, partial(_serve_child, settings, listener, application), drain_s=_DRAIN_S + 5.0
-            )
+            child = partial(_serve_child, settings, listener, application)
+            children = ServingProcesses(processes, child, clock=SystemClock(), drain_s=_DRAIN_S + 5.0)
             code = children.run(lambda: ready(shown))
     finally:
         listener.close()
