@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast import log
 from holdfast.api.permissions import credential_error
 from holdfast.db.prepared import RawConnections
+from holdfast.errors import HoldfastError
 
 _log = log.get()
 _THREADS = 4
@@ -133,8 +134,10 @@ class QuickRoutes:
         if (handler := self._handler(scope["path"])) is not None:
             try:
                 answer = await self._threads.run(lambda: handler(scope, self._connections))
-            except Exception as exc:
+            except HoldfastError:
                 # Asked again, the route finds out what it was, and words it.
+                answer = None
+            except Exception as exc:
                 _log.warning("quick.failed", path=scope["path"], message=str(exc).partition("\n")[0])
                 answer = None
             if answer is not None:

@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from holdfast import config, log
 from holdfast.auth.users import SETUP_HOURS
 from holdfast.cli.parameters import Home
+from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.wiring.accounts import setup_link
