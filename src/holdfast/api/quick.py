@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast import log
@@ -111,14 +110,8 @@ class QuickRoutes:
         threads: QuickThreads,
         connections: RawConnections,
         keeping: Callable[[Scope, Send], Send] | None = None,
-        *,
-        direct: Mapping[str, Callable[[], Awaitable[Response]]] | None = None,
     ) -> None:
-        """Take the handlers by the first segment of their path or its first two, and what keeps other answers.
-
-        `direct` has whole paths that are answered on the event loop.
-        """
-        self._direct = direct or {}
+        """Take the handlers by the first segment of their path or its first two, and what keeps other answers."""
         self._app, self._handlers, self._threads, self._connections = app, handlers, threads, connections
         self._keeping = keeping
 
@@ -127,9 +120,6 @@ class QuickRoutes:
         # A credential that is not valid is refused by the guard of the route.
         if scope["type"] != "http" or scope["method"] != "GET" or credential_error(scope) is not None:
             await self._app(scope, receive, send)
-            return
-        if (answer_now := self._direct.get(scope["path"])) is not None:
-            await (await answer_now())(scope, receive, send)
             return
         if (handler := self._handler(scope["path"])) is not None:
             try:
