@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+from holdfast.search.outbox import drain
 from tests import patience
 from tests.archive import Shot, build_archive
 
@@ -53,7 +54,9 @@ def _status(port: int, path: str) -> int:
 
 
 def test_a_process_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> None:
-    build_archive(tmp_path, [Shot(url="https://example.org/")]).database.close()
+    archive = build_archive(tmp_path, [Shot(url="https://example.org/")])
+    drain(archive.database, archive.home, archive.clock)
+    archive.database.close()
     with _serving(tmp_path) as (process, port):
         before = _children(process)
         assert len(before) == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from asyncio import Semaphore
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -34,7 +33,6 @@ from holdfast.api.permissions import PathPermissions, check_permission, demand_p
 from holdfast.api.quick import QuickRoutes, QuickThreads
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
-from holdfast.api.routes.health import ready_response
 from holdfast.api.single_rows import quick_cdx, quick_snapshot
 from holdfast.auth.roles import Permission
 from holdfast.db.prepared import RawConnections
@@ -147,7 +145,6 @@ def create_app(archive: Archive) -> RequestIds:
         inner.state.quick,
         inner.state.connections,
         kept.keeping,
-        direct={"/health/ready": partial(ready_response, inner.state.readiness)},
     )
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast import log
 from holdfast.api.permissions import credential_error
 from holdfast.db.prepared import RawConnections
+from holdfast.errors import HoldfastError
 
 _log = log.get()
 _THREADS = 4
@@ -109,37 +109,33 @@ class QuickRoutes:
         handlers: dict[str, QuickHandler],
         threads: QuickThreads,
         connections: RawConnections,
-        keeping: Callable[[Scope, Send], Send],
-        *,
-        direct: Mapping[str, Callable[[], Awaitable[Response]]] | None = None,
+        keeping: Callable[[Scope, Send], Send] | None = None,
     ) -> None:
-        """Take the handlers by the first segment of their path or its first two, and what keeps other answers.
-
-        `direct` has whole paths that are answered on the event loop.
-        """
-        self._direct = direct or {}
+        """Take the handlers by the first segment of their path or its first two, and what keeps other answers."""
         self._app, self._handlers, self._threads, self._connections = app, handlers, threads, connections
         self._keeping = keeping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] == "http" and scope["method"] == "GET" and (answer_now := self._direct.get(scope["path"])):
-            await (await answer_now())(scope, receive, send)
-            return
-        handler = self._handler(scope["path"]) if scope["type"] == "http" else None
         # A credential that is not valid is refused by the guard of the route.
-        if handler is not None and scope["method"] == "GET" and credential_error(scope) is None:
+        if scope["type"] != "http" or scope["method"] != "GET" or credential_error(scope) is not None:
+            await self._app(scope, receive, send)
+            return
+        if (handler := self._handler(scope["path"])) is not None:
             try:
                 answer = await self._threads.run(lambda: handler(scope, self._connections))
-            except Exception as exc:
+            except HoldfastError:
                 # Asked again, the route finds out what it was, and words it.
+                answer = None
+            except Exception as exc:
                 _log.warning("quick.failed", path=scope["path"], message=str(exc).partition("\n")[0])
                 answer = None
             if answer is not None:
                 await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers]})
                 await send({"type": "http.response.body", "body": answer.body})
                 return
-            send = self._keeping(scope, send)
+            if self._keeping is not None:
+                send = self._keeping(scope, send)
         await self._app(scope, receive, send)
 
     def _handler(self, path: str) -> QuickHandler | None:

@@ -61,11 +61,12 @@ class ServingProcesses:
         while self._numbers:
             patience = max(0.0, deadline - self._clock.monotonic())
             heard, _, _ = select.select([woken, self._said], [], [], min(patience, 3600.0))
-            if not heard and self._is_stopping:
+            if self._clock.monotonic() >= deadline:
                 self._tell(signal.SIGKILL)
-            if self._said in heard and self._answering < self._count:
-                self._answering += len(os.read(self._said, 4096))
-                if self._answering >= self._count:
+            if self._said in heard:
+                # Also what a child says that was begun again: unread, it would keep this loop awake.
+                before, self._answering = self._answering, self._answering + len(os.read(self._said, 4096))
+                if before < self._count <= self._answering:
                     ready()
             numbers = os.read(woken, 4096) if woken in heard else b""
             if not self._is_stopping and {signal.SIGINT, signal.SIGTERM} & set(numbers):
@@ -107,6 +108,9 @@ class ServingProcesses:
         if left > 0:
             time.sleep(left)
 
+    def _say_ready(self) -> None:
+        os.write(self._saying, _READY)
+
     def _begin(self, number: int) -> None:
         self._begun[number] = self._clock.monotonic()
         parent, pid = os.getpid(), os.fork()
@@ -116,8 +120,11 @@ class ServingProcesses:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
+            for heard in _HEARD:
+                # Until the server listens to them itself, they end it.
+                signal.signal(heard, signal.SIG_DFL)
             _die_with(parent)
-            code = self._serve(number, lambda: os.write(self._saying, _READY) and None)
+            code = self._serve(number, self._say_ready)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -389,7 +389,7 @@ def looked_up(tx: Transaction, dialect: str, question: CdxQuery, origins: Replay
         return None
 
     def read(
-        _question: CdxQuery, _keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
+        question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
     ) -> list[Line]:
         # All there is was read at once: behind it there is nothing.
         return [Line(row, "-", None, "-") for row in rows] if behind is None else []
