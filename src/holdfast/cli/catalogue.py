@@ -76,7 +76,7 @@ COMMANDS = {
     "edition": Command("edition", "Annual editions: schedule, status, report, freeze, compare.", HelpGroup.RUN),
     "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll, discover.", HelpGroup.RUN),
     "frontier": Command("frontier", "What is queued: stats, urls, add, clear, recover.", HelpGroup.UPKEEP),
-    "domain": Command("domain", "How a domain is treated: list, show, set, pause, purge."),
+    "domain": Command("domain", "How a domain is treated: list, set, pause."),
     "webhook": Command("webhook", "Systems that are told of events: add, list."),
     "explain": Command("explain", "Everything that is known of an address, and why.", HelpGroup.UPKEEP),
     "url": Command("url", "What an address means here: key, hash."),
@@ -88,7 +88,7 @@ COMMANDS = {
     "verify": Command(
         "warc:verify_command", "Check WARC files: members, lengths, digests, truncation.", HelpGroup.UPKEEP
     ),
-    "storage": Command("storage", "What is kept on disk: stores, free, report, verify, compact."),
+    "storage": Command("storage", "What is on disk: stores, free, verify."),
     "tool": Command("tool", "Crawls with zimit by hand: check, run (see also storage, watch).", HelpGroup.UPKEEP),
     "watch": Command("watch", "Crawls that run for weeks: status, recover."),
     "audit": Command("audit:audit_command", "Who did what, when, from where."),

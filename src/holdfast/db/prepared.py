@@ -16,7 +16,7 @@ from sqlalchemy import Select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from holdfast.db import connect
-from holdfast.db.raw import RawDatabase, Row, Transaction
+from holdfast.db.raw import OpenSqliteFile, RawDatabase, Row, Transaction, sqlite_path
 
 _DIALECTS = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect}
 
@@ -24,7 +24,7 @@ _DIALECTS = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect}
 class PreparedSelect:
     """A question with named parameters; those with a callable of their own are asked at each execution."""
 
-    def __init__(self, statement: Select[Any]) -> None:
+    def __init__(self, statement: Select[*tuple[Any, ...]]) -> None:
         self._statement = statement
         self._compiled: dict[str, tuple[str, tuple[Callable[[dict[str, Any]], Any], ...]]] = {}
 
@@ -69,6 +69,8 @@ class RawConnections:
 
     def __init__(self, database_url: str) -> None:
         self._url = database_url
+        path = sqlite_path(database_url)
+        self._file = OpenSqliteFile(path) if path is not None else None
         self._idle: SimpleQueue[RawDatabase] = SimpleQueue()
 
     @contextmanager
@@ -77,6 +79,9 @@ class RawConnections:
         try:
             raw_db = self._idle.get_nowait()
         except Empty:
+            # Another connection would make an empty file where the database was moved away.
+            if self._file is not None:
+                self._file.demand_same()
             raw_db = connect(self._url)
         try:
             with raw_db.read() as tx:

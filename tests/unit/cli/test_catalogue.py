@@ -230,7 +230,7 @@ webhook redeliver
 """Commands that change what their arguments name, and nothing else."""
 WORKING = "worker start, worker schedule, api, serve, mcp"
 READING = """
-user list, token list,
+user list, token list, watch alerts, watch series,
 status, report, search, terms, linked-hosts, snapshot show, snapshot cat, noise list, page search, page show,
 changes list, changes compare, changes site, export snapshots, export changes, export cdxj, export wacz,
 export edition, source list, source show, source export, source validate, job executions, job logs,

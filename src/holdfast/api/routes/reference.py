@@ -132,7 +132,7 @@ def reference_page(document: Mapping[str, Any]) -> str:
                 f"<p>Answers with {', '.join(f'<code>{escape(name)}</code>' for name in operation.answer)}.</p>"
             )
         parts.append(
-            "<p>" + " · ".join(f"{code} {escape(description)}" for code, description in operation.statuses) + "</p>"
+            "<p>" + " · ".join(f"{code} {_marked(description)}" for code, description in operation.statuses) + "</p>"
         )
     return page(title, "".join(parts))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from holdfast.api.schemas.base import RequestForm, RowId
 from holdfast.api.schemas.jobs import JobAnswer
@@ -78,8 +78,28 @@ class FrontierEntry(JobAnswer):
         )
 
 
+_ENTRY: dict[str, Any] = {
+    "id": 7,
+    "url": "https://example.org/a",
+    "host": "example.org",
+    "status": "pending",
+    "priority": 1,
+    "depth": 1,
+    "attempt": 1,
+    "last_error": None,
+    "status_code": None,
+    "created_at": "2026-11-15T12:15:03Z",
+    "next_fetch_at": None,
+    "fetched_at": None,
+}
+
+
 class FrontierPage(JobAnswer):
     """Some of the addresses of a crawl."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"urls": [_ENTRY], "total": 1, "next": None, "limit": 50}]}
+    )
 
     urls: list[FrontierEntry]
     total: int = Field(description="Of this state, or of all; each address once.")
@@ -90,7 +110,7 @@ class FrontierPage(JobAnswer):
 class FrontierTotals(JobAnswer):
     """The frontier of a crawl in figures."""
 
-    total_pending: int
+    total_pending: int = Field(examples=[120])
     total_fetching: int
     total_fetched: int
     total_failed: int = Field(description="Always 0: what is tried again counts as pending.")
@@ -119,7 +139,7 @@ class SubmitForm(RequestForm):
 class Submitted(JobAnswer):
     """What became of an address."""
 
-    source: str
+    source: str = Field(examples=["example-org"])
     status: str = Field(description="joined, waits or job_made.")
     added: int
     execution_id: int | None
@@ -129,7 +149,7 @@ class Submitted(JobAnswer):
 class DiscoveredLink(JobAnswer):
     """A host that captures link to and of which nothing is kept."""
 
-    id: str = Field(description="The host itself.")
+    id: str = Field(description="The host itself.", examples=["other.example"])
     url: str
     links: int
     linking_sites: int
