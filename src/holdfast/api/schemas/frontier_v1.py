@@ -41,8 +41,26 @@ STATUS_OF = {
 """What is looked for when one of the words is asked for."""
 
 
+_ENTRY: dict[str, Any] = {
+    "id": 7,
+    "url": "https://example.org/a",
+    "host": "example.org",
+    "status": "pending",
+    "priority": 1,
+    "depth": 1,
+    "attempt": 1,
+    "last_error": None,
+    "status_code": None,
+    "created_at": "2026-11-15T12:15:03Z",
+    "next_fetch_at": None,
+    "fetched_at": None,
+}
+
+
 class FrontierEntry(JobAnswer):
     """One attempt on an address."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_ENTRY]})
 
     id: int
     url: str
@@ -76,22 +94,6 @@ class FrontierEntry(JobAnswer):
             next_fetch_at=scheduled_for,
             fetched_at=completed_at,
         )
-
-
-_ENTRY: dict[str, Any] = {
-    "id": 7,
-    "url": "https://example.org/a",
-    "host": "example.org",
-    "status": "pending",
-    "priority": 1,
-    "depth": 1,
-    "attempt": 1,
-    "last_error": None,
-    "status_code": None,
-    "created_at": "2026-11-15T12:15:03Z",
-    "next_fetch_at": None,
-    "fetched_at": None,
-}
 
 
 class FrontierPage(JobAnswer):
