@@ -343,10 +343,10 @@ def test_one_client_cannot_hold_all_connections_also_not_through_a_proxy(tmp_pat
             line.sendall(half)
         refused, until = b" 200 ", monotonic() + deadline(60)
         while _status(refused) == 200 and monotonic() < until:  # the server may not have looked at all three yet
-            refused = running.say(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.7\r\n"
+            refused = running.say(b"GET /api/stats HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.7\r\n"
                                   b"Connection: close\r\n\r\n")  # fmt: skip
         with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.9")) as neighbour:
-            address = f"http://127.0.0.1:{running.port}/api/health"
+            address = f"http://127.0.0.1:{running.port}/api/stats"
             other = neighbour.get(address, headers={"X-Forwarded-For": "203.0.113.8"}, timeout=deadline(20))
 
     assert (_status(refused), other.status_code) == (429, 200)
