@@ -5,7 +5,7 @@ import { useWords } from "@/language/LanguageContext";
 import { LANGUAGES, type Language } from "@/language/words";
 import { THEMES, useTheme, type Theme } from "./theme";
 
-const PLACES = [["/search", "nav.search"]] as const;
+const PLACES = [["/search", "nav.search"], ["/changes", "nav.changes"], ["/sources", "nav.sources"]] as const;
 
 /** What stands around every page: the way home, the places, and how the page looks and speaks. */
 export function Shell() {

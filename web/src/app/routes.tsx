@@ -2,6 +2,8 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } 
 import { buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
+import { readAskedChanges } from "@/changes/asked";
+import { readAskedComparison } from "@/compare/asked";
 import { readAsked } from "@/search/asked";
 import { Problem } from "./Problem";
 import { Shell } from "./Shell";
@@ -26,7 +28,23 @@ export const searchRoute = createRoute({
   component: lazyRouteComponent(() => import("@/search/SearchPage"), "SearchPage"),
 });
 
-export const router = createRouter({ routeTree: root.addChildren([home, searchRoute]), defaultPreload: "intent", scrollRestoration: true });
+export const changesRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/changes",
+  validateSearch: readAskedChanges,
+  component: lazyRouteComponent(() => import("@/changes/ChangesPage"), "ChangesPage"),
+});
+
+export const compareRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/compare",
+  validateSearch: readAskedComparison,
+  component: lazyRouteComponent(() => import("@/compare/ComparePage"), "ComparePage"),
+});
+
+const sources = createRoute({ getParentRoute: () => root, path: "/sources", component: lazyRouteComponent(() => import("@/sources/SourcesPage"), "SourcesPage") });
+
+export const router = createRouter({ routeTree: root.addChildren([home, searchRoute, changesRoute, compareRoute, sources]), defaultPreload: "intent", scrollRestoration: true });
 
 declare module "@tanstack/react-router" {
   interface Register {

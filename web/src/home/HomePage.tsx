@@ -61,7 +61,7 @@ function LatestChanges() {
   const { t, date } = useWords();
   const { data } = useLatestChanges();
   return (
-    <Card title={t("home.latestChanges")} className="min-h-56">
+    <Card title={t("home.latestChanges")} actions={<Link to="/changes">{t("home.allChanges")}</Link>} className="min-h-56">
       <ul className="divide-y divide-line">
         {data?.results.map((change) => (
           <li key={`${change.toSnapshotId}-${change.changeId}`} className="py-2">
@@ -82,7 +82,7 @@ function Kept() {
   const { t, date } = useWords();
   const { data } = useSources();
   return (
-    <Card title={t("home.sources")} className="min-h-56">
+    <Card title={t("home.sources")} actions={<Link to="/sources">{t("home.allSources")}</Link>} className="min-h-56">
       <ul className="divide-y divide-line">
         {data?.slice(0, 8).map((source) => (
           <li key={source.sourceCode} className="flex flex-wrap items-baseline justify-between gap-x-4 py-2">
