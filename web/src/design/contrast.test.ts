@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 const CSS = readFileSync(new URL("./tokens.css", import.meta.url), "utf8");
 /** Every block that sets the tokens: light, dark by the device, dark, high contrast. */
-const THEMES = CSS.split("color-scheme:").slice(1).map((block) => Object.fromEntries([...block.split("}")[0]?.matchAll(/--([\w-]+):\s*(#[0-9a-f]{6})/g) ?? []].map((found) => [found[1], found[2]])));
+const THEMES = CSS.split(/\s color-scheme:/).slice(1).map((block) => Object.fromEntries([...block.split("}")[0]?.matchAll(/--([\w-]+):\s*(#[0-9a-f]{6})/g) ?? []].map((found) => [found[1], found[2]])));
 /** [text, ground, least]: 4.5 for text, 3 for borders of controls and what is drawn (WCAG 2.2, 1.4.3 and 1.4.11). */
 const PAIRS: [string, string, number][] = [
   ["ink", "paper", 4.5], ["ink", "sheet", 4.5], ["ink", "sunk", 4.5], ["ink", "wash", 4.5], ["ink", "mark", 4.5],
