@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+PROVIDER := tests/flow/oidc
 PYTEST := $(BIN)/python -m pytest
 # One more than there are cores: flow tests wait for most of their time, for a delay, a lease or a dead server.
 WORKERS ?= $(shell expr $$(nproc) + 1)
@@ -80,7 +81,11 @@ $(PEERS)/.done: Makefile
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check scrapy warcio pywb wacz beautifulsoup4
 	@touch $@
 
-peers: $(PEERS)/.done ## build .venv-peers with Scrapy, warcio, pywb, wacz and BeautifulSoup, to compare with and to validate by
+$(PROVIDER)/node_modules/.done: $(PROVIDER)/package.json $(PROVIDER)/package-lock.json
+	cd $(PROVIDER) && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@touch $@
+
+peers: $(PEERS)/.done $(PROVIDER)/node_modules/.done ## build .venv-peers with Scrapy, warcio, pywb, wacz and BeautifulSoup, and an identity provider, to compare with and to validate by
 
 docs: setup ## write docs/cli.md, settings.md and api.md from the code
 	$(BIN)/python tools/write_docs.py
@@ -89,5 +94,5 @@ lock: ## compile requirements.txt anew from pyproject.toml
 	$(BIN)/python -m piptools compile --quiet --strip-extras --no-emit-index-url --no-emit-trusted-host --no-header --annotation-style=line --extra dev --allow-unsafe --no-emit-find-links -o requirements.txt pyproject.toml
 
 clean: ## remove everything that these commands built
-	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/holdfast.egg-info
+	rm -rf $(VENV) $(PEERS) $(PROVIDER)/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/holdfast.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -65,7 +65,7 @@ def vocabulary(language: str) -> list[str]:
     return list(words)
 
 
-def _texts(documents: int) -> Iterator[tuple[str, str, list[str]]]:
+def texts(documents: int) -> Iterator[tuple[str, str, list[str]]]:
     """Yield language and words of each document; a word's share follows Zipf's law."""
     rng = np.random.default_rng(7)
     weights = 1 / np.arange(1, VOCABULARY + 1) ** 1.05
@@ -95,16 +95,16 @@ def _runtime(tx: Transaction) -> None:
                    (n, n, f"{n}.warc.gz", now))  # fmt: skip
 
 
-_DOCUMENT = ("id", "body_hash", "charset", "media_type", "body_bytes", "title", "snippet", "language", "details",
+DOCUMENT = ("id", "body_hash", "charset", "media_type", "body_bytes", "title", "snippet", "language", "details",
              "text_chars", "version", "created_at")  # fmt: skip
-_GROUP = ("id", "source_id", "url", "url_hash", "first_captured_at", "last_captured_at", "snapshot_count", "latest_id")
-_SNAPSHOT = ("id", "warc_file_id", "execution_id", "source_id", "warc_offset", "warc_length", "record_type", "url",
+GROUP = ("id", "source_id", "url", "url_hash", "first_captured_at", "last_captured_at", "snapshot_count", "latest_id")
+SNAPSHOT = ("id", "warc_file_id", "execution_id", "source_id", "warc_offset", "warc_length", "record_type", "url",
              "url_key", "url_hash", "group_id", "captured_at", "status", "media_type", "document_id",
              "is_page")  # fmt: skip
 
 
 _TABLES = {
-    "documents": _DOCUMENT, "document_texts": ("document_id", "text"), "page_groups": _GROUP, "snapshots": _SNAPSHOT,
+    "documents": DOCUMENT, "document_texts": ("document_id", "text"), "page_groups": GROUP, "snapshots": SNAPSHOT,
 }  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def generate(home: Path, snapshots: int) -> None:
             "page_groups": [],
             "snapshots": [],
         }
-        for number, (language, name, words) in enumerate(_texts(snapshots // CAPTURES), 1):
+        for number, (language, name, words) in enumerate(texts(snapshots // CAPTURES), 1):
             text = " ".join(words)
             source = 1 + number % SOURCES
             url = f"https://www{number % HOSTS}.example.org/{language}/{words[0]}/{name}.html"
@@ -286,7 +286,7 @@ def feed(home: Path) -> None:
             number = tx.execute("SELECT max(id) FROM documents")[0][0]
             last = tx.execute("SELECT max(id) FROM snapshots")[0][0]
         squeeze = zstandard.ZstdCompressor(level=1)
-        for language, name, words in _texts(1_000_000):
+        for language, name, words in texts(1_000_000):
             number, last = number + 1, last + 1
             text, url = " ".join(words), f"https://www1.example.org/new/{name}{number}.html"
             now = to_micros(clock.now())
@@ -296,10 +296,10 @@ def feed(home: Path) -> None:
             snapshot = (last, 1, 1, 1, 0, 1, "response", url, surt(url), hash64(url), number, now, 200, "text/html",
                         number, True)  # fmt: skip
             with raw_db.write() as tx:
-                tx.load("documents", _DOCUMENT, [document])
+                tx.load("documents", DOCUMENT, [document])
                 tx.load("document_texts", ("document_id", "text"), [(number, squeeze.compress(text.encode()))])
-                tx.load("page_groups", _GROUP, [(number, 1, url, hash64(url), now, now, 1, last)])
-                tx.load("snapshots", _SNAPSHOT, [snapshot])
+                tx.load("page_groups", GROUP, [(number, 1, url, hash64(url), now, now, 1, last)])
+                tx.load("snapshots", SNAPSHOT, [snapshot])
                 tx.load("search_outbox", ("kind", "first_id", "last_id", "refs", "created_at"),
                         [("snapshots", last, last, "{}", now)])  # fmt: skip
             if number % 100 == 0:

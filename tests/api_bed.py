@@ -11,11 +11,13 @@ import httpx
 from sqlalchemy import inspect, select
 
 from holdfast import config
+from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.states import JobAction, State
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
 from tests.client import Client, asking
 from tests.clock import FakeClock
@@ -34,7 +36,12 @@ class Server:
     def forget(self) -> None:
         """Forget what this process knows of jobs, as if it had just been started."""
         archive = self.archive
-        self.client.app.state.job_service = JobService(archive.database, archive.clock, archive.settings)  # type: ignore[attr-defined]
+        state: Any = self.client.app.state  # type: ignore[attr-defined]
+        state.job_service = JobService(archive.database, archive.clock, archive.settings)
+        # The frontier remembers the ids of domains, which are others after a database was emptied.
+        state.frontier.close()
+        state.frontier = ServedFrontier(archive.settings, archive.clock)
+        state.frontier_counts = FrontierCounts(archive.database, archive.clock)
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         """Return the answer to a GET."""

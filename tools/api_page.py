@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from http import HTTPStatus
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from holdfast.api.app import create_inner_app
-from holdfast.api.routes.reference import Operation, operations
+from holdfast.api.routes.reference import DocumentedRoute, operations
 from holdfast.config import Settings
 from holdfast.wiring.archive import open_archive
 
 INTRO = Path(__file__).with_name("api_intro.md")
-ANYWHERE = {str(code): HTTPStatus(code).phrase for code in (400, 414, 422, 429, 500, 503)}
+ANYWHERE = {str(code): HTTPStatus(code).phrase for code in (400, 401, 403, 414, 422, 429, 500, 503)}
+
+
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document of a server with nothing set."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(_env_file=None, home=Path(folder))  # type: ignore[call-arg]
+        with open_archive(settings) as archive:
+            return create_inner_app(archive).openapi()
+
+
+def openapi_text() -> str:
+    """Return the document as it is committed: the same bytes on every machine."""
+    return json.dumps(document(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def api_page() -> str:
     """Return the page."""
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(_env_file=None, home=Path(folder))  # type: ignore[call-arg]
-        with open_archive(settings) as archive:
-            told = list(operations(create_inner_app(archive).openapi()))
+    told = list(operations(document()))
     parts = [INTRO.read_text()]
     for group, members in groupby(sorted(told, key=lambda one: one.group), key=lambda one: one.group):
         parts.append(f"## {group.capitalize()}\n")
@@ -29,7 +41,7 @@ def api_page() -> str:
     return "\n".join(parts)
 
 
-def _described(operation: Operation) -> str:
+def _described(operation: DocumentedRoute) -> str:
     lines = [f"### {operation.verb} `{operation.path}`\n", f"{operation.description} ({operation.permission})\n"]
     if operation.parameters:
         lines.append("| name | where | type | meaning |\n|---|---|---|---|")

@@ -1,4 +1,7 @@
-"""Write docs/api.md, docs/cli.md, docs/settings.md and the operators of docs/search.md from the code: `make docs`."""
+"""Write docs/api.md, openapi.json, cli.md, settings.md and the operators of search.md from the code: `make docs`.
+
+Once more if the codes of errors changed: they are read when this starts.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ import os
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
-from api_page import api_page
+from api_page import api_page, openapi_text
+from error_codes import MODULE, error_codes_module
 
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS, HelpGroup, noun_of
 from holdfast.cli.main import load
-from holdfast.cli.settings import walk
 from holdfast.config import Settings
+from holdfast.config.showing import walk
 from holdfast.search.operators import as_markdown
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -93,7 +97,10 @@ if __name__ == "__main__":
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         del os.environ[name]  # the page tells defaults, not what this machine has set
     os.environ.update({"COLUMNS": "110", "TERM": "dumb", "NO_COLOR": "1"})
+    # Before the rest: the document names them.
+    MODULE.write_text(error_codes_module())
     (DOCS / "api.md").write_text(api_page())
+    (DOCS / "openapi.json").write_text(openapi_text())
     (DOCS / "settings.md").write_text(settings_page())
     (DOCS / "cli.md").write_text(cli_page())
     (DOCS / "search.md").write_text(with_operators((DOCS / "search.md").read_text()))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
@@ -26,6 +27,9 @@ class AuditFilter:
     action: str | None = None
     """The whole word, or its beginning up to a dot: `source` finds `source.created`."""
     subject: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """From a moment on, and before another."""
     before: int | None = None
     """Only events with a smaller id: how a list goes on."""
     limit: int = 50
@@ -33,7 +37,7 @@ class AuditFilter:
 
 def audit_events(session: Session, wanted: AuditFilter) -> list[AuditEvent]:
     """Return what was done, newest first."""
-    clauses = []
+    clauses: list[ColumnElement[bool]] = []
     if wanted.actor is not None:
         clauses.append(AuditEvent.actor == wanted.actor)
     if wanted.subject is not None:
@@ -42,6 +46,10 @@ def audit_events(session: Session, wanted: AuditFilter) -> list[AuditEvent]:
         # Escaped: an underscore in the name of an action stands for itself, not for any character.
         below = AuditEvent.action.startswith(f"{wanted.action}.", autoescape=True)
         clauses.append((AuditEvent.action == wanted.action) | below)
+    if wanted.since is not None:
+        clauses.append(AuditEvent.at >= wanted.since)
+    if wanted.until is not None:
+        clauses.append(AuditEvent.at < wanted.until)
     # By id, not by OFFSET: events that are added meanwhile do not shift the next page.
     if wanted.before is not None:
         clauses.append(AuditEvent.id < wanted.before)

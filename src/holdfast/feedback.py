@@ -13,11 +13,12 @@ from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast import audit, log
 from holdfast.clock import Clock
+from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database, insert_into
 from holdfast.db.models import IssueReport, UsageCount
 from holdfast.errors import NotFound, Unavailable
@@ -28,19 +29,40 @@ def report(session: Session, report_id: int) -> IssueReport | None:
     return session.get(IssueReport, report_id)
 
 
-def reports(
-    session: Session, *, status: str | None, category: str | None, limit: int, offset: int
-) -> tuple[list[IssueReport], int]:
+class ReportFilter(NamedTuple):
+    """Which reports are listed; what is None does not matter."""
+
+    status: str | None = None
+    category: str | None = None
+    search: str | None = None
+    """A part of the description, the notes or the address that it is about."""
+    snapshot_id: int | None = None
+    before: int | None = None
+    """Only those with a smaller id: how a list goes on."""
+    limit: int = 50
+    offset: int = 0
+
+
+def reports(session: Session, wanted: ReportFilter) -> tuple[list[IssueReport], int]:
     """Return a page of reports, newest first, and how many there are in all."""
-    wanted = [
-        column == value
-        for column, value in ((IssueReport.status, status), (IssueReport.category, category))
-        if value is not None
-    ]
-    rows = session.scalars(
-        select(IssueReport).where(*wanted).order_by(IssueReport.id.desc()).limit(limit).offset(offset)
+    equal = (
+        (IssueReport.status, wanted.status),
+        (IssueReport.category, wanted.category),
+        (IssueReport.snapshot_id, wanted.snapshot_id),
     )
-    total = session.scalar(select(func.count()).select_from(IssueReport).where(*wanted))
+    clauses: list[ColumnElement[bool]] = [column == value for column, value in equal if value is not None]
+    if wanted.search:
+        texts = (IssueReport.description, IssueReport.notes, IssueReport.original_url)
+        clauses.append(or_(*(column.icontains(wanted.search, autoescape=True) for column in texts)))
+    further = [] if wanted.before is None else [IssueReport.id < wanted.before]
+    rows = session.scalars(
+        select(IssueReport)
+        .where(*clauses, *further)
+        .order_by(IssueReport.id.desc())
+        .limit(wanted.limit)
+        .offset(wanted.offset)
+    )
+    total = session.scalar(select(func.count()).select_from(IssueReport).where(*clauses))
     return list(rows), int(total or 0)
 
 
@@ -160,6 +182,13 @@ def submit(database: Database, clock: Clock, report: ProblemReport) -> Receipt:
     with database.write() as session:
         session.add(row)
         session.flush()
+        record_event(
+            session,
+            EventName.REPORT_CREATED,
+            at=now,
+            # Not what the reader wrote, nor who that is: operators read it here.
+            data={"reportId": row.id, "category": row.category, "snapshotId": row.snapshot_id},
+        )
     return Receipt(row.id, ReportStatus.NEW, now)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import Counter as PrometheusCounter
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 # Not for crawl processes: they write their loop lag to the database themselves (`crawl.progress`), as three figures,
 # and loading prometheus_client would cost each of them 28 ms of CPU (best of five).
 
 PREFIX = "holdfast"
+PREFIXES = (PREFIX, "healtharchive")
+"""What figures of the archive begin with: ours, and the one that dashboards of an older archive know."""
 # A second series for each counter, with the time of its creation: scrapers need it for nothing here.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 SEARCH_BUCKETS = (0.05, 0.1, 0.3, 1.0, 3.0)
@@ -24,7 +28,7 @@ class ServerMetrics:
         self.started = started
         """Monotonic, for the uptime."""
         self.registry = CollectorRegistry()
-        self.requests = Counter(
+        self.requests = PrometheusCounter(
             f"{PREFIX}_http_requests",
             "Requests answered, by kind of route and class of status.",
             ["kind", "status"],
@@ -36,17 +40,27 @@ class ServerMetrics:
             ["kind"],
             registry=self.registry,
         )
-        self.searches = Counter(f"{PREFIX}_search_requests", "Searches.", registry=self.registry)
-        self.search_errors = Counter(
+        self.searches = PrometheusCounter(f"{PREFIX}_search_requests", "Searches.", registry=self.registry)
+        self.search_errors = PrometheusCounter(
             f"{PREFIX}_search_errors", "Searches that failed, by class of status.", ["status"], registry=self.registry
         )
         self.search_seconds = Histogram(
             f"{PREFIX}_search_duration_seconds", "Time of a search.", buckets=SEARCH_BUCKETS, registry=self.registry
         )
 
-        self.search_modes = Counter(
+        self.refusals = PrometheusCounter(
+            "crawler_rate_limit_hits",
+            "Requests that were refused for their number, by the role of who asked.",
+            ["tier"],
+            registry=self.registry,
+        )
+        self.search_modes = PrometheusCounter(
             f"{PREFIX}_search_mode", "Searches answered, by how results were found.", ["mode"], registry=self.registry
         )
+
+    def refused(self, tier: str) -> None:
+        """Count one request that came too often."""
+        self.refusals.labels(tier).inc()
 
     def searched(self, mode: str) -> None:
         """Count one search that was answered."""
@@ -66,7 +80,7 @@ class ServerMetrics:
 
 
 class ArchiveFigures:
-    """What the database says when it is asked, under our prefix."""
+    """What the database says when it is asked."""
 
     def __init__(
         self,
@@ -74,12 +88,9 @@ class ArchiveFigures:
         jobs: Mapping[str, Mapping[str, int]],
         snapshots: Mapping[str, int],
         pages: int,
-        crawled: Mapping[str, int],
-        failed: Mapping[str, int],
         warc_bytes: int,
     ) -> None:
-        self._jobs, self._snapshots, self._pages = jobs, snapshots, pages
-        self._crawled, self._failed, self._warc_bytes = crawled, failed, warc_bytes
+        self._jobs, self._snapshots, self._pages, self._warc_bytes = jobs, snapshots, pages, warc_bytes
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families, as the text format wants them."""
@@ -87,17 +98,183 @@ class ArchiveFigures:
             "status": ("jobs", "by the status that operators see"),
             "cleanup_status": ("jobs_cleanup_status", "by the clean-up of their newest run"),
         }
-        for label, (name, counted) in kinds.items():
-            family = _gauge(f"{name}_total", f"Jobs {counted}.", [label])
-            for word, count in sorted(self._jobs.get(label, {}).items()):
-                family.add_metric([word], count)
-            yield family
-        yield _by_source("snapshots", "Captures of pages; all, and by source.", self._snapshots, falls=True)
-        yield _by_source("jobs_pages_crawled", "Pages captured by crawls; all, and by source.", self._crawled)
-        yield _by_source("jobs_pages_failed", "Pages that crawls failed on; all, and by source.", self._failed)
+        for prefix in PREFIXES:
+            for label, (name, counted) in kinds.items():
+                family = GaugeMetricFamily(f"{prefix}_{name}_total", f"Jobs {counted}.", labels=[label])
+                for word, count in sorted(self._jobs.get(label, {}).items()):
+                    family.add_metric([word], count)
+                yield family
+            captures_help = "Captures of pages; all, and by source."
+            yield _by_source(f"{prefix}_snapshots", captures_help, self._snapshots, falls=True)
         pages_help = "Pages, whatever their query, that were captured."
         yield GaugeMetricFamily(f"{PREFIX}_pages_total", pages_help, self._pages)
         yield GaugeMetricFamily(f"{PREFIX}_warc_bytes", "Bytes of sealed WARC files.", self._warc_bytes)
+
+
+class RecordedCrawls(NamedTuple):
+    """What the series and the rows beside it say of all crawls; see `jobs.views.recorded`."""
+
+    by_source: Mapping[str, Mapping[str, int]]
+    """What was counted since the beginning, by column of the series, of each source."""
+    latency_s: Sequence[float]
+    latency_columns: Sequence[str]
+    """The bounds of the histogram, and its columns: one more, for what takes longer."""
+    failures: Sequence[str]
+    """Columns that count as failed."""
+    statuses: Sequence[str]
+    """Columns of the classes of statuses."""
+    pages_per_second: float
+    """In the last whole minute."""
+    success_rate: float | None
+    """Over the last five whole minutes; None if nothing was asked."""
+    queue: int
+    domains: int
+    domains_leased: int
+    domains_waiting: int
+    circuits: Mapping[str, int]
+    """Domains whose circuit is not closed, by its state."""
+    workers: int
+    heartbeat_age_s: float
+    """Of the worker that was heard of longest ago and has not ended."""
+    alerts: Mapping[str, bool]
+    """Whether each one fires."""
+    cleanups: Mapping[str, tuple[int, float]]
+    """Rows that were let go since the beginning, and when last, by kind."""
+
+    @property
+    def total(self) -> Counter[str]:
+        """The sum over all sources."""
+        total: Counter[str] = Counter()
+        for counts in self.by_source.values():
+            total.update(counts)
+        return total
+
+    def failed(self, counts: Mapping[str, int]) -> int:
+        """Return how many addresses failed."""
+        return sum(counts.get(name, 0) for name in self.failures)
+
+
+class RecordedFigures:
+    """What crawls did, whichever process ran them: read from the rows, so that no crawl process needs a port."""
+
+    def __init__(self, recorded: RecordedCrawls) -> None:
+        self._recorded, self._total = recorded, recorded.total
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families, as the text format wants them."""
+        yield from self._counters()
+        yield from self._gauges()
+        yield self._latency()
+        for prefix in PREFIXES:
+            crawled = {code: counts.get("pages", 0) for code, counts in self._recorded.by_source.items()}
+            failed = {code: self._recorded.failed(counts) for code, counts in self._recorded.by_source.items()}
+            yield _by_source(f"{prefix}_jobs_pages_crawled", "Pages captured by crawls; all, and by source.", crawled)
+            failed_help = "Pages that crawls failed on; all, and by source."
+            yield _by_source(f"{prefix}_jobs_pages_failed", failed_help, failed)
+
+    def _counters(self) -> Iterator[Metric]:
+        total, recorded = self._total, self._recorded
+        plain = (
+            ("crawler_pages_fetched", "Pages captured.", "pages"),
+            ("crawler_bytes_downloaded", "Bytes of answers, as they came.", "bytes"),
+            ("crawler_links_discovered", "Addresses that were new to their crawl.", "links"),
+            ("crawler_duplicates_skipped", "Answers that were as before, and stored as revisits.", "unchanged"),
+            ("crawler_robots_denials", "Addresses that a robots.txt forbids.", "blocked_robots"),
+            (f"{PREFIX}_crawl_requests", "Requests of crawls for pages and what they need.", "requests"),
+            (f"{PREFIX}_crawl_retries", "Attempts that were tried again.", "retries"),
+            (f"{PREFIX}_imported_records", "WARC records that were imported.", "imported_records"),
+            (f"{PREFIX}_imported_bytes", "Bytes of WARC files that were imported.", "imported_bytes"),
+        )
+        for name, sentence, column in plain:
+            yield CounterMetricFamily(name, sentence, total[column])
+        # As the documented name has it, without the ending that the format asks of counters.
+        denials = Metric("crawler_robots_denials", "The same as crawler_robots_denials_total.", "unknown")
+        denials.add_sample("crawler_robots_denials", {}, total["blocked_robots"])
+        yield denials
+        labelled = (
+            (
+                "crawler_pages_crawled",
+                "Pages by how they ended.",
+                "status",
+                {"success": total["pages"], "failed": recorded.failed(total)},
+            ),
+            (
+                "crawler_http_status",
+                "Answers by class of status.",
+                "status",
+                {name.removeprefix("status_"): total[name] for name in recorded.statuses},
+            ),
+            (
+                "crawler_errors",
+                "Addresses that failed, by how.",
+                "type",
+                {name: total[name] for name in recorded.failures},
+            ),
+            (
+                "crawler_circuit_breaker_transitions",
+                "Circuits of domains that opened or closed.",
+                "to",
+                {"open": total["circuits_opened"], "closed": total["circuits_closed"]},
+            ),
+            (
+                "crawler_cleanup_records",
+                "Rows that were let go, by kind.",
+                "table",
+                {name: removed for name, (removed, _) in recorded.cleanups.items()},
+            ),
+        )
+        for name, sentence, label, counts in labelled:
+            family = CounterMetricFamily(name, sentence, labels=[label])
+            for word, count in sorted(counts.items()):
+                family.add_metric([word], count)
+            yield family
+
+    def _gauges(self) -> Iterator[Metric]:
+        total, recorded = self._total, self._recorded
+        age_help = "Silence of the worker that was heard of longest ago and has not ended."
+        plain = (
+            ("crawler_pages_per_second", "Pages captured in the last whole minute.", recorded.pages_per_second),
+            ("crawler_active_workers", "Workers that were heard of in the last two minutes.", recorded.workers),
+            ("crawler_domains_total", "Domains that were ever asked.", recorded.domains),
+            (
+                "crawler_last_cleanup_timestamp",
+                "When rows were let go last, or 0.",
+                max((at for _, at in recorded.cleanups.values()), default=0.0),
+            ),
+            (f"{PREFIX}_domains_waiting", "Domains with something to ask for.", recorded.domains_waiting),
+            (f"{PREFIX}_worker_heartbeat_age_seconds", age_help, recorded.heartbeat_age_s),
+        )
+        for name, sentence, value in plain:
+            yield GaugeMetricFamily(name, sentence, value)
+        rate = GaugeMetricFamily("crawler_fetch_success_rate", "Share of addresses that ended well in five minutes.")
+        if recorded.success_rate is not None:
+            rate.add_metric([], recorded.success_rate)
+        yield rate
+        size = GaugeMetricFamily("crawler_frontier_size", "Addresses that wait; and all, by status.", labels=["status"])
+        size.add_sample("crawler_frontier_size", {}, recorded.queue)
+        sizes = {"pending": recorded.queue, "in_progress": recorded.domains_leased, "completed": total["success"]}
+        for word, count in sorted({**sizes, "failed": recorded.failed(total)}.items()):
+            size.add_metric([word], count)
+        yield size
+        states = {"open": 0, "half_open": 0} | dict(recorded.circuits)
+        circuits = GaugeMetricFamily("crawler_circuit_breaker_state", "Domains by their circuit.", labels=["state"])
+        for word, count in sorted(states.items()):
+            circuits.add_metric([word], count)
+        yield circuits
+        firing = _gauge("alert_firing", "Whether an alert fires (`/api/alerts`).", ["alert"])
+        for word, fires in sorted(recorded.alerts.items()):
+            firing.add_metric([word], float(fires))
+        yield firing
+
+    def _latency(self) -> Metric:
+        family = HistogramMetricFamily("crawler_crawl_duration_seconds", "Time of an attempt, redirects included.")
+        below, buckets = 0, []
+        bounds = [*map(str, self._recorded.latency_s), "+Inf"]
+        for bound, column in zip(bounds, self._recorded.latency_columns, strict=True):
+            below += self._total[column]
+            buckets.append((bound, below))
+        family.add_metric([], buckets, sum_value=self._total["latency_ms"] / 1000)
+        return family
 
 
 class CrawlFigure(NamedTuple):
@@ -165,11 +342,12 @@ def _counted(name: str, help_text: str, label: str, counts: Mapping[str, int]) -
     return family
 
 
-def textfile(figures: CrawlFigures | WarcCheckFigures) -> bytes:
+def textfile(*figures: CrawlFigures | WarcCheckFigures | RecordedFigures) -> bytes:
     """Return the figures in the text format that a node exporter's textfile collector reads."""
     # A registry of its own: the default one adds figures of the process that writes the file.
     made = CollectorRegistry()
-    made.register(figures)
+    for one in figures:
+        made.register(one)
     return generate_latest(made)
 
 
@@ -190,17 +368,18 @@ def _by_source(name: str, help_text: str, counts: Mapping[str, int], *, falls: b
     """Return figures by source with their sum; what can also fall (a withdrawal) is a gauge, whatever its name."""
     family: CounterMetricFamily | GaugeMetricFamily
     if falls:
-        family = GaugeMetricFamily(f"{PREFIX}_{name}_total", help_text, labels=["source"])
+        family = GaugeMetricFamily(f"{name}_total", help_text, labels=["source"])
     else:
-        family = CounterMetricFamily(f"{PREFIX}_{name}", help_text, labels=["source"])
-    family.add_sample(f"{PREFIX}_{name}_total", {}, sum(counts.values()))
+        family = CounterMetricFamily(name, help_text, labels=["source"])
+    family.add_sample(f"{name}_total", {}, sum(counts.values()))
     for source, count in sorted(counts.items()):
         family.add_metric([source], count)
     return family
 
 
-def exposition(server: ServerMetrics, figures: ArchiveFigures) -> bytes:
+def exposition(server: ServerMetrics, figures: ArchiveFigures, recorded: RecordedFigures) -> bytes:
     """Return everything in the Prometheus text format."""
     archive = CollectorRegistry()
     archive.register(figures)
+    archive.register(recorded)
     return generate_latest(archive) + generate_latest(server.registry)

@@ -69,7 +69,9 @@ class Body(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    """One GET that `fetch` is asked to make. Nothing is followed, decoded or retried below this line."""
+    """One GET that `fetch` is asked to make, or a POST if it has content. Nothing is followed, decoded or retried below
+    this line.
+    """
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
@@ -80,6 +82,8 @@ class FetchRequest:
     """If it has not left by then it must not leave at all: the right to ask ends there."""
     fresh_connection: bool = False
     """Whether it goes over a new connection, whatever others are kept."""
+    content: bytes | None = None
+    """What a POST carries; its Content-Type stands among the headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +282,18 @@ class DomainLease:
     circuit: CircuitState
     robots: tuple[RobotsState, ...]
     attempts: tuple[Attempt, ...]
+    robots_after: datetime | None = None
+    """Robots files that were asked for before this moment are asked for anew, as an operator wishes."""
+    changed_at: datetime | None = None
+    """The last change of an operator that this lease knows of."""
+
+
+class DomainChange(NamedTuple):
+    """An operator's change to a domain: who holds it gives it back, and reads the rest with the next lease."""
+
+    domain_id: int
+    changed_at: datetime
+    delay_s: float
 
 
 class LeaseRefusal(StrEnum):

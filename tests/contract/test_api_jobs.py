@@ -49,7 +49,7 @@ def test_each_of_the_49_pairs_is_taken_or_refused_over_http_as_the_document_says
                 assert server.deeds() == [*before.deeds, *told]
             else:
                 assert answer.status_code == 400, (state, target, answer.text)
-                assert set(answer.json()) == {"error", "detail", "code", "requestId"}
+                assert set(answer.json()) - {"field"} == {"error", "detail", "code", "requestId"}
                 assert answer.json()["code"] == ("illegal_transition" if target in ASKED else "invalid")
                 assert _traces(server, job_id) == before
             if server.row(job_id)["state"] in ("pending", "scheduled"):  # so that the next pair finds an empty queue

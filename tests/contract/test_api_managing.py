@@ -174,7 +174,7 @@ def test_a_log_is_read_while_it_runs_and_downloaded_when_it_is_over(server: Serv
     file = server.get(f"{path}/download?execution=1")
     lines = [json.loads(line) for line in gzip.decompress(file.content).decode().splitlines()]
 
-    assert (live["has_live_logs"], live["stream_v2_available"]) == (True, False)
+    assert (live["has_live_logs"], live["stream_v2_available"]) == (True, True)
     assert live["executions"][0]["log_object_key"] == f"logs/{job_id}/1.log.gz"
     assert [line["message"] for line in first["lines"]] == ["page 3", "page 4"]
     assert ([line["message"] for line in newer["lines"]], nothing["lines"]) == (["it broke é"], [])
@@ -357,5 +357,5 @@ def test_the_administrators_routes_refuse_with_their_own_statuses(one_source: Se
     ):  # fmt: skip
         answer = one_source.get(path)
         assert answer.status_code == status, path
-        assert status == 200 or set(answer.json()) == {"error", "detail", "code", "requestId"}
+        assert status == 200 or set(answer.json()) - {"field"} == {"error", "detail", "code", "requestId"}
     assert {one_source.get(f"/api/admin/jobs?status={word}").status_code for word in ADMIN_STATES} == {200}

@@ -14,6 +14,7 @@ from sqlalchemy import event, select
 from holdfast.api.capture_queries import captured_by, newest_crawls
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Snapshot
+from holdfast.jobs.views.recorded import read_recorded
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
 from tests.client import asking
@@ -112,6 +113,17 @@ def test_the_crawls_of_a_source_and_the_captures_of_a_job_are_found_by_seeks(arc
         assert "TEMP B-TREE FOR ORDER BY" not in _plan(archive, statement, values) or "walk" in statement
 
 
+def test_a_scrape_seeks_the_totals_of_what_runs_and_the_last_minutes(archive: Archive) -> None:
+    with _statements(archive) as asked, archive.database.read() as session:
+        read_recorded(session, archive.clock)
+
+    series = [(statement, values) for statement, values in asked if "FROM series " in statement]
+    assert len(series) >= 3
+    for statement, values in series:
+        assert _walks(archive, statement, values) == [], _plan(archive, statement, values)
+        assert re.search(r"ix_series_at|pk_series|autoindex_series", _plan(archive, statement, values))
+
+
 def test_no_route_reads_a_large_table_from_end_to_end(archive: Archive) -> None:
     with archive.database.read() as session:
         number = session.scalars(select(Snapshot.id).where(Snapshot.url == _HOME).order_by(Snapshot.id)).first()
@@ -121,7 +133,8 @@ def test_no_route_reads_a_large_table_from_end_to_end(archive: Archive) -> None:
              "/api/replay/resolve?url=http://www.example.org/notes&timestamp=20240302000000",
              "/api/v1/jobs", "/api/v1/sources", "/api/v1/executions/1", "/api/v1/events", "/api/v1/events?job_id=1",
              "/api/v1/scheduler/metrics", "/api/v1/scheduler/distribution", "/api/admin/jobs", "/api/admin/jobs/1",
-             "/api/admin/jobs?source=example", "/api/admin/jobs/1/snapshots"]  # fmt: skip
+             "/api/admin/jobs?source=example", "/api/admin/jobs/1/snapshots", "/api/alerts", "/api/stats/timeseries",
+             "/api/stats/timeseries?source=example", "/api/stats/timeseries?execution=1&hours=100"]  # fmt: skip
     with asking(archive) as client:
         for path in paths:
             client.get(path)

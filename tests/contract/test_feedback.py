@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import feedback
 from holdfast.db.engine import Database
-from holdfast.feedback import Category, ProblemReport, UsageTally, Use, submit
+from holdfast.feedback import Category, ProblemReport, ReportFilter, UsageTally, Use, submit
 from tests.clock import FakeClock
 
 
@@ -41,7 +41,7 @@ def test_a_honeypot_writes_nothing(database: Database, clock: FakeClock) -> None
     receipt = submit(database, clock, _report(website="x"))
 
     with database.read() as session:
-        assert feedback.reports(session, status=None, category=None, limit=10, offset=0) == ([], 0)
+        assert feedback.reports(session, ReportFilter(limit=10)) == ([], 0)
     assert receipt == (None, "new", clock.now())
 
 
@@ -50,8 +50,8 @@ def test_reports_are_listed_newest_first_by_status_and_category(database: Databa
         submit(database, clock, _report(category=category))
 
     with database.read() as session:
-        rows, total = feedback.reports(session, status="new", category="takedown", limit=1, offset=1)
-        none, zero = feedback.reports(session, status="resolved", category=None, limit=9, offset=0)
+        rows, total = feedback.reports(session, ReportFilter(status="new", category="takedown", limit=1, offset=1))
+        none, zero = feedback.reports(session, ReportFilter(status="resolved", limit=9))
 
     assert ([row.id for row in rows], total) == ([1], 2)
     assert (none, zero) == ([], 0)

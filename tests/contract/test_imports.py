@@ -29,6 +29,7 @@ from holdfast.imports.importer import ImportedFile, Importer, ImportStep
 from holdfast.imports.packages import spelled
 from holdfast.index.indexer import open_indexer
 from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
+from holdfast.series.queries import series_totals
 from holdfast.warc.manifest import read_manifest
 from holdfast.withdrawals.hiding import hide
 from tests.patience import deadline
@@ -183,6 +184,10 @@ def test_every_kind_is_imported_once_and_a_bad_file_stops_no_other(
     assert [file.origin_sha256 == file.sha256 for file in files] == [True, False, True, True]
     assert [snapshot.backend for snapshot in snapshots] == ["import"] * 4
     assert [snapshot.captured_at.year for snapshot in snapshots] == [2024, 1999, 2024, 2024]
+    with database.read() as session:
+        recorded = series_totals(session).all
+    assert (recorded["imported_records"], recorded["imported_bytes"]) == (5, sum(file.size or 0 for file in files))
+    assert (recorded["pages"], recorded["bytes"]) == (0, 0), "what was imported was not crawled"
 
 
 @pytest.mark.parametrize("code", ["", "Upper", "with space", "seventeen-letters", "-x", "x-", "ü", "a/b", "a\n"])

@@ -17,6 +17,7 @@ from typing import Any
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier.queries import account, audit
+from holdfast.series.counting import OUTCOMES
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.verify import verify_file
 from tests import patience
@@ -131,7 +132,7 @@ class Crawler:
         with closing(self.raw_db()) as raw_db:
             problems += audit(raw_db, execution_id)
             with raw_db.read() as tx:
-                problems += _dangling(tx, self.home)
+                problems += _dangling(tx, self.home) + _miscounted(tx, execution_id)
                 # A dead owner stays named after its lease was freed, so that the next one waits a full delay.
                 held = tx.execute("SELECT count(*) FROM domains WHERE lease_expires_at > 0")[0][0]
                 owners = tx.execute("SELECT count(*) FROM owners WHERE ended_at IS NULL")[0][0]
@@ -142,6 +143,27 @@ class Crawler:
                 state = database.execute("PRAGMA integrity_check").fetchone()[0]
             problems += [f"SQLite says {state}"] if state != "ok" else []
         return problems
+
+
+def _miscounted(tx: Any, execution_id: int) -> list[str]:
+    """Return where the series, by the minute and in all, does not say what the attempts do: each counts once."""
+    settled = " + ".join(("retries", *OUTCOMES))
+    (closed,) = tx.execute(
+        "SELECT count(*), sum(coalesce(wire_bytes, 0)), sum(coalesce(requests, 0)) FROM page_crawls"
+        " WHERE execution_id = ? AND outcome IS NOT NULL",
+        (execution_id,),
+    )
+    (left,) = tx.execute("SELECT count(*) FROM page_crawls WHERE execution_id = ? AND outcome IS NULL", (execution_id,))
+    problems = []
+    for step_s in (60, 0):
+        (told,) = tx.execute(
+            f"SELECT sum({settled}), sum(bytes), sum(requests), sum(queue) FROM series"
+            " WHERE execution_id = ? AND step_s = ?",
+            (execution_id, step_s),
+        )
+        said, true = [int(number or 0) for number in told], [int(number or 0) for number in (*closed, *left)]
+        problems += [f"the series (step {step_s}) says {said}, the attempts {true}"] if said != true else []
+    return problems
 
 
 def _dangling(tx: Any, home: Path) -> list[str]:

@@ -22,7 +22,7 @@ from holdfast.cli.catalogue import COMMANDS
 from holdfast.cli.main import load
 from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Feed, IssueReport, Job, SignalPage, Snapshot
+from holdfast.db.models import Execution, Feed, IssueReport, Job, SignalPage, Snapshot, WebhookDelivery
 from holdfast.db.models.frontier import Domain, Page
 from holdfast.sources.registry import seed_presets
 from holdfast.urls import parse_seed
@@ -43,9 +43,12 @@ OUTSIDE = (
     "holdfast crawl https://example.org", "holdfast demo", "holdfast api", "holdfast worker start",
     "holdfast start-worker", "holdfast start-scheduler", "holdfast index --follow", "holdfast feed discover",
     "holdfast tool run", "holdfast run-job", "holdfast probe-browser-fetch", "holdfast check-archive-tool",
-    "holdfast run-db-job",
+    "holdfast run-db-job", "holdfast serve", "holdfast mcp", "holdfast webhook test", "holdfast user password",
 )  # fmt: skip
-"""They ask the web, start a container, or go on until they are told to stop: their words are read, and no more."""
+"""They ask the web or a person, start a container, or go on until they are told to stop: only their words are read."""
+_ADA = "user add ada --role operator"
+_TOKEN = "token create ada backup"
+_HOOK = "webhook add https://example.org/hook"
 _EX = "source create ex --seed https://example.org/ --set feeds=true"
 MADE_FIRST = {
     "holdfast source edit ex": [_EX],
@@ -63,6 +66,13 @@ MADE_FIRST = {
     ],
     "holdfast edition report": ["schedule-annual --year 2026 --sources phac --apply"],
     "holdfast edition ledger": ["edition report --year 2026 --apply"],
+    **{f"holdfast user {word}": [_ADA] for word in ("role", "disable", "enable", "sign-out", "delete")},
+    "holdfast token revoke": [_ADA, _TOKEN, f"{_TOKEN}-2", f"{_TOKEN}-3"],
+    "holdfast token": [_ADA],
+    **{
+        f"holdfast webhook {word}": [_HOOK]
+        for word in ("show", "edit", "enable", "disable", "remove", "rotate-secret", "deliveries", "redeliver")
+    },
 }
 """What is typed before an example."""
 
@@ -100,8 +110,16 @@ def _report(session: Session) -> None:
     session.add(IssueReport(id=7, category="broken", description=text, status="new", created_at=now, updated_at=now))
 
 
+def _delivery(session: Session) -> None:
+    now = SystemClock().now()
+    session.add(WebhookDelivery(id=17, webhook_id=1, event_key="job:1", message_id="msg_1", event="job.failed",
+                                body="{}", state="failed", next_at=now, created_at=now, attempts=1))  # fmt: skip
+
+
 ROWS = {
     "holdfast frontier reset": _domain,
+    **{f"holdfast domain {word}": _domain for word in ("show", "robots", "set", "pause", "resume", "refresh", "purge")},
+    "holdfast webhook redeliver": _delivery,
     "holdfast problem-report show": _report,
     "holdfast problem-report edit": _report,
     "holdfast retry-job": _failed,

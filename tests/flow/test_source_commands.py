@@ -33,6 +33,17 @@ def test_a_source_from_its_creation_to_its_end(typed: Typist) -> None:
     assert typed("source show ex").code == 1
 
 
+def test_a_source_can_be_for_members(typed: Typist) -> None:
+    assert (
+        typed("source create ex --seed https://example.org --visibility members --json").object["visibility"]
+        == "members"
+    )
+    assert "members" in typed("source list").out
+    assert typed("source edit ex --visibility public --json").object["visibility"] == "public"
+    assert typed("source edit ex --visibility everybody").code == 2
+    assert "public" in typed("source show ex").out
+
+
 def test_a_source_that_is_disabled_takes_its_jobs_along(typed: Typist) -> None:
     typed("source create ex --seed https://example.org")
     typed("job create --source ex --every 1d")

@@ -22,15 +22,15 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "gzip_streams",
         "urls",
     ),
-    "ground": ("config", "db", "coordination", "audit"),
+    "ground": ("config", "db", "coordination", "series", "audit"),
     "stations": ("frontier", "fetch", "parse", "warc", "auth"),
     "flows": (
         "withdrawals",
         "sources", "feeds", "crawl", "jobs", "archive_tool", "index",
         "noise", "imports", "search", "replay", "changes", "editions",
-        "exports", "feedback", "retention",
+        "exports", "feedback", "retention", "webhooks", "explanation",
     ),
-    "assembly": ("wiring", "crawl_process", "worker", "operations"),
+    "assembly": ("wiring", "crawl_process", "worker", "operations", "supervision", "assistants"),
     "demo": ("demo",),
     "edges": ("api", "cli"),
 }  # fmt: skip

@@ -15,7 +15,7 @@ from tests.house.source import Module, docstrings
 RAW_TABLES = frozenset(
     {
         *("pages", "page_crawls", "domains", "robots", "queues", "rereads", "exclusions", "execution_counts"),
-        *("signal_pages", "signal_words", "signal_links"),
+        *("signal_pages", "signal_words", "signal_links", "added_urls"),
         *("owners", "warc_files", "index_runs", "documents", "document_texts", "page_links", "link_texts"),
     }
 )
@@ -23,7 +23,7 @@ RAW_TABLES = frozenset(
 SHARED_TABLES = frozenset(
     {
         *("audit_events", "executions", "jobs", "feeds", "feed_items", "noise_queue", "page_groups", "search_outbox"),
-        *("snapshots", "sources"),
+        *("series", "snapshots", "sources"),
     }
 )
 """Written by both, each for the reason that decision 0027 gives."""
@@ -40,6 +40,7 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
         }
     ),
     "jobs": frozenset({"executions", "jobs"}),
+    "series": frozenset({"series"}),
     "sources": frozenset({"sources"}),
     "warc": frozenset({"warc_files"}),
 }
@@ -50,9 +51,9 @@ READ_IN: dict[str, frozenset[str]] = {
     "feeds": frozenset({"executions", "jobs", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),
-    "jobs": _FRONTIER | {"owners", "sources", "warc_files"},
+    "jobs": _FRONTIER | {"alerts", "owners", "series", "sources", "warc_files"},
     # As text, for the statements of the index.
-    "withdrawals": frozenset({"withdrawals"}),
+    "withdrawals": frozenset({"sources", "withdrawals"}),
     "warc": frozenset({"executions", "index_runs", "jobs", "owners", "page_crawls", "sources"}),
 }
 """What it may ask, beside what it may change."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from tests.house.errors import error_tree
 from tests.house.source import ROOT, modules
@@ -119,3 +122,20 @@ def test_the_table_of_endings_is_the_one_in_the_code() -> None:
     ]
 
     assert told == kept, "docs/endings.md and jobs/endings.py tell different stories: the table is written in both"
+
+
+def test_the_codes_that_the_document_names_are_those_of_the_errors() -> None:
+    codes = {error.code for error in error_tree(modules("src/holdfast")) if error.code}
+    codes |= set(importlib.import_module("holdfast.api.errors").CODES_BY_STATUS.values())
+
+    told = importlib.import_module("holdfast.api.error_codes").ERROR_CODES
+    assert list(told) == sorted(codes), "src/holdfast/api/error_codes.py is old: run make docs"
+
+
+def test_the_committed_openapi_document_is_the_one_that_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.syspath_prepend(str(_DOCS.parent / "tools"))
+    served: str = importlib.import_module("api_page").openapi_text()
+
+    assert served == _page("openapi.json"), "docs/openapi.json is old: run make docs"

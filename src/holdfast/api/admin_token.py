@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import hmac
-from hashlib import sha256
-
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from holdfast.auth.credentials import is_same
 from holdfast.config import Settings
 from holdfast.wiring.server import is_loopback, outside_hint
 
 
-def is_admin(settings: Settings, scope: Scope) -> bool:
-    """Return whether a request shows the admin token, or comes from this machine where none is needed."""
-    headers = Headers(scope=scope)
-    shown = _shown_token(headers)
-    if settings.api.admin_token is None:
-        # A token that is shown here was meant for another server: letting it in would hide that mistake.
-        return not shown and _is_owner(settings, scope, headers)
-    # Digests of equal length, so that neither the length nor the first wrong character can be timed.
-    return hmac.compare_digest(_digest(shown), _digest(settings.api.admin_token.get_secret_value()))
-
-
-def _shown_token(headers: Headers) -> str:
-    """Return the token that a request shows, empty if none."""
-    scheme, _, bearer = headers.get("authorization", "").partition(" ")
-    return bearer.strip() if scheme.lower() == "bearer" else headers.get("x-admin-token", "")
+def is_admin_token(settings: Settings, shown: str) -> bool:
+    """Return whether this is the admin token; nothing is, where none is set."""
+    token = settings.api.admin_token
+    return token is not None and is_same(shown, token.get_secret_value())
 
 
 _PROXY_HEADERS = frozenset(
@@ -86,17 +73,20 @@ def came_through_proxy(headers: Headers) -> bool:
     )
 
 
-def _is_owner(settings: Settings, scope: Scope, headers: Headers) -> bool:
+def has_owner(settings: Settings) -> bool:
+    """Return whether a user of this machine needs no token: none is set, and nothing says that others come here."""
+    # As soon as a setting says that others reach this server, being local proves nothing: a proxy is local, too.
+    return settings.api.admin_token is None and not settings.api.strict and outside_hint(settings) is None
+
+
+def is_owner(scope: Scope, headers: Headers) -> bool:
     """Return whether a request without a token is by a user of this machine, and nothing says that a proxy sent it."""
     peer = scope.get("client")
     host = headers.get("host", "")
     # An IPv6 address has colons of its own, and no port behind its bracket.
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     return (
-        not settings.api.strict
-        # As soon as a setting says that others reach this server, being local proves nothing: a proxy is local, too.
-        and outside_hint(settings) is None
-        and peer is not None
+        peer is not None
         and is_loopback(str(peer[0]))
         # The Host, too: a page that a browser loaded from elsewhere may point its own name at 127.0.0.1 (DNS
         # rebinding).
@@ -105,7 +95,3 @@ def _is_owner(settings: Settings, scope: Scope, headers: Headers) -> bool:
         and scope.get("http_version", "1.1") != "1.0"
         and not came_through_proxy(headers)
     )
-
-
-def _digest(secret: str) -> bytes:
-    return sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -6,38 +6,66 @@ from asyncio import Semaphore
 from contextlib import ExitStack
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__, config
 from holdfast.api import errors
+from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
+from holdfast.api.kept_answers import KeptAnswers
+from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
+from holdfast.api.live.hub import Hub
 from holdfast.api.middleware.bodies import Bodies
+from holdfast.api.middleware.capabilities import Capabilities
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
 from holdfast.api.middleware.identity import Principals
-from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
+from holdfast.api.middleware.rate_counts import rates_of
+from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
-from holdfast.api.permissions import check_permission, demand_permissions, permission_of
+from holdfast.api.middleware.visibility import Viewers
+from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
+from holdfast.api.quick import QuickRoutes, QuickThreads
+from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.api.single_rows import quick_cdx, quick_snapshot
 from holdfast.auth.roles import Permission
+from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
+from holdfast.operations.launching import OperationLauncher
+from holdfast.replay.capabilities import ReplayKeys
 from holdfast.search.search import SearchService
+from holdfast.supervision.state import served_parts
+from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
+from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
 
-# What any route may answer, beside what it says itself.
-_ANYWHERE = (400, 414, 422, 429, 500, 503)
-
 _SCHEMES = {
-    "adminBearer": {"type": "http", "scheme": "bearer", "description": "HOLDFAST_API_ADMIN_TOKEN."},
-    "adminToken": {"type": "apiKey", "in": "header", "name": "X-Admin-Token", "description": "The same."},
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API token (`hf_…`), HOLDFAST_API_ADMIN_TOKEN, or a JWT if HOLDFAST_AUTH_JWT_SECRET is set.",
+    },
+    "adminToken": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Admin-Token",
+        "description": "HOLDFAST_API_ADMIN_TOKEN.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "__Host-holdfast",
+        "description": "A browser that signed in. Changes need X-CSRF-Token, which GET /api/session gives.",
+    },
 }
 _LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
@@ -54,8 +82,8 @@ class _Described(FastAPI):
 
 def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **options: Any) -> FastAPI:
     """Return an application with these routes for an open archive; RuntimeError if a route has no permission."""
-    routes = tuple(route for router in routers for route in router.routes)
-    demand_permissions(routes)
+    table = RouteTable((route for router in routers for route in router.routes), guard=check_permission)
+    demand_permissions(table.routes)
     app = _Described(
         title=title,
         version=__version__,
@@ -65,66 +93,80 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
-        responses=errors.answers(*_ANYWHERE),
         license_info=_LICENCE,
-        dependencies=[Depends(check_permission)],
         **options,
     )
     app.state.archive = archive
-    app.state.routes = routes
+    app.state.routes = table.routes
+    app.state.route_table = table
     errors.install(app)
-    for router in routers:
-        _name_permissions(router)
-        app.include_router(router)
+    _name_permissions(table.routes)
+    # Not by `include_router`, which makes each route anew for each application.
+    app.router.routes.extend(table.routes)
+    app.router.middleware_stack = table.in_front_of(app.router.app)
     return app
 
 
-def _name_permissions(router: APIRouter) -> None:
+def _name_permissions(routes: tuple[APIRoute, ...]) -> None:
     """Let the OpenAPI document name the permission of each route."""
-    for route in router.routes:
-        assert isinstance(route, APIRoute)
+    for route in routes:
         asked = permission_of(sorted(route.methods or ())[0], route.path)
         is_open = asked is Permission.READ
         shown: dict[str, Any] = {} if is_open else {"security": [{name: []} for name in _SCHEMES]}
         route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": asked.value, **shown}
 
 
-def _operation_id(route: APIRoute) -> str:
-    return route.name
-
-
-def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:
+def create_replay_app(archive: Archive, *, inner: FastAPI) -> FastAPI:
     """Return the replay host's routes; RuntimeError if one of them has no permission."""
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
     # Those of the other host: the limits are of the process and its pool of connections.
-    app.state.sessions, app.state.heavy = sessions, heavy
+    app.state.sessions, app.state.heavy = inner.state.sessions, inner.state.heavy
+    app.state.replay_keys = inner.state.replay_keys
     return app
 
 
 def create_app(archive: Archive) -> RequestIds:
     """Return the whole ASGI application for an open archive: the readers' host and the replay host."""
     settings, inner = archive.settings.api, create_inner_app(archive)
-    replay_inner = create_replay_app(archive, sessions=inner.state.sessions, heavy=inner.state.heavy)
+    replay_inner = create_replay_app(archive, inner=inner)
     # One count for both hosts: a client does not get twice the limit by using both.
-    rates = Rates(archive.clock)
+    rates = inner.state.rates
 
     def refuse(error: HoldfastError) -> ASGIApp:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
-    app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
-    app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
-    app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
+    kept = KeptAnswers(inner.state.search, archive.clock, inner.state.metrics)
+    cdx = quick_cdx(archive.settings)
+    handlers = {"/api/snapshot": quick_snapshot(archive.settings), "/api/search": kept.searches(), "/cdx": cdx}
+    app: ASGIApp = QuickRoutes(
+        inner,
+        handlers,
+        inner.state.quick,
+        inner.state.connections,
+        kept.keeping,
+    )
+    app = UsageCounts(app, inner.state.usage) if settings.usage else app
+    permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
+    app = Bodies(HeadRequests(app), limit=settings.body_bytes)
+    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
+    # Not for the replay host: no credential reaches it.
+    app = identified = Principals(app, archive.settings, accounts, permissions)
+    inner.state.hub.identify = identified.identify
+    app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
+    app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
-    replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
+    quick = QuickRoutes(
+        replay_inner, {"/web": kept.records(), "/cdx": cdx}, inner.state.quick, inner.state.connections, kept.keeping
+    )
+    replay: ASGIApp = Bodies(HeadRequests(quick), limit=settings.body_bytes, any_type=True)
+    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
+    replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
-    identified = Principals(counted, archive.settings)
     # Outermost, so that a refusal has an id and a line in the log, too.
-    return RequestIds(identified, archive.clock, inner.state)
+    return RequestIds(counted, archive.clock, inner.state)
 
 
 def create_inner_app(archive: Archive) -> FastAPI:
@@ -132,23 +174,43 @@ def create_inner_app(archive: Archive) -> FastAPI:
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive, (totals, work), usage, search))
+    accounts = open_accounts(archive)
+    written = (usage.flush, accounts.identities.flush)
+    redis = archive.settings.redis_url
+    rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
+    api = archive.settings.api
+    hub = Hub(in_all=api.streams, per_principal=api.streams_per_principal, lasts_s=api.stream_s)
+    lifespan = lifespan_of(archive, (totals, work), written, search, hub)
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
+    app.state.accounts = accounts
+    app.state.hub = hub
+    app.state.rates = rates
+    app.state.quick, app.state.connections = QuickThreads(), RawConnections(archive.settings.database)
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
+    app.state.frontier = ServedFrontier(archive.settings, archive.clock)
+    app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
     app.state.search, app.state.heavy = search, HeavyWork()
+    app.state.operations = OperationLauncher(archive.settings, archive.clock)
+    app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
+    app.state.readiness = ReadinessProbe(
+        ArchiveChecks(archive.settings).as_mapping(), archive.clock, served=lambda: served_parts(archive.home)
+    )
     return app
 
 
-def application() -> ASGIApp:
+def application(*, tools_only: bool = False) -> ASGIApp:
     """Return the application for the settings in force, as the server starts it: it closes the archive at its end.
 
-    Unavailable or Invalid if the archive cannot be opened.
+    With `tools_only` the tools refuse a request without an identity. Unavailable or Invalid if the archive cannot be
+    opened.
     """
     stack = ExitStack()
     archive = stack.enter_context(open_archive(config.load()))
     app = create_app(archive)
+    app.state.tools_only = tools_only
 
     async def closing(scope: Scope, receive: Receive, send: Send) -> None:
         async def seen(message: Message) -> None:

@@ -20,6 +20,7 @@ from fastapi.concurrency import contextmanager_in_threadpool
 from sqlalchemy.orm import Session
 from starlette.types import Scope
 
+from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.permissions import principal_of
 from holdfast.config import Settings
@@ -27,10 +28,15 @@ from holdfast.db.models import Source
 from holdfast.errors import NotFound, Unavailable
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
+from holdfast.operations.launching import OperationLauncher
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import no_source, source_by_code
+from holdfast.wiring import Runtime
+from holdfast.wiring.accounts import Accounts
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
+from holdfast.withdrawals.visibility import may_see
 
 SESSIONS = 5
 """Sessions of requests that are open at once."""
@@ -57,6 +63,10 @@ UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
 MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]
 """One for the process, with the columns that it keeps in memory."""
+AccountsDep = Annotated[Accounts, Depends(_held("accounts"))]
+FrontierCountsDep = Annotated[FrontierCounts, Depends(_held("frontier_counts"))]
+OperationsDep = Annotated[OperationLauncher, Depends(_held("operations"))]
+"""Starts what was queued; told of it once that is committed."""
 JobServiceDep = Annotated[JobService, Depends(_held("job_service"))]
 """For reading only; what writes has one of the two at the end of this file."""
 
@@ -93,10 +103,10 @@ def site_of(request: Request, settings: Settings) -> str:
 
 
 def source_of(session: Session, code: str) -> Source:
-    """Return the source of this code; NotFound, with what a reader of the API does next."""
+    """Return the source of this code; NotFound, with what a reader of the API does next, also if it may not be seen."""
     # PostgreSQL refuses a NUL in text, which would answer 500; no code has one.
     found = source_by_code(session, code) if "\x00" not in code else None
-    if found is None:
+    if found is None or not may_see(found):
         raise NotFound(f"{no_source(code)}; they are listed at /api/sources")
     return found
 
@@ -169,6 +179,22 @@ async def open_turns(request: Request) -> WriteTurns:
     return WriteTurns(request.app.state.job_service, actor_of(request), request.app.state.turn)
 
 
+class ServedFrontierTurn(NamedTuple):
+    """The frontier, for what an operator changes."""
+
+    served: ServedFrontier
+    actor: str
+
+    def open(self) -> AbstractContextManager[Runtime]:
+        """Have it alone for a few short transactions; what is audited is in the name of who asked."""
+        return self.served.open(self.actor)
+
+
+async def open_frontier(request: Request) -> ServedFrontierTurn:
+    """Give the frontier to a route."""
+    return ServedFrontierTurn(request.app.state.frontier, actor_of(request))
+
+
 async def _wait_for(turn: asyncio.Semaphore) -> None:
     # SQLite has one writer, and its own waiting would hold one of the few threads that routes run on.
     try:
@@ -182,3 +208,5 @@ AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
 """For one short change. A route that has it opens no session of its own."""
 WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]
 """For a change that is made in portions."""
+FrontierDep = Annotated[ServedFrontierTurn, Depends(open_frontier)]
+"""For changes to the frontier and its domains, which a crawl that runs hears of."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,14 +14,23 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from holdfast import errors, log
+from holdfast.api.error_codes import ERROR_CODES
+from holdfast.auth.errors import SignInThrottled, Unauthenticated
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
 from holdfast.db.raw import DatabaseDamaged, DatabaseMoved
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable
+from holdfast.operations.uploads import (
+    ChecksumMismatch,
+    UploadGone,
+    UploadLocked,
+    UploadNoRoom,
+    UploadTooLarge,
+)
 from holdfast.replay.cdx.question import BadCdxParameter
 from holdfast.wiring.server import TooManyConnections
 
@@ -103,6 +114,32 @@ class ServerBusy(Unavailable):
         )
 
 
+class TooManyStreams(Unavailable):
+    """One user or token holds as many live streams as it may."""
+
+    code = "too_many_streams"
+    summary = "Too many live streams"
+    retry_after_s = 30
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"{limit} live streams of one user are served at once; close some, or try again in {self.retry_after_s} s"
+        )
+
+
+class StreamsFull(Unavailable):
+    """This process serves as many live streams as it can, or is about to stop."""
+
+    code = "streams_full"
+    retry_after_s = 10
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"this server serves as many live streams as it can; try again in {self.retry_after_s} s, or ask for what "
+            "is new: GET /api/v1/events"
+        )
+
+
 class ExportTooLarge(Invalid):
     """The index of so many records is not sorted for a request."""
 
@@ -112,21 +149,6 @@ class ExportTooLarge(Invalid):
         super().__init__(
             f"this is the index of {records:,} records, and it is sorted for a request up to {most:,}; ask for one "
             "crawl at a time, or on the server: holdfast export cdxj"
-        )
-
-
-class AdminTokenWrong(NotPermitted):
-    """The route needs the admin token, and the request shows none or another."""
-
-    code = "admin_token_wrong"
-    summary = "Insufficient permissions"
-
-    def __init__(self, *, is_set: bool = True) -> None:
-        super().__init__(
-            "send the admin token as Authorization: Bearer or X-Admin-Token"
-            if is_set
-            else "this server has no admin token, so none that is shown is right, and its own machine alone is let in; "
-            "ask from there without a token, or set HOLDFAST_API_ADMIN_TOKEN and start it anew"
         )
 
 
@@ -148,6 +170,37 @@ class ExecutionNotFound(NotFound):
 
     def __init__(self) -> None:
         super().__init__("Execution not found; see a job's at GET /api/v1/jobs/{id}/executions")
+
+
+class UnknownParameter(Invalid):
+    """The query has a parameter that the route does not know."""
+
+    code = "unknown_parameter"
+
+    def __init__(self, name: str, nearest: str | None, known: Sequence[str]) -> None:
+        listed = ", ".join(known) if known else "none"
+        hint = f"did you mean {nearest}?" if nearest else f"it takes {listed}"
+        super().__init__(f"{name}: this route has no such parameter; {hint}")
+        self.field = name
+
+
+class FieldRefused(Invalid):
+    """A field of a request cannot be used as it is; `field` names it."""
+
+    code = "field_refused"
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+
+
+class TusVersionRefused(Invalid):
+    """The client speaks another version of the upload protocol."""
+
+    code = "tus_version_refused"
+
+    def __init__(self) -> None:
+        super().__init__("send Tus-Resumable: 1.0.0; this server speaks no other version of the protocol")
 
 
 class SchemaMismatch(Unavailable):
@@ -172,7 +225,15 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     errors.Conflict: 409,
     errors.NotPermitted: 403,
     errors.Unavailable: 503,
+    Unauthenticated: 401,
+    SignInThrottled: 429,
     BodyTooLarge: 413,
+    UploadTooLarge: 413,
+    UploadGone: 410,
+    UploadLocked: 423,
+    UploadNoRoom: 507,
+    ChecksumMismatch: 460,
+    TusVersionRefused: 412,
     QueryTooLong: 414,
     BodyRefused: 415,
     BodyTooSlow: 408,
@@ -181,6 +242,7 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     PairMismatch: 400,
     TooManyRequests: 429,
     TooManyConnections: 429,
+    TooManyStreams: 429,
     WorkAbandoned: 499,
     BadCdxParameter: 400,
     errors.HoldfastError: 500,
@@ -192,6 +254,7 @@ _OLD_PREFIXES = ("/api/v1/", "/api/v2/")
 
 CODES_BY_STATUS = {
     400: "bad_request",
+    401: "unauthenticated",
     403: "not_permitted",
     404: "not_found",
     405: "method_not_allowed",
@@ -229,13 +292,26 @@ class ErrorBody(BaseModel):
 
     error: str = Field(description="What happened, in a sentence.")
     detail: str = Field(description="What happened and what to do about it.")
-    code: str = Field(description="A stable word for programs; docs/errors.md lists them.")
+    code: str = Field(
+        description="A stable word for programs; docs/errors.md lists them.",
+        json_schema_extra={"enum": list(ERROR_CODES)},
+    )
     requestId: str = Field(description="The id of this request, as in X-Request-Id and in the server's log.")
+    field: str | None = Field(None, description="What of the request is wrong, where that is one field or parameter.")
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI entries of a route's error answers: `responses=answers(404, 422)`."""
-    return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in statuses}
+    return {status: {"model": ErrorBody, "description": phrase_of(status)} for status in statuses}
+
+
+# What the protocol of uploads answers, and no register of HTTP knows.
+_PHRASES = {460: "Checksum Mismatch"}
+
+
+def phrase_of(status: int) -> str:
+    """Return the words for a status."""
+    return _PHRASES.get(status) or HTTPStatus(status).phrase
 
 
 def status_of(error: errors.HoldfastError, path: str) -> int:
@@ -248,7 +324,9 @@ def status_of(error: errors.HoldfastError, path: str) -> int:
 def body_of(error: errors.HoldfastError, request_id: str) -> dict[str, str]:
     """Return the body that tells of an error; `summary` on its class replaces the sentence in `error`."""
     sentence = str(error) or type(error).__name__
-    return _body(getattr(error, "summary", sentence), sentence, error.code, request_id)
+    body = _body(getattr(error, "summary", sentence), sentence, error.code, request_id)
+    field = getattr(error, "field", None)
+    return {**body, "field": field} if isinstance(field, str) else body
 
 
 def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]:
@@ -258,11 +336,14 @@ def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]
 def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> JSONResponse:
     """Return the whole answer to an error, Retry-After included where waiting helps."""
     headers = {}
-    if isinstance(error, TooManyRequests | ServerBusy):
+    if isinstance(error, TooManyRequests | ServerBusy | SignInThrottled | TooManyStreams | StreamsFull):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, errors.Unavailable):
         # Databases and indexes that are away come back in seconds; clients that read it wait instead of hammering.
         headers["Retry-After"] = "5"
+    elif isinstance(error, Unauthenticated):
+        # RFC 9110, 15.5.2: a 401 names how to ask. No Basic: a browser would ask for a password itself.
+        headers["WWW-Authenticate"] = 'Bearer realm="holdfast"'
     return JSONResponse(body_of(error, request_id), status_of(error, path), headers)
 
 
@@ -275,12 +356,15 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _broken)
 
 
-def _ours(request: Request, exc: Exception) -> JSONResponse:
+def _ours(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, errors.HoldfastError)
     is_database = isinstance(exc.__cause__, SQLAlchemyError) or isinstance(exc, DatabaseMoved)
     if isinstance(exc, errors.Unavailable) and is_database:
         # A column that is gone looks like a broken database: the schema says whether it only is another version.
         exc = _mismatch(request) or exc
+    if isinstance(exc, Unauthenticated) and _is_page(request):
+        asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/signin?{urlencode({'next': asked})}", 303, {"Cache-Control": "no-store"})
     # Before the sentence is replaced: the log keeps what the driver said.
     if status_of(exc, request.url.path) >= 500:
         _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
@@ -288,6 +372,12 @@ def _ours(request: Request, exc: Exception) -> JSONResponse:
         # What a driver says names the server's host, port and files.
         exc = _reworded(exc, _MOVED if isinstance(exc, DatabaseMoved) else _SILENT)
     return response_to(_without_paths(exc), path=request.url.path, request_id=_id(request))
+
+
+def _is_page(request: Request) -> bool:
+    """Return whether a person looks at a page, who can sign in and come back; a program gets the error."""
+    is_html = "text/html" in request.headers.get("accept", "")
+    return is_html and request.method == "GET" and not request.url.path.startswith("/api/")
 
 
 def _reworded(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
@@ -310,7 +400,7 @@ def _without_paths(error: errors.HoldfastError) -> errors.HoldfastError:
     return error if shown == sentence else _reworded(error, shown)
 
 
-def _database(request: Request, exc: Exception) -> JSONResponse:
+def _database(request: Request, exc: Exception) -> Response:
     if isinstance(exc, PoolTimeout):
         return _ours(request, errors.Unavailable("all connections to the database are in use; try again in a moment"))
     found = _mismatch(request)
@@ -347,8 +437,12 @@ async def _broken(request: Request, _exc: Exception) -> JSONResponse:
 def _invalid(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, RequestValidationError)
     # A body of 50,000 wrong values has as many errors; five are read.
-    reworded = [_problem(error, exc.body) for error in exc.errors()[:5]]
-    return response_to(errors.Invalid("; ".join(reworded)), path=request.url.path, request_id=_id(request))
+    found = exc.errors()[:5]
+    refused = errors.Invalid("; ".join(_problem(error, exc.body) for error in found))
+    # The first one: a form shows it beside the field.
+    if found and found[0]["type"] != "json_invalid":
+        refused.field = ".".join(map(str, found[0]["loc"][1:])) or "body"  # type: ignore[attr-defined]
+    return response_to(refused, path=request.url.path, request_id=_id(request))
 
 
 def _problem(error: dict[str, Any], body: object) -> str:
@@ -369,6 +463,9 @@ def _problem(error: dict[str, Any], body: object) -> str:
 
 def _http(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, HTTPException)
+    # Before what is not there: a wrong credential is told as such wherever it is shown.
+    if (wrong := request.scope.get("state", {}).get("credential_error")) is not None:
+        return response_to(wrong, path=request.url.path, request_id=_id(request))
     sentence = str(exc.detail)
     # What the framework answers to JSON that Python cannot hold, such as numbers of a million digits.
     if exc.status_code == 400 and exc.__cause__ is not None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock, Thread
@@ -17,7 +16,11 @@ from holdfast.api import queries
 from holdfast.clock import Clock
 from holdfast.db.engine import Database, take_time
 from holdfast.errors import HoldfastError
-from holdfast.jobs.views.listing import admin_counts, cleanup_counts, settled_pages
+from holdfast.jobs.views.listing import admin_counts, cleanup_counts
+from holdfast.jobs.views.recorded import read_recorded
+from holdfast.metrics import RecordedCrawls
+from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by, viewer
+from holdfast.withdrawals.visibility import hidden_sources
 
 _log = log.get()
 AT_ONCE_S = 0.05
@@ -157,16 +160,46 @@ class ArchiveTotals:
         return tuple(source for source in self.sources if source.code != _UNLISTED)
 
 
-class CountedTotals(Counting[ArchiveTotals]):
-    """The archive's totals, kept ready."""
+class CountedTotals:
+    """The archive's totals, kept ready: of everything, and where a source is for members, of what is public."""
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
-        super().__init__(
-            database,
+        self._database, self._clock, self._at_once_s = database, clock, at_once_s
+        self._lock = Lock()
+        self._whole = self._counting(EVERYTHING)
+        self._public: tuple[tuple[int, ...], Counting[ArchiveTotals]] | None = None
+
+    def read(self, session: Session) -> ArchiveTotals:
+        """Return the totals for the viewer, as `Counting.read`; never with a source that became one for members."""
+        hidden = () if viewer().sees_members else hidden_sources(session)
+        return (self._of_public(hidden) if hidden else self._whole).read(session)
+
+    def close(self) -> None:
+        """Wait for counts that are being made."""
+        for counting in (self._whole, *([self._public[1]] if self._public else ())):
+            counting.close()
+
+    def _of_public(self, hidden: tuple[int, ...]) -> Counting[ArchiveTotals]:
+        with self._lock:
+            # Another set of sources is another count: an old one is not shown while a new one is made.
+            if self._public is None or self._public[0] != hidden:
+                self._public = (hidden, self._counting(PUBLIC))
+            return self._public[1]
+
+    def _counting(self, looking: Viewer) -> Counting[ArchiveTotals]:
+        clock = self._clock
+
+        def count(session: Session) -> ArchiveTotals:
+            # Said here: a count is made for the first request that needs it, or on a thread without any.
+            with seen_by(looking):
+                return _count(session, clock)
+
+        return Counting(
+            self._database,
             clock,
             state=lambda session: _state(session, clock),
-            count=lambda session: _count(session, clock),
-            at_once_s=at_once_s,
+            count=count,
+            at_once_s=self._at_once_s,
         )
 
 
@@ -206,9 +239,8 @@ class WorkFigures:
     jobs: dict[str, int]
     """By status, in the words of `/api/admin/jobs`."""
     cleanups: dict[str, int]
-    crawled: Mapping[str, int]
-    failed: Mapping[str, int]
-    """Pages, by the source's code."""
+    recorded: RecordedCrawls
+    """What crawls did, by the series."""
     warc_bytes: int
 
 
@@ -217,23 +249,19 @@ class CountedWork(Counting[WorkFigures]):
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
         super().__init__(
-            database, clock, state=lambda _session: clock.monotonic() // FRESH_S, count=_count_work, at_once_s=at_once_s
+            database,
+            clock,
+            state=lambda _session: clock.monotonic() // FRESH_S,
+            count=lambda session: _count_work(session, clock),
+            at_once_s=at_once_s,
         )
 
 
-def _count_work(session: Session) -> WorkFigures:
+def _count_work(session: Session, clock: Clock) -> WorkFigures:
     take_time(session)
-    crawled, failed = Counter[str](), Counter[str]()
-    for code, counts in queries.counts_by_source(session):
-        crawled[code] += counts.get("pages", 0)
-        failed[code] += queries.failures_of(counts)
-    for code, done, missed in settled_pages(session):
-        crawled[code] += done
-        failed[code] += missed
     return WorkFigures(
         jobs=admin_counts(session),
         cleanups=cleanup_counts(session),
-        crawled=crawled,
-        failed=failed,
+        recorded=read_recorded(session, clock),
         warc_bytes=queries.warc_bytes(session),
     )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from threading import Event, Thread
+from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
@@ -14,17 +15,20 @@ from sqlalchemy.exc import SQLAlchemyError
 from holdfast import log
 from holdfast.api.dependencies import THREADS
 from holdfast.api.figures import CountedTotals, CountedWork
+from holdfast.api.live.hub import Hub
 from holdfast.changes.compute import ComputeWish, compute_pending
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
-from holdfast.feedback import UsageTally
+from holdfast.jobs.alerts import look_for_alerts
 from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchRequest, SearchService
 from holdfast.search.signals import refresh
+from holdfast.webhooks.delivery import DeliveryThread
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.server import END_STREAMS
 
 _REST_S = 2.0
 _DRAIN_S = 5.0
@@ -42,6 +46,7 @@ class Upkeep:
     def __init__(self, archive: Archive, *, rest_s: float = _REST_S) -> None:
         self._archive, self._rest_s, self._ending = archive, rest_s, Event()
         self._looked_at: float | None = None
+        self._judged_at: float | None = None
         self._thread = Thread(target=self._run, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -96,7 +101,17 @@ class Upkeep:
             )
         if not more and not self._ending.is_set():
             self._tried("signals", self._signals)
+        self._tried("alerts", self._alerts)
         return more
+
+    def _alerts(self) -> bool:
+        """Look whether something is wrong: the worker that would say so may be what has ended."""
+        archive, now = self._archive, self._archive.clock.monotonic()
+        every_s = archive.settings.jobs.metrics_s
+        if self._judged_at is None or now - self._judged_at >= every_s:
+            self._judged_at = now
+            look_for_alerts(archive.database, archive.clock, every_s=every_s)
+        return False
 
     def _signals(self) -> bool:
         """Compute what links say of pages, where no worker does and there are few enough to do it beside requests."""
@@ -129,12 +144,16 @@ STATEMENT_S = 10.0
 
 
 def lifespan_of(
-    archive: Archive, counts: tuple[CountedTotals, CountedWork], usage: UsageTally, search: SearchService
-) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Return the lifespan of the application that serves this archive."""
+    archive: Archive,
+    counts: tuple[CountedTotals, CountedWork],
+    written: tuple[Callable[[], None], ...],
+    search: SearchService,
+    hub: Hub,
+) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
+    """Return the lifespan of the application that serves this archive; `written` is called now and then, and last."""
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         # Forty by default: that many threads would wait for the pool of connections and starve each other.
         current_default_thread_limiter().total_tokens = THREADS
         # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
@@ -143,17 +162,32 @@ def lifespan_of(
         upkeep = Upkeep(archive)
         if archive.settings.api.upkeep:
             upkeep.start()
+            app.state.operations.start()
+        webhooks = DeliveryThread(archive.database, archive.clock, archive.settings.webhooks)
+        if archive.settings.webhooks.deliver:
+            webhooks.start()
         async with asyncio.TaskGroup() as tasks:
-            writing = tasks.create_task(_write_usage(usage), name="write usage counts")
+            writing = tasks.create_task(_write_counts(written), name="write counts")
             try:
-                yield
+                # The server calls it as soon as it is told to stop: it waits for open streams before it ends this.
+                yield {END_STREAMS: hub.end}
             finally:
+                hub.end()
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
+                app.state.readiness.close()
+                await run_sync(app.state.operations.close)
                 await run_sync(upkeep.close)
+                await run_sync(webhooks.close)
                 for count in counts:
                     await run_sync(count.close)
-                await run_sync(usage.flush)
+                await run_sync(app.state.frontier_counts.close)
+                await run_sync(app.state.frontier.close)
+                for write in written:
+                    await run_sync(write)
+                await app.state.rates.close()
+                await run_sync(app.state.quick.close)
+                app.state.connections.close()
 
     return lifespan
 
@@ -169,7 +203,8 @@ def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork], search: S
         _log.warning("api.cold", message=str(exc))
 
 
-async def _write_usage(usage: UsageTally) -> None:
+async def _write_counts(written: tuple[Callable[[], None], ...]) -> None:
     while True:
         await asyncio.sleep(_FLUSH_S)
-        await run_sync(usage.flush)
+        for write in written:
+            await run_sync(write)

@@ -12,21 +12,94 @@ from fastapi import Depends, Request
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from holdfast.api.errors import AdminTokenMissing, AdminTokenWrong
-from holdfast.auth.principal import ANONYMOUS, Principal
+from holdfast.api.errors import AdminTokenMissing, OriginRefused
+from holdfast.api.late_routes import RouteTable
+from holdfast.api.origins import is_own_origin
+from holdfast.auth.credentials import is_same
+from holdfast.auth.errors import CrossSiteRefused, RoleTooLow, Unauthenticated
+from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Permission
-from holdfast.wiring.archive import Archive
+from holdfast.config import Settings
 
 PERMISSIONS: Final[dict[str, Permission]] = {
+    # accounts
+    "GET /api/account": Permission.OWN_ACCOUNT,
+    "PUT /api/account/password": Permission.OWN_ACCOUNT,
+    "GET /api/account/sessions": Permission.OWN_ACCOUNT,
+    "DELETE /api/account/sessions": Permission.OWN_ACCOUNT,
+    "DELETE /api/account/sessions/{id}": Permission.OWN_ACCOUNT,
+    "GET /api/account/tokens": Permission.OWN_ACCOUNT,
+    "POST /api/account/tokens": Permission.OWN_ACCOUNT,
+    "DELETE /api/account/tokens/{id}": Permission.OWN_ACCOUNT,
+    "GET /api/admin/users": Permission.ADMINISTER,
+    "POST /api/admin/users": Permission.ADMINISTER,
+    "GET /api/admin/users/{id}": Permission.ADMINISTER,
+    "PATCH /api/admin/users/{id}": Permission.ADMINISTER,
+    "DELETE /api/admin/users/{id}": Permission.ADMINISTER,
+    "POST /api/admin/users/{id}/link": Permission.ADMINISTER,
+    "GET /api/admin/users/{id}/sessions": Permission.ADMINISTER,
+    "DELETE /api/admin/users/{id}/sessions": Permission.ADMINISTER,
+    "DELETE /api/admin/users/{id}/sessions/{session_id}": Permission.ADMINISTER,
+    "GET /api/admin/users/{id}/tokens": Permission.ADMINISTER,
+    "DELETE /api/admin/users/{id}/tokens/{token_id}": Permission.ADMINISTER,
+    "GET /api/session": Permission.READ,
+    "POST /api/session": Permission.READ,
+    "DELETE /api/session": Permission.OWN_ACCOUNT,
+    "POST /api/auth/login": Permission.READ,
+    "POST /api/auth/logout": Permission.OWN_ACCOUNT,
+    "GET /api/auth/me": Permission.READ,
+    "GET /account": Permission.OWN_ACCOUNT,
+    "GET /account.css": Permission.READ,
+    "POST /account/password": Permission.OWN_ACCOUNT,
+    "POST /account/sessions": Permission.OWN_ACCOUNT,
+    "POST /account/tokens": Permission.OWN_ACCOUNT,
+    "POST /account/tokens/revoke": Permission.OWN_ACCOUNT,
+    "GET /setup": Permission.READ,
+    "POST /setup": Permission.READ,
+    "GET /signin": Permission.READ,
+    "POST /signin": Permission.READ,
+    "GET /signin/oidc": Permission.READ,
+    "GET /signin/oidc/callback": Permission.READ,
+    "POST /signout": Permission.OWN_ACCOUNT,
     # pages, reference and health
     "GET /": Permission.READ,
     "GET /api/health": Permission.READ,
     "GET /api/openapi.json": Permission.READ,
     "GET /docs": Permission.READ,
     "GET /health": Permission.READ,
+    "GET /health/live": Permission.READ,
+    "GET /health/ready": Permission.READ,
     "GET /metrics": Permission.WATCH,
     "GET /openapi.json": Permission.READ,
     "GET /style.css": Permission.READ,
+    # frontier, domains
+    "GET /api/frontier/stats": Permission.WATCH,
+    "GET /api/frontier/urls": Permission.OPERATE,
+    "POST /api/frontier/add": Permission.OPERATE,
+    "POST /api/frontier/seed": Permission.OPERATE,
+    "POST /api/frontier/recover": Permission.OPERATE,
+    "DELETE /api/frontier": Permission.OPERATE,
+    "GET /api/crawler/discovered": Permission.OPERATE,
+    "GET /api/domains": Permission.OPERATE,
+    "GET /api/domains/{domain}": Permission.OPERATE,
+    "GET /api/domains/{domain}/robots": Permission.OPERATE,
+    "PUT /api/domains/{domain}/settings": Permission.OPERATE,
+    "POST /api/domains/{domain}/refresh-robots": Permission.OPERATE,
+    "POST /api/domains/{domain}/purge": Permission.OPERATE,
+    "POST /api/admin/domains/{domain}/reset": Permission.OPERATE,
+    "GET /api/v1/frontier": Permission.OPERATE,
+    "GET /api/v1/frontier/stats": Permission.WATCH,
+    "POST /api/v1/frontier/submit": Permission.OPERATE,
+    "GET /api/v1/frontier/{id}": Permission.OPERATE,
+    "POST /api/v1/frontier/{id}/retry": Permission.OPERATE,
+    "DELETE /api/v1/frontier/{id}": Permission.OPERATE,
+    "GET /api/v1/discovered-links": Permission.OPERATE,
+    "POST /api/v1/discovered-links/{id}/create-job": Permission.OPERATE,
+    "GET /api/admin/storage": Permission.OPERATE,
+    "POST /api/admin/cleanup": Permission.OPERATE,
+    # what crawls do, over time and now
+    "GET /api/alerts": Permission.WATCH,
+    "GET /api/stats/timeseries": Permission.WATCH,
     # annual-editions
     "GET /api/admin/annual-editions": Permission.OPERATE,
     "POST /api/admin/annual-editions/jobs/{job_id}/accept-gap": Permission.OPERATE,
@@ -61,6 +134,46 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/admin/noise": Permission.OPERATE,
     "POST /api/admin/noise/clear": Permission.OPERATE,
     "POST /api/admin/noise/mark": Permission.OPERATE,
+    # what operators do by hand
+    "POST /api/admin/annual-editions/plan": Permission.OPERATE,
+    "POST /api/admin/annual-editions/{id}/compare": Permission.OPERATE,
+    "POST /api/admin/annual-editions/{id}/freeze": Permission.OPERATE,
+    "POST /api/admin/annual-editions/{id}/report": Permission.OPERATE,
+    "POST /api/admin/annual-editions/{id}/verify": Permission.OPERATE,
+    "POST /api/admin/crawls": Permission.OPERATE,
+    "POST /api/admin/crawls/stop": Permission.OPERATE,
+    "GET /api/admin/feeds": Permission.OPERATE,
+    "POST /api/admin/feeds": Permission.OPERATE,
+    "POST /api/admin/feeds/discover": Permission.OPERATE,
+    "POST /api/admin/feeds/poll": Permission.OPERATE,
+    "DELETE /api/admin/feeds/{id}": Permission.OPERATE,
+    "GET /api/admin/feeds/{id}": Permission.OPERATE,
+    "POST /api/admin/feeds/{id}/disable": Permission.OPERATE,
+    "POST /api/admin/feeds/{id}/enable": Permission.OPERATE,
+    "GET /api/admin/index": Permission.OPERATE,
+    "GET /api/admin/index/broken-files": Permission.OPERATE,
+    "GET /api/admin/settings": Permission.ADMINISTER,
+    "GET /api/admin/storage-state": Permission.OPERATE,
+    "GET /api/admin/takedowns": Permission.ADMINISTER,
+    "POST /api/admin/takedowns": Permission.ADMINISTER,
+    "GET /api/admin/takedowns/preview": Permission.ADMINISTER,
+    "GET /api/admin/takedowns/{id}": Permission.ADMINISTER,
+    "POST /api/admin/takedowns/{id}/undo": Permission.ADMINISTER,
+    "GET /api/admin/workers": Permission.WATCH,
+    # operations and uploads
+    "GET /api/admin/operations": Permission.OPERATE,
+    "GET /api/admin/operations/{id}": Permission.OPERATE,
+    "POST /api/admin/operations/{id}/cancel": Permission.OPERATE,
+    "POST /api/admin/verifications": Permission.OPERATE,
+    "POST /api/admin/index/rebuild": Permission.OPERATE,
+    "POST /api/admin/search-index/rebuild": Permission.OPERATE,
+    "GET /api/admin/uploads": Permission.OPERATE,
+    "OPTIONS /api/admin/uploads": Permission.OPERATE,
+    "POST /api/admin/uploads": Permission.OPERATE,
+    "DELETE /api/admin/uploads/{id}": Permission.OPERATE,
+    "GET /api/admin/uploads/{id}": Permission.OPERATE,
+    "PATCH /api/admin/uploads/{id}": Permission.OPERATE,
+    "POST /api/admin/uploads/{id}/import": Permission.OPERATE,
     # reports
     "GET /api/admin/reports": Permission.OPERATE,
     "GET /api/admin/reports/{id}": Permission.OPERATE,
@@ -77,6 +190,10 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/coverage/{source}/{year}": Permission.READ,
     "GET /api/coverage/{source}/{year}/edition.wacz": Permission.READ,
     "GET /api/coverage/{source}/{year}/{file}": Permission.READ,
+    # explain
+    "GET /api/explain": Permission.OPERATE,
+    # mcp
+    "POST /mcp": Permission.READ,
     # executions
     "GET /api/executions/{id}.wacz": Permission.READ,
     "GET /api/executions/{id}/wacz": Permission.READ,
@@ -97,6 +214,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /cdx/search/cdx": Permission.READ,
     "GET /report": Permission.READ,
     "POST /report": Permission.READ,
+    "GET /members/web/{target:path}": Permission.READ,
     "ANY /web/{target:path}": Permission.READ,
     "ANY /{target:path}": Permission.READ,
     # search
@@ -132,6 +250,27 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "POST /api/v1/admin/sync-enabled-sources": Permission.OPERATE,
     # events
     "GET /api/v1/events": Permission.WATCH,
+    # live
+    "GET /api/crawler/events": Permission.WATCH,
+    "GET /api/events": Permission.WATCH,
+    "GET /api/health/events": Permission.WATCH,
+    "GET /api/metrics/events": Permission.WATCH,
+    "GET /sse/crawler/events": Permission.WATCH,
+    "GET /sse/events": Permission.WATCH,
+    "GET /sse/health/events": Permission.WATCH,
+    "GET /sse/metrics/events": Permission.WATCH,
+    "GET /api/v1/jobs/{id}/logs/stream": Permission.WATCH,
+    "GET /api/v1/jobs/{id}/logs/stream/v2": Permission.WATCH,
+    # webhooks
+    "GET /api/admin/webhooks": Permission.ADMINISTER,
+    "POST /api/admin/webhooks": Permission.ADMINISTER,
+    "GET /api/admin/webhooks/{id}": Permission.ADMINISTER,
+    "PATCH /api/admin/webhooks/{id}": Permission.ADMINISTER,
+    "DELETE /api/admin/webhooks/{id}": Permission.ADMINISTER,
+    "POST /api/admin/webhooks/{id}/rotate-secret": Permission.ADMINISTER,
+    "POST /api/admin/webhooks/{id}/test": Permission.ADMINISTER,
+    "GET /api/admin/webhooks/{id}/deliveries": Permission.ADMINISTER,
+    "POST /api/admin/webhooks/{id}/deliveries/{delivery_id}/redeliver": Permission.ADMINISTER,
     # scheduler
     "GET /api/v1/scheduler/distribution": Permission.OPERATE,
     "GET /api/v1/scheduler/metrics": Permission.WATCH,
@@ -153,6 +292,12 @@ def principal_of(scope: Scope) -> Principal:
     return found
 
 
+def credential_error(scope: Scope) -> Unauthenticated | None:
+    """Return what is wrong with the credential that a request shows, None if nothing is."""
+    found: Unauthenticated | None = scope.get("state", {}).get("credential_error")
+    return found
+
+
 async def _principal(request: Request) -> Principal:
     return principal_of(request.scope)
 
@@ -162,15 +307,65 @@ PrincipalDep = Annotated[Principal, Depends(_principal)]
 
 
 async def check_permission(request: Request) -> None:
-    """Let in who has the permission of the route that was found; NotPermitted otherwise."""
-    permission = permission_of(request.method, request.scope["route"].path)
-    if principal_of(request.scope).may(permission):
-        return
-    archive: Archive = request.app.state.archive
+    """Let in who has the permission of the route that was found.
+
+    Unauthenticated without an identity or with a wrong one, RoleTooLow for one that has not the permission, and
+    CrossSiteRefused for a change that a page of another site had a browser send.
+    """
+    scope = request.scope
+    permission = permission_of(request.method, scope["route"].path)
+    settings: Settings = request.app.state.archive.settings
+    principal = principal_of(scope)
     # A strict environment closes what it cannot guard, also for its own machine.
-    if archive.settings.api.admin_token is None and archive.settings.api.strict:
+    is_guarded = settings.api.admin_token is not None or not settings.api.strict
+    if not is_guarded and permission is not Permission.READ and principal.way is SignInWay.ANONYMOUS:
         raise AdminTokenMissing
-    raise AdminTokenWrong(is_set=archive.settings.api.admin_token is not None)
+    if (wrong := credential_error(scope)) is not None:
+        raise wrong
+    if not principal.may(permission):
+        if principal.way is SignInWay.ANONYMOUS:
+            raise Unauthenticated
+        raise RoleTooLow(permission.value)
+    if request.method not in SAFE_METHODS and principal.way in (SignInWay.SESSION, SignInWay.LOOPBACK):
+        _demand_same_site(request, settings, permission)
+
+
+SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+FORM_PATHS: Final = frozenset(
+    {"/account/password", "/account/sessions", "/account/tokens", "/account/tokens/revoke", "/signout"}
+)
+"""Where a page of ours sends a form: the token stands in a field of it, which the route looks at."""
+
+
+def _demand_same_site(request: Request, settings: Settings, permission: Permission) -> None:
+    """Refuse a change that a browser may have been made to send: with a session, or where no credential is needed."""
+    origin, principal = request.headers.get("origin"), principal_of(request.scope)
+    is_own = origin is not None and is_own_origin(origin, request.headers, settings)
+    if principal.way is SignInWay.LOOPBACK:
+        # Programs of this machine send none. Browsers send a bodiless POST without asking: any page could stop a job.
+        if origin is not None and not is_own and permission is not Permission.READ:
+            raise OriginRefused
+        return
+    shown = request.headers.get("x-csrf-token", "")
+    is_form = request.url.path in FORM_PATHS or permission is Permission.READ
+    if not is_own or not (is_form or is_same(shown, request.scope["state"]["csrf_token"])):
+        raise CrossSiteRefused
+
+
+class PathPermissions:
+    """Tells what a path asks for before its route is found: for limits and for pages of other origins."""
+
+    def __init__(self, table: RouteTable) -> None:
+        self._table = table
+
+    def asked(self, method: str, path: str) -> Permission | None:
+        """Return what the route of a path asks for; None if there is none."""
+        found = [route for route in self._table.candidates(path) if route.path_regex.match(path)]
+        taken = "GET" if method == "HEAD" else method
+        for route in found:
+            if taken in (route.methods or ()):
+                return permission_of(taken, route.path)
+        return permission_of(sorted(found[0].methods or ())[0], found[0].path) if found else None
 
 
 def demand_permissions(routes: Iterable[BaseRoute]) -> None:

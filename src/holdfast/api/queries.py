@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, ColumnElement, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
@@ -16,10 +16,9 @@ from holdfast.db.engine import SessionClock, moment_in
 from holdfast.db.models import (
     Document,
     Domain,
-    Execution,
     ExecutionCount,
     IndexRun,
-    Job,
+    NoiseVerdict,
     Owner,
     Page,
     PageGroup,
@@ -28,9 +27,18 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
+from holdfast.db.prepared import PreparedSelect
 from holdfast.index.queries import is_ok
 from holdfast.urls import surt
-from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, hidden_groups, visible, visible_snapshots
+from holdfast.withdrawals.visibility import (
+    LAST_WITHDRAWALS,
+    hidden_groups,
+    hidden_sources,
+    visible,
+    visible_run,
+    visible_snapshots,
+    visible_source,
+)
 
 _REPRESENTATIVES = 5
 _GROUPS_AT_ONCE = 500
@@ -65,6 +73,7 @@ class SourceTotal(NamedTuple):
     name: str
     base_url: str | None
     description: str | None
+    visibility: str
     pages: int
     snapshots: int
     first: datetime
@@ -84,7 +93,7 @@ def source_totals(session: Session) -> list[SourceTotal]:
             func.min(PageGroup.first_captured_at),
             func.max(PageGroup.last_captured_at),
         )
-        .where(PageGroup.id.not_in(touched))
+        .where(PageGroup.id.not_in(touched), visible_source(PageGroup.source_id))
         .group_by(PageGroup.source_id)
     )
     for row in session.execute(whole):
@@ -105,7 +114,9 @@ def source_totals(session: Session) -> list[SourceTotal]:
         for row in session.execute(left):
             _add(kept, row[0], _Kept(*row[1:]))
     rows = session.execute(
-        select(Source.id, Source.code, Source.name, Source.base_url, Source.description).order_by(Source.code)
+        select(Source.id, Source.code, Source.name, Source.base_url, Source.description, Source.visibility).order_by(
+            Source.code
+        )
     )
     return [SourceTotal(*row, *kept[row[0]]) for row in rows if row[0] in kept]
 
@@ -132,7 +143,10 @@ def _add(kept: dict[int, _Kept], source_id: int, more: _Kept) -> None:
 
 
 def document_total(session: Session) -> int:
-    """Return how many distinct texts are kept. Reads an index from end to end: never for a request."""
+    """Return how many distinct texts the viewer may see. Reads an index from end to end: never for a request."""
+    if hidden_sources(session):
+        texts = func.count(Snapshot.document_id.distinct())
+        return session.scalar(select(texts).where(visible_source(Snapshot.source_id))) or 0
     return session.scalar(select(func.count()).select_from(Document)) or 0
 
 
@@ -223,34 +237,46 @@ class CrawlTotals(NamedTuple):
 
 
 def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
-    """Return what the crawls did and what they have left to do; a few rows a crawl and a domain."""
+    """Return what the crawls did and what they have left to do, of sources that the viewer may see.
+
+    A few rows a crawl and a domain.
+    """
+    seen = visible_run(Queue.execution_id)
     queues = session.execute(
         select(
             func.coalesce(func.sum(Queue.open), 0),
             func.coalesce(func.sum(Queue.succeeded), 0),
             func.coalesce(func.sum(Queue.failed), 0),
-        )
+        ).where(seen)
     ).one()
     kept = func.sum(Queue.succeeded)
     top = session.execute(
         select(Domain.name, kept)
         .join(Queue, Queue.domain_id == Domain.id)
+        .where(seen)
         .group_by(Domain.id)
         .order_by(kept.desc(), Domain.id)
         .limit(10)
     )
+    # Domains and pages belong to no source: where something is hidden, those count that a shown crawl has queued.
+    shown = [_of_domain(Domain.id)] if hidden_sources(session) else []
     return CrawlTotals(
-        counts=list(session.scalars(select(ExecutionCount.counts))),
+        counts=list(session.scalars(select(ExecutionCount.counts).where(visible_run(ExecutionCount.execution_id)))),
         open=int(queues[0]),
         succeeded=int(queues[1]),
         failed=int(queues[2]),
-        leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None))) or 0,
-        domains=session.scalar(select(func.count()).select_from(Domain)) or 0,
+        leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None), *shown)) or 0,
+        domains=session.scalar(select(func.count()).select_from(Domain).where(*shown)) or 0,
         # Ids are never used again: the highest is how many there were, without counting them.
-        links=session.scalar(select(func.max(Page.id))) or 0,
+        links=session.scalar(select(func.max(Page.id)).where(*(_of_domain(Page.domain_id) for _ in shown))) or 0,
         workers=active_workers(session, clock),
         top=[(name, int(count)) for name, count in top],
     )
+
+
+def _of_domain(domain_id: Any) -> ColumnElement[bool]:
+    queued = select(Queue.domain_id).where(visible_run(Queue.execution_id))
+    return domain_id.in_(queued)  # type: ignore[no-any-return]
 
 
 _FAILED = ("failed", "timeout", "blocked_4xx", "blocked_5xx")
@@ -273,8 +299,10 @@ class RecentCapture(NamedTuple):
 
 def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
     """Return the latest visible capture of the most recently captured pages that shows its page, newest first."""
-    newest = select(PageGroup.latest_id, PageGroup.latest_ok_id).order_by(
-        PageGroup.last_captured_at.desc(), PageGroup.id.desc()
+    newest = (
+        select(PageGroup.latest_id, PageGroup.latest_ok_id)
+        .where(visible_source(PageGroup.source_id))
+        .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
     )
     # A few more than asked for: some may have been withdrawn.
     groups = session.execute(newest.limit(limit + 20)).all()
@@ -311,17 +339,6 @@ def warc_bytes(session: Session) -> int:
     return int(session.scalar(select(func.coalesce(func.sum(WarcFile.size), 0)).where(WarcFile.state == "sealed")) or 0)
 
 
-def counts_by_source(session: Session) -> list[tuple[str, dict[str, Any]]]:
-    """Return each process's running totals with its source's code; a row a process of an execution."""
-    rows = session.execute(
-        select(Source.code, ExecutionCount.counts)
-        .join(Execution, Execution.id == ExecutionCount.execution_id)
-        .join(Job, Job.id == Execution.job_id)
-        .join(Source, Source.id == Job.source_id)
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
 # Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not.
 _WORKER_KINDS = ("worker", "runner")
 
@@ -336,3 +353,35 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
             .order_by(Owner.id)
         )
     )
+
+
+SNAPSHOT_IN_FULL = PreparedSelect(
+    select(
+        Snapshot.execution_id,
+        Snapshot.url,
+        Snapshot.captured_at,
+        Snapshot.backend,
+        Snapshot.fidelity,
+        Snapshot.media_type,
+        Snapshot.status,
+        Snapshot.noise,
+        Source.code,
+        Source.name,
+        Source.visibility,
+        Document.title,
+        Document.language,
+        Document.snippet,
+        Document.author,
+        Document.published_at,
+        Document.modified_at,
+        Document.keywords,
+        Document.word_count,
+        Document.page_type,
+        NoiseVerdict.evidence,
+    )
+    .join(Source, Source.id == Snapshot.source_id)
+    .outerjoin(Document, Document.id == Snapshot.document_id)
+    .outerjoin(NoiseVerdict, NoiseVerdict.snapshot_id == Snapshot.id)
+    .where(Snapshot.id == bindparam("snapshot_id", type_=BigInteger, required=True), *visible())
+)
+"""One capture with all that an answer says of it; moments as microseconds."""

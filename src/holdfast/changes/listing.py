@@ -22,7 +22,7 @@ from holdfast.changes.verdict import ChangeType
 from holdfast.clock import to_micros
 from holdfast.db.models import Change, Diff, Document, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid
-from holdfast.withdrawals.visibility import visible, visible_change
+from holdfast.withdrawals.visibility import visible, visible_change, visible_source
 
 
 class ChangeScope(NamedTuple):
@@ -241,7 +241,7 @@ def _crawls() -> Select[*tuple[Any, ...]]:
     moment, execution = newest
     return (
         select(moment.label("at"), execution.label("execution_id"))
-        .where(known.c.id.is_not(None))
+        .where(known.c.id.is_not(None), visible_source(known.c.id))
         .order_by(text("at DESC"), text("execution_id DESC"))
     )
 
@@ -383,11 +383,11 @@ def _slice(by: str, which: _Held, is_sqlite: bool, given: frozenset[str]) -> Sel
     clauses = [*owner, which.clause]
     clauses += [clause for name, clause in _NARROWED.items() if name in given]
     statement = text(
-        "SELECT id, from_snapshot_id, to_snapshot_id, to_captured_at FROM changes"  # noqa: S608 - all ours
+        "SELECT id, source_id, from_snapshot_id, to_snapshot_id, to_captured_at FROM changes"  # noqa: S608 - all ours
         f"{f' INDEXED BY {index}' if is_sqlite else ''} WHERE {' AND '.join(clauses)}"
         " ORDER BY to_captured_at DESC, id DESC LIMIT :most"
     )
-    kept = (Change.id, Change.from_snapshot_id, Change.to_snapshot_id, Change.to_captured_at)
+    kept = (Change.id, Change.source_id, Change.from_snapshot_id, Change.to_snapshot_id, Change.to_captured_at)
     change = statement.columns(*(column(one.key, one.type) for one in kept)).subquery("change")
     return select(change.c.to_captured_at, change.c.id, and_(*visible_change(change.c)))
 

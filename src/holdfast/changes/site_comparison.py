@@ -17,7 +17,7 @@ from holdfast.db.models import Execution, Job, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index.queries import CaptureRange, holding_of
 from holdfast.types import BROKEN_OFF
-from holdfast.withdrawals.visibility import visible
+from holdfast.withdrawals.visibility import visible, visible_source
 
 # Captures of one document that are looked at to find out whether a page moved.
 _MAX_TWINS = 50
@@ -72,9 +72,9 @@ _COLUMNS: tuple[Any, ...] = (
 
 
 def source_of(session: Session, execution_id: int) -> int:
-    """Return the source that an execution belongs to; NotFound if there is no such execution."""
+    """Return the source that an execution belongs to; NotFound if there is no such execution, or it may not be seen."""
     query = select(Job.source_id).join(Execution, Execution.job_id == Job.id).where(Execution.id == execution_id)
-    found = session.scalar(query)
+    found = session.scalar(query.where(visible_source(Job.source_id)))
     if found is None:
         raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
     return found

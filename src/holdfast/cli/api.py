@@ -8,17 +8,26 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Annotated
 
 import typer
 import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import config, log
+from holdfast.auth.users import SETUP_HOURS
 from holdfast.cli.parameters import Home
+from holdfast.clock import SystemClock
 from holdfast.config import Settings
-from holdfast.wiring.server import ConnectionLimits, listen, strict_http
+from holdfast.errors import HoldfastError
+from holdfast.wiring.accounts import setup_link
+from holdfast.wiring.http_protocol import ConnectionLimits, strict_http
+from holdfast.wiring.processes import ServingProcesses
+from holdfast.wiring.server import END_STREAMS, listen
 
+_log = log.get()
 _APPLICATION = "holdfast.api.app:application"
 # Request line and headers together.
 _HEAD_BYTES = 32 * 1024
@@ -32,6 +41,9 @@ def api(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
     ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", min=1, max=64, help="Processes that answer; one for each core is enough.")
+    ] = 1,
     home: Home = None,
 ) -> None:
     """Serve search, replay, changes and exports over HTTP until Ctrl-C.
@@ -40,7 +52,21 @@ def api(
     """
     settings = configured(home=str(home) if home else None, host=host, port=port)
     log.configure(settings.log_level)
-    serve(settings, ready=lambda address: print(f"serving {address}", flush=True))
+    serve(settings, ready=lambda address: announce(settings, address), processes=processes)
+
+
+def announce(settings: Settings, address: str) -> None:
+    """Say that the server answers, and how the first administrator is made if there is none."""
+    print(f"serving {address}", flush=True)
+    try:
+        link = setup_link(settings, address)
+    except (HoldfastError, SQLAlchemyError):
+        # A database that may only be read, or is away: what there is to read is served all the same.
+        return
+    if link is not None:
+        told = f"no user yet: make the first administrator, once and within {SETUP_HOURS} hours: {link}"
+        # Not on standard output, where scripts read the address.
+        print(told, file=sys.stderr, flush=True)
 
 
 def configured(*, home: str | None, host: str | None, port: int | None) -> Settings:
@@ -52,17 +78,46 @@ def configured(*, home: str | None, host: str | None, port: int | None) -> Setti
     return config.load()
 
 
-def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
+def serve(
+    settings: Settings, *, ready: Callable[[str], None], processes: int = 1, application: str = _APPLICATION
+) -> None:
     """Serve until SIGINT or SIGTERM, then let what is in flight end; `ready` is told the address once it answers."""
     # Bound here and handed over: a port that is taken is one sentence, not a traceback of uvicorn.
     listener = listen(settings)
     name, port = listener.getsockname()[:2]
     # Port 0 is chosen by the kernel; links that the API builds need the real one.
     os.environ["HOLDFAST_API_PORT"] = str(port)
-    shown = f"[{name}]" if listener.family == socket.AF_INET6 else name
+    shown = f"http://[{name}]:{port}" if listener.family == socket.AF_INET6 else f"http://{name}:{port}"
+    try:
+        if processes == 1:
+            code = _serve_here(settings, listener, application, lambda: ready(shown))
+        else:
+            if settings.api.rate_limiting and settings.redis_url is None:
+                _log.warning("api.rates_apart", processes=processes, message="without Redis each process counts alone")
+            serve_child = partial(_serve_child, settings, listener, application)
+            children = ServingProcesses(processes, serve_child, drain_s=_DRAIN_S + 5.0, clock=SystemClock())
+            code = children.run(lambda: ready(shown))
+    finally:
+        listener.close()
+    if code:
+        print("holdfast: the server did not start; its log says why", file=sys.stderr)
+        raise typer.Exit(code)
+
+
+def _serve_child(
+    settings: Settings, listener: socket.socket, application: str, number: int, ready: Callable[[], None]
+) -> int:
+    if number:
+        # One process does what waits; what others would do beside it, it does anyway.
+        os.environ["HOLDFAST_API_UPKEEP"] = os.environ["HOLDFAST_WEBHOOKS_DELIVER"] = "false"
+    return _serve_here(settings, listener, application, ready)
+
+
+def _serve_here(settings: Settings, listener: socket.socket, application: str, ready: Callable[[], None]) -> int:
+    """Serve in this process; return 1 if it could not begin."""
     server = _Server(
         uvicorn.Config(
-            _APPLICATION,
+            application,
             factory=True,
             loop="uvloop",
             log_config=None,
@@ -70,14 +125,13 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
             server_header=False,
             proxy_headers=bool(settings.api.trusted_proxies),
             forwarded_allow_ips=list(settings.api.trusted_proxies),
-            h11_max_incomplete_event_size=_HEAD_BYTES,
             http=_protocol(settings),
             timeout_graceful_shutdown=_DRAIN_S,
             ws="none",
             # Beyond it uvicorn answers 503 at once.
             limit_concurrency=_CONNECTIONS,
         ),
-        ready=lambda: ready(f"http://{shown}:{port}"),
+        ready=ready,
     )
     # The server hands the signal on when it has drained; by then there is nothing left to end.
     previous = {number: signal.signal(number, _nothing) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -86,10 +140,7 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        listener.close()
-    if not server.started:
-        print("holdfast: the server did not start; its log says why", file=sys.stderr)
-        raise typer.Exit(1)
+    return 0 if server.started else 1
 
 
 def _protocol(settings: Settings) -> type[asyncio.Protocol]:
@@ -117,6 +168,13 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop; live streams end first, for it waits until every connection is closed."""
+        end_streams = self.lifespan.state.get(END_STREAMS)
+        if end_streams is not None:
+            end_streams()
+        await super().shutdown(sockets)
 
 
 app_command = api

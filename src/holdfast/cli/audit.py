@@ -15,7 +15,7 @@ from holdfast.audit import AuditFilter, audit_events
 from holdfast.cli.formatting import lines, table
 from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.db.models import IssueReport
-from holdfast.feedback import Category, ReportNotFound, ReportStatus, triage
+from holdfast.feedback import Category, ReportFilter, ReportNotFound, ReportStatus, triage
 from holdfast.wiring.archive import open_archive
 
 
@@ -97,7 +97,7 @@ def list_reports(
     Example: holdfast problem-report list --status new
     """
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        rows, total = feedback.reports(session, status=status, category=category, limit=limit, offset=0)
+        rows, total = feedback.reports(session, ReportFilter(status=status, category=category, limit=limit))
     if json:
         print(jsonlib.dumps({"reports": [_object(row) for row in rows], "total": total}))
         return

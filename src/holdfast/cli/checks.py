@@ -25,8 +25,8 @@ from holdfast.archive_tool.contract import ToolMissing, find_program
 from holdfast.archive_tool.docker import Docker, DockerMissing, Times
 from holdfast.cli.formatting import fields, table
 from holdfast.cli.parameters import AsJson, Home, command_group
-from holdfast.cli.settings import redacted, walk
 from holdfast.config import Settings
+from holdfast.config.showing import redacted, walk
 from holdfast.coordination.disk import is_low, low_volume
 from holdfast.db.migrate import Migration, compare, downgrade, migrations
 from holdfast.db.raw import sqlite_path

@@ -58,7 +58,7 @@ def demo(
         _tell(reading)
     if not no_serve:
         serve(settings, ready=lambda address: _invite(address, reading, front_page))
-        print(f"\nthe archive stays in {folder}; serve it again with: holdfast api --home {folder}")
+        print(f"\nthe archive stays in {folder}; serve it again with: holdfast serve --no-worker --home {folder}")
 
 
 def _crawl_twice(settings: Settings, folder: Path) -> str:

@@ -16,7 +16,7 @@ import typer
 from holdfast import config
 from holdfast.changes.listing import span
 from holdfast.cli.formatting import counted
-from holdfast.cli.parameters import Home, command_group
+from holdfast.cli.parameters import Home, OnlyPublic, command_group
 from holdfast.cli.progress import byte_bar
 from holdfast.editions.edition_view import find_edition
 from holdfast.errors import READ_ONLY, Invalid, Unavailable
@@ -36,6 +36,7 @@ from holdfast.exports.tables import (
 from holdfast.sources.queries import find_source
 from holdfast.warc.outfile import sync_directory
 from holdfast.wiring.archive import Archive, open_archive
+from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
 T = TypeVar("T")
 
@@ -58,6 +59,7 @@ def snapshots(
     limit: Limit = None,
     since: Since = None,
     until: Until = None,
+    public: OnlyPublic = False,
     output: Out = None,
     home: Home = None,
 ) -> None:
@@ -65,7 +67,7 @@ def snapshots(
 
     Example: holdfast export snapshots --format csv -o snapshots.csv
     """
-    with open_archive(config.load(home=home)) as archive:
+    with open_archive(config.load(home=home)) as archive, seen_by(PUBLIC if public else EVERYTHING):
         extent = ExportExtent(_reach(archive, source, since, until), after_id, limit)
         rows = _Tally(snapshot_rows(archive.database, extent, site=_site(archive)))
         _write(write_rows(rows, SNAPSHOT_COLUMNS, form), output)
@@ -80,6 +82,7 @@ def changes(
     limit: Limit = None,
     since: Since = None,
     until: Until = None,
+    public: OnlyPublic = False,
     output: Out = None,
     home: Home = None,
 ) -> None:
@@ -87,7 +90,7 @@ def changes(
 
     Example: holdfast export changes --source example-org -o changes.jsonl
     """
-    with open_archive(config.load(home=home)) as archive:
+    with open_archive(config.load(home=home)) as archive, seen_by(PUBLIC if public else EVERYTHING):
         extent = ExportExtent(_reach(archive, source, since, until), after_id, limit)
         rows = _Tally(change_rows(archive.database, extent, site=_site(archive)))
         _write(write_rows(rows, CHANGE_COLUMNS, form), output)

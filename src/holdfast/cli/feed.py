@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -16,8 +17,8 @@ from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.clock import Clock
 from holdfast.db.models import Feed, FeedItem, Source
 from holdfast.feeds import queries, registry
-from holdfast.jobs.administration.source_jobs import feed_job, follow_feeds, run_soon
-from holdfast.sources.queries import find_source, note_search, source_by_id, sources
+from holdfast.jobs.administration.source_jobs import FeedsOff, feed_job, follow_feeds, make_feeds_due
+from holdfast.sources.queries import find_source, source_by_id, sources
 from holdfast.wiring.jobs import Jobs, open_jobs
 
 app_command = command_group(
@@ -178,16 +179,12 @@ def _soon(code: str | None, *, search: bool, json: bool, home: Home) -> None:
 
 
 def _ask(jobs: Jobs, source: Source, *, search: bool) -> str | None:
-    """Make a source's feeds due, or its search, and its job too; return the job's state."""
-    with jobs.database.write() as session:
+    """Make a source's feeds due, or its search, and its job too; return the job's state, None if its feeds are off."""
+    with suppress(FeedsOff), jobs.database.write() as session:
         # Read again in the transaction that changes it: the list was made in another.
         fresh = find_source(session, source.code)
-        follow_feeds(session, jobs.actions, fresh, jobs.settings.feeds)
-        if search:
-            note_search(session, source_id=fresh.id, at=None)
-        else:
-            registry.make_due(jobs.clock, queries.feeds_of_source(session, source_id=fresh.id), jobs.settings.feeds)
-        return run_soon(session, jobs.clock, jobs.actions, fresh.id)
+        return make_feeds_due(session, jobs.clock, jobs.actions, fresh, jobs.settings.feeds, search=search)
+    return None
 
 
 def _item(item: FeedItem) -> dict[str, Any]:

@@ -43,6 +43,7 @@ from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
 from holdfast.search.signals import refresh
+from holdfast.sources.members_file import restore_members
 from holdfast.sources.queries import find_source
 from holdfast.warc.queries import read_all_again
 from holdfast.wiring import Runtime, open_runtime
@@ -129,6 +130,7 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
     with closing(Database(runtime.settings.database)) as database:
         # First: no file that is read again may show what was hidden.
         hidden = restore_withdrawals(database, home)
+        restore_members(database, runtime.clock, home)
         ruled = restore_rulings(database, runtime.clock, home)
         restored = restore_files(database, runtime.raw_db, runtime.clock, home, found.lost)
     with runtime.raw_db.write() as tx:

@@ -91,7 +91,7 @@ def _refuse(name: str) -> NoReturn:
     """Say what the person may have meant, and end with 2."""
     # Loaded by name: only a mistyped command needs it.
     difflib = importlib.import_module("difflib")
-    near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=0.65)
     hint = f"did you mean {' or '.join(near)}?" if near else "see: holdfast --help"
     print(f"holdfast: there is no command {name!r}; {hint}", file=sys.stderr)
     sys.exit(2)

@@ -132,6 +132,7 @@ def leaves(fields: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]
 
 Home = Annotated[Path | None, typer.Option("--home", help="Data directory (HOLDFAST_HOME; default ./holdfast-home).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+OnlyPublic = Annotated[bool, typer.Option("--public", help="Only what everybody may see: no members' sources.")]
 ExecutionId = Annotated[int | None, typer.Argument(help="An execution's number; the latest if left out.")]
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
 

@@ -8,23 +8,20 @@ import json as jsonlib
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from holdfast import config
-from holdfast.cli.formatting import counted, text
-from holdfast.cli.parameters import AsJson, ExecutionId, Home, command_group, configure_log
-from holdfast.db.audit_events import append_event
+from holdfast.cli.formatting import text
+from holdfast.cli.parameters import AsJson, ExecutionId, Home
 from holdfast.errors import NotFound
-from holdfast.frontier import Account, OpenAttempt, Summary
+from holdfast.frontier import Account, Summary
 from holdfast.frontier.queries import account, summary
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import shortfall_text
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.outside_text import guarded
-from holdfast.urls import parse_seed
 from holdfast.wiring import Runtime, open_runtime
 
 _TOP = 15
@@ -160,121 +157,3 @@ def _table(title: str, counts: Mapping[Any, int]) -> None:
 
 
 app_command = report
-
-
-frontier = command_group("Look at what is queued. Example: holdfast frontier stats")
-
-
-@frontier.command()
-def stats(execution: ExecutionId = None, json: AsJson = False, home: Home = None) -> None:
-    """Count what is pending, in flight, completed and failed.
-
-    Example: holdfast frontier stats 3 --json
-    """
-    with open_runtime(config.load(home=home)) as runtime:
-        if execution is not None:
-            find_execution(runtime, execution)
-        found = runtime.frontier.stats(execution)
-    if json:
-        print(jsonlib.dumps({**asdict(found), "counts": dict(found.counts)}))
-        return
-    for name in ("pending", "leased_domains", "completed", "failed", "ruled_out", "domains"):
-        print(f"{getattr(found, name):>12,}  {name.replace('_', ' ')}")
-
-
-@frontier.command(name="list")
-def list_open(
-    execution: ExecutionId = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Rows to print.")] = 50,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """List open attempts in the order in which they would be asked.
-
-    Example: holdfast frontier list 3 --limit 20
-    """
-    with open_runtime(config.load(home=home)) as runtime:
-        one = find_execution(runtime, execution)
-        rows = list(runtime.frontier.list_open(one, limit=limit))
-    if json:
-        print(jsonlib.dumps({"urls": [_object(row) for row in rows]}))
-        return
-    for row in rows:
-        when = f"  not before {row.scheduled_for:%H:%M:%S}" if row.scheduled_for else ""
-        print(f"{row.priority}  depth {row.depth}  try {row.number}  {row.kind.value:<9}  {text(row.url)}{when}")
-    if not rows:
-        print(f"execution {one}: nothing is queued")
-
-
-@frontier.command()
-def recover(
-    minutes: Annotated[
-        float | None, typer.Option(min=0.0, help="Age of an expired lease that is freed; 15 if not set otherwise.")
-    ] = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Free what dead processes of this machine held, and leases that expired long ago anywhere.
-
-    Acts at once: it frees only what no live process holds.
-    Example: holdfast frontier recover --minutes 15
-    """
-    configure_log(config.load(home=home), unless_set="ERROR")
-    with open_runtime(config.load(home=home)) as runtime:
-        # Loaded by name: it brings the repair of WARC files and the storage of archive-tool, which no report needs.
-        cleaned = importlib.import_module("holdfast.crawl_process.recovery").recover(runtime)
-        # Younger leases may belong to a process of another machine that only lost the database for a moment.
-        age_s = runtime.settings.lease.recover_s if minutes is None else minutes * 60.0
-        expired = runtime.frontier.recover(older_than_s=age_s)
-    if json:
-        print(
-            jsonlib.dumps(
-                {
-                    "recovered": cleaned.domains + expired,
-                    "processes": cleaned.owners,
-                    "files": cleaned.repaired,
-                    "orphan_records": cleaned.orphans,
-                }
-            )
-        )
-        return
-    print(
-        f"{counted(cleaned.domains + expired, 'domain')} freed, "
-        f"{counted(len(cleaned.repaired), 'WARC file')} repaired and sealed"
-    )
-
-
-@frontier.command()
-def reset(
-    domains: Annotated[list[str], typer.Argument(help="Hosts or addresses, for example example.org:8080.")],
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Forget that domains could not be reached, so that the next crawl asks them at once.
-
-    After half an hour of failures (robots.txt answers 500, connections are refused) a domain is left alone for an hour,
-    by every crawl; also after a server's Retry-After. This lifts it, and is written to the audit log.
-
-    Example: holdfast frontier reset example.org
-    """
-    configure_log(config.load(home=home), unless_set="ERROR")
-    # As the frontier spells a domain: with its port if that is neither 80 nor 443.
-    names = [parse_seed(domain).domain for domain in domains]
-    with open_runtime(config.load(home=home)) as runtime:
-        lifted = {name: runtime.frontier.reset(name) for name in names}
-        with runtime.raw_db.write() as tx:
-            for name in names:
-                append_event(tx, runtime.clock, action="domain.reset", subject=name, detail={"lifted": lifted[name]})
-    if json:
-        print(jsonlib.dumps({"domains": [{"domain": name, "lifted": done} for name, done in lifted.items()]}))
-        return
-    for name, done in lifted.items():
-        print(f"{name}: " + ("it may be asked again" if done else "nothing was in the way"))
-
-
-def _object(row: OpenAttempt) -> dict[str, Any]:
-    fields = asdict(row)
-    fields["kind"] = row.kind.value
-    fields["created_at"] = row.created_at.isoformat()
-    fields["scheduled_for"] = row.scheduled_for.isoformat() if row.scheduled_for else None
-    return fields

@@ -14,7 +14,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.formatting import counted, one_line, table
-from holdfast.cli.parameters import AsJson, Home, command_group, configure_log
+from holdfast.cli.parameters import AsJson, Home, OnlyPublic, command_group, configure_log
 from holdfast.coordination.runfile import step_back
 from holdfast.db.raw import DatabaseReadOnly
 from holdfast.replay.origins import browse_url
@@ -44,6 +44,7 @@ from holdfast.search.terms_over_time import (
     terms_object,
 )
 from holdfast.wiring.archive import Archive, open_archive
+from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
 _DRAIN_S = 5.0
 _MADE_FIRST = (
@@ -92,6 +93,7 @@ def search(
     page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
     passages: Annotated[int, typer.Option(min=1, max=MAX_PASSAGES, help="Passages of each result.")] = 1,
     ranking: Annotated[Ranking, typer.Option(help="Which ranking; v4 is the newest.")] = Ranking.V4,
+    public: OnlyPublic = False,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
@@ -128,7 +130,8 @@ def search(
     )
     with open_archive(settings) as archive, _mistyped("query"):
         _take_in(archive)
-        answer = SearchService(archive.database, archive.home, archive.clock).ask(request, wait=True)
+        with seen_by(PUBLIC if public else EVERYTHING):
+            answer = SearchService(archive.database, archive.home, archive.clock).ask(request, wait=True)
         if not answer.total:
             _say_unindexed(archive)
     if json:

@@ -20,9 +20,11 @@ from holdfast.jobs.administration.source_jobs import disable_source, enable_sour
 from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
+from holdfast.sources.members_file import note_if_changed
 from holdfast.sources.queries import find_source, sources
 from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import check_backend, open_jobs
+from holdfast.withdrawals.viewers import Visibility
 
 
 def seed_sources(json: AsJson = False, home: Home = None) -> None:
@@ -60,6 +62,9 @@ Sets = Annotated[
 Name = Annotated[str | None, typer.Option("--name", help="What people call it.")]
 Base = Annotated[str | None, typer.Option("--base-url", help="Its front page; the first seed if left out.")]
 About = Annotated[str | None, typer.Option("--description", help="A sentence about it.")]
+Shown = Annotated[
+    Visibility | None, typer.Option("--visibility", help="Who may see what was captured of it; public if left out.")
+]
 Seeds = Annotated[list[str] | None, typer.Option("--seed", help="An address to begin at; repeatable.", metavar="URL")]
 SourceFile = Annotated[Path, typer.Argument(help="A YAML or TOML file with a list `sources`.", metavar="FILE")]
 
@@ -84,8 +89,18 @@ def list_sources(
     else:
         print(
             table(
-                ("code", "enabled", "backend", "base url", "name"),
-                [(row.code, row.enabled, row.config.get("backend", "native"), row.base_url, row.name) for row in rows],
+                ("code", "enabled", "visibility", "backend", "base url", "name"),
+                [
+                    (
+                        row.code,
+                        row.enabled,
+                        row.visibility,
+                        row.config.get("backend", "native"),
+                        row.base_url,
+                        row.name,
+                    )
+                    for row in rows
+                ],
             )
         )
 
@@ -108,6 +123,7 @@ def create(
     name: Name = None,
     base_url: Base = None,
     description: About = None,
+    visibility: Shown = None,
     sets: Sets = None,
     disabled: Annotated[bool, typer.Option("--disabled", help="Keep it out of schedules for now.")] = False,
     json: AsJson = False,
@@ -123,13 +139,16 @@ def create(
         "base_url": base_url,
         "description": description,
         "enabled": not disabled,
+        "visibility": visibility,
         "config": _fields(seed, sets),
     }
     # Before the database is opened: a wrong field costs nothing.
     settings, spec = config.load(home=home), registry.read_spec(content)
     _demand_runnable(settings, spec.config)
-    with open_jobs(settings) as jobs, jobs.database.write() as session:
-        row = registry.create(session, jobs.clock, spec)
+    with open_jobs(settings) as jobs:
+        with jobs.database.write() as session:
+            row = registry.create(session, jobs.clock, spec)
+        note_if_changed(session, jobs.database, settings.home)
     _print(row, json=json)
 
 
@@ -140,6 +159,7 @@ def edit(
     name: Name = None,
     base_url: Base = None,
     description: About = None,
+    visibility: Annotated[Visibility | None, typer.Option("--visibility", help="Who may see its captures.")] = None,
     sets: Sets = None,
     json: AsJson = False,
     home: Home = None,
@@ -148,16 +168,24 @@ def edit(
 
     Example: holdfast source edit ex --name "Example" --set delay_s=5
     """
-    given = {"name": name, "base_url": base_url, "description": description, "config": _fields(seed, sets) or None}
+    given = {
+        "name": name,
+        "base_url": base_url,
+        "description": description,
+        "visibility": visibility,
+        "config": _fields(seed, sets) or None,
+    }
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     if not changes:
         raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")
     settings = config.load(home=home)
-    with open_jobs(settings) as jobs, jobs.database.write() as session:
-        row = registry.edit(session, jobs.clock, code, changes)
-        if "config" in changes:
-            # Inside the transaction: refused, the edit is rolled back.
-            _demand_runnable(settings, registry.config_of(row))
+    with open_jobs(settings) as jobs:
+        with jobs.database.write() as session:
+            row = registry.edit(session, jobs.clock, code, changes)
+            if "config" in changes:
+                # Inside the transaction: refused, the edit is rolled back.
+                _demand_runnable(settings, registry.config_of(row))
+        note_if_changed(session, jobs.database, settings.home)
     _print(row, json=json)
 
 
@@ -208,8 +236,10 @@ def take_in(
     """
     settings = config.load(home=home)
     specs = _read_specs(settings, file)
-    with open_jobs(settings) as jobs, jobs.database.write() as session:
-        done = take_in_sources(session, jobs.clock, jobs.actions, specs, apply=not dry_run)
+    with open_jobs(settings) as jobs:
+        with jobs.database.write() as session:
+            done = take_in_sources(session, jobs.clock, jobs.actions, specs, apply=not dry_run)
+        note_if_changed(session, jobs.database, settings.home)
     if json:
         print(
             jsonlib.dumps(
@@ -323,6 +353,7 @@ def _print(row: Source, *, json: bool) -> None:
                 ("name", row.name),
                 ("base url", row.base_url),
                 ("enabled", row.enabled),
+                ("visibility", row.visibility),
                 ("about", row.description),
                 *(("seed", seed) for seed in whole.seeds),
                 ("changed", row.updated_at),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json as jsonlib
 import time
 from typing import Annotated, Any
@@ -22,7 +23,9 @@ from holdfast.wiring import Runtime, open_runtime
 
 def overview_lines(overview: JobsOverview) -> list[str]:
     """Return a line for each thing that deserves a look; none if all is well."""
-    shown = []
+    shown = [
+        f"ALERT {one.name} since {from_micros(one.since):%Y-%m-%d %H:%M}: {one.message}" for one in overview.alerts
+    ]
     if overview.low_disk:
         where = f" at {overview.low_volume}" if overview.low_volume else ""
         shown.append(
@@ -61,6 +64,16 @@ def overview_lines(overview: JobsOverview) -> list[str]:
 def overview_object(overview: JobsOverview) -> dict[str, Any]:
     """Return the same for `--json`."""
     return {
+        "alerts": [
+            {
+                "name": one.name,
+                "severity": one.severity,
+                "since": from_micros(one.since).isoformat(),
+                "value": one.value,
+                "message": one.message,
+            }
+            for one in overview.alerts
+        ],
         "low_disk": overview.low_disk,
         "low_volume": str(overview.low_volume) if overview.low_volume else None,
         "write_refused": None
@@ -239,7 +252,7 @@ def describe(shown: ExecutionStatus) -> str:
     head = f"{shown.execution_id:>5}  {shown.source}  {shown.state}" + (f" ({shown.reason})" if shown.reason else "")
     if shown.state == "running":
         slow = [f"\n       slow: {row['domain']} {row['seconds']} s, {row['why']}" for row in shown.slow]
-        return f"{head}\n       {line(shown, shown.pages_s)}" + "".join(slow)
+        return f"{head}\n       {line(shown, shown.pages_s)}{_recent(shown)}" + "".join(slow)
     report = f"\n       {shown.sentence}" if shown.shortfalls else ""
     again = f"; tried again at {shown.retry_at:%Y-%m-%d %H:%M} UTC" if shown.retry_at and report else ""
     return (
@@ -247,6 +260,16 @@ def describe(shown: ExecutionStatus) -> str:
         f"{size(shown.bytes)}, "
         f"{duration(shown.run_seconds)}, {shown.queue:,} queued; {outcomes(shown)}"
     )
+
+
+def _recent(shown: ExecutionStatus) -> str:
+    """Return what it did in the last five minutes, if anything."""
+    found = shown.recent
+    if found is None:
+        return ""
+    errors = "" if found.error_share is None else f", {found.error_share:.0%} of the answers 4xx or 5xx"
+    slow = "" if found.p95_s is None else f", 95 % within {found.p95_s:g} s"
+    return f"\n       last 5 minutes: {counted(found.pages, 'page')}, {found.failed:,} failed{errors}{slow}"
 
 
 def as_object(shown: ExecutionStatus) -> dict[str, Any]:
@@ -268,6 +291,7 @@ def as_object(shown: ExecutionStatus) -> dict[str, Any]:
         "requests": shown.requests,
         "bytes": shown.bytes,
         "queue": shown.queue,
+        "recent": None if shown.recent is None else dataclasses.asdict(shown.recent),
         "active_domains": shown.active_domains,
         "outcomes": shown.outcomes,
         "slow": list(shown.slow),

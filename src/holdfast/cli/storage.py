@@ -50,6 +50,7 @@ from holdfast.operations.cleaning import (
     would_lose,
 )
 from holdfast.operations.crawl_watchdog import is_tool_run, write_textfile
+from holdfast.operations.stores import CleanTarget, clean, weigh
 from holdfast.sources.queries import find_source
 from holdfast.warc.outfile import disk_error
 from holdfast.wiring import open_runtime
@@ -507,4 +508,44 @@ def forget_state(
             except OSError as exc:
                 raise Unavailable(f"cannot clear {folder}: {exc.strerror}; mend that, and do it again") from exc
     tell(facts, json=json)
+    dry_run(apply, json=json)
+
+
+@app_command.command()
+def stores(json: AsJson = False, home: Home = None) -> None:
+    """Weigh what takes room: database, WARC files, search index, caches.
+
+    Example: holdfast storage stores
+    """
+    with open_archive(config.load(home=home)) as archive:
+        report = weigh(archive.database, archive.home)
+    if json:
+        tables = [table._asdict() for table in report.tables]
+        print(jsonlib.dumps({**asdict(report), "tables": tables}, default=str))
+        return
+    for store in report.stores:
+        more = "" if store.is_whole else " and more"
+        print(f"{size(store.bytes):>12}  {store.name.value}{more}")
+    print(f"{size(report.free_bytes):>12}  free of {size(report.disk_bytes)}")
+
+
+@app_command.command()
+def free(
+    target: Annotated[list[CleanTarget] | None, typer.Option(help="Only this; all of them if left out.")] = None,
+    apply: Apply = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Remove what can be made anew (cached packages) and what zimit left behind; no capture goes.
+
+    Example: holdfast storage free --apply
+    """
+    settings = config.load(home=home)
+    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
+        found = clean(runtime, database, target or list(CleanTarget), apply=apply)
+    if json:
+        print(jsonlib.dumps({"applied": apply, "items": [asdict(one) for one in found]}))
+        return
+    for one in found:
+        print(f"{size(one.bytes):>12}  {one.what}" + (f": {one.refusal}" if one.refusal else ""))
     dry_run(apply, json=json)

@@ -16,7 +16,9 @@ from holdfast.errors import HoldfastError
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.actions import patch_zimit
 from holdfast.jobs.administration.recovering import RESTARTS
+from holdfast.jobs.alert_queries import list_alerts
 from holdfast.jobs.specs import effective_config
+from holdfast.jobs.views.timeseries import DEFAULT_HOURS, STEPS_S, SeriesQuestion, read_series, series_columns
 from holdfast.metrics import textfile
 from holdfast.operations.crawl_watchdog import (
     Recovered,
@@ -32,6 +34,8 @@ from holdfast.operations.crawl_watchdog import (
 from holdfast.operations.storage_watchdog import PathCase, StorageWatchdog
 from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import check_backend, open_jobs
+
+_LISTED = 200
 
 app_command = typer.Typer(
     add_completion=False,
@@ -229,16 +233,85 @@ def metrics(
     """
     with open_jobs(config.load(home=home)) as jobs:
         figures = read_figures(jobs)
-        data = textfile(figures) if out is None else write_textfile(out, figures)
+        data = textfile(*figures) if out is None else write_textfile(out, *figures)
     if json:
         report = [
             {"name": sample.name, "labels": sample.labels, "value": sample.value}
-            for family in figures.collect()
+            for one in figures
+            for family in one.collect()
             for sample in family.samples
         ]
         print(dumps({"path": out, "bytes": len(data), "figures": report}))
     elif out is None:
         print(data.decode(), end="")
+
+
+@app_command.command()
+def alerts(
+    every: Annotated[bool, typer.Option("--all", help="Also those that are resolved.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Show what is wrong now, as crawls and workers are judged twice a minute; exit 1 if something is.
+
+    Example: holdfast watch alerts --json
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        rows = list_alerts(session, is_firing=None if every else True, before=None, limit=_LISTED)
+        found = [
+            {
+                "name": row.name,
+                "severity": row.severity,
+                "since": row.since,
+                "last_seen_at": row.last_seen_at,
+                "resolved_at": row.resolved_at,
+                "value": row.value,
+                "message": row.message,
+            }
+            for row in rows
+        ]
+    if json:
+        print(dumps({"alerts": found}))
+    else:
+        for one in found:
+            state = f"resolved {one['resolved_at']:%Y-%m-%d %H:%M}" if one["resolved_at"] else "FIRING"
+            print(f"{state}  {one['name']} since {one['since']:%Y-%m-%d %H:%M}: {one['message']}")
+        print(f"{sum(one['resolved_at'] is None for one in found)} alerts fire")
+    if any(one["resolved_at"] is None for one in found):
+        raise typer.Exit(1)
+
+
+@app_command.command()
+def series(
+    hours: Annotated[int, typer.Option("--hours", min=1, max=43_800, help="How far back.")] = DEFAULT_HOURS,
+    step: Annotated[
+        int | None, typer.Option("--step", help=f"Seconds of a point: {', '.join(map(str, STEPS_S))}.")
+    ] = None,
+    execution: Annotated[int | None, typer.Option("--execution", min=1, help="Only this execution.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Only this source's code.")] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Show what crawls did over time: pages, failures, bytes, requests, retries and the queue of each step.
+
+    Example: holdfast watch series --hours 6 --step 900
+    """
+    if step is not None and step not in STEPS_S:
+        raise typer.BadParameter(f"it is none of {', '.join(map(str, STEPS_S))}", param_hint="--step")
+    asked = SeriesQuestion(hours=hours, step_s=step, execution_id=execution, source=source)
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        if source is not None:
+            find_source(session, source)
+        found = read_series(session, jobs.clock, jobs.settings.jobs, asked)
+    columns = series_columns(found.points)
+    if json:
+        print(dumps({"from": found.since, "to": found.until, "step_seconds": found.step_s, **columns}))
+        return
+    shown = ("pages_crawled", "pages_failed", "bytes_downloaded", "requests", "retries", "queue")
+    rows = zip(columns["timestamps"], *(columns[name] for name in shown), strict=True)
+    head = ("from", "pages", "failed", "bytes", "requests", "retries", "queue")
+    # Only where something happened: most of a day is quiet.
+    print(table(head, [(f"{at:%Y-%m-%d %H:%M}", *row) for at, *row in rows if any(row)]))
 
 
 @app_command.command("reconcile-options")

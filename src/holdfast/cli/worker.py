@@ -30,6 +30,7 @@ from holdfast.jobs.views.dialects import distribution_object, metrics_object, re
 from holdfast.jobs.views.listing import count_metrics
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
+from holdfast.worker.feeds import FeedJobs
 from holdfast.worker.loop import BACKGROUND_TASKS, RUNNERS, RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
 
 _MOST = 10_000
@@ -133,7 +134,11 @@ def schedule(
             runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="scheduler", execution_id=None
         )
 
+        feed_jobs = FeedJobs(jobs)
+
         def beat() -> None:
+            # Workers that leave the schedule to this process leave the feed jobs to it as well.
+            feed_jobs.look()
             with runtime.raw_db.write() as tx:
                 owner.beat(tx)
 

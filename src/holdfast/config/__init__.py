@@ -13,6 +13,7 @@ from holdfast.config.model import (
     PREFIX,
     Nameserver,
     Network,
+    Origins,
     Proxy,
     Secret,
     SettingGroup,
@@ -180,8 +181,12 @@ class ApiSettings(SettingGroup):
     exports_per_minute: int = setting(10, ge=1, description="Exports an address may start in a minute.")
     reports_per_minute: int = setting(5, ge=1, description="Problem reports an address may send in a minute.")
     replay_per_minute: int = setting(3000, ge=1, description="Archived resources an address may load in a minute.")
-    admin_per_minute: int = setting(500, ge=1, description="Admin requests in a minute with the right token.")
-    intruder_per_minute: int = setting(10, ge=1, description="Admin requests in a minute without the right token.")
+    admin_per_minute: int = setting(
+        500, ge=1, description="Admin requests in a minute of an operator, an administrator, or with the admin token."
+    )
+    member_per_minute: int = setting(100, ge=1, description="Admin requests in a minute of a member.")
+    intruder_per_minute: int = setting(10, ge=1, description="Admin requests in a minute of who did not sign in.")
+    seeds_per_minute: int = setting(10, ge=1, description="Requests in a minute that add seeds to the frontier.")
     exports: bool = setting(True, description="Whether exports are offered.")
     exports_default_limit: int = setting(1000, ge=1, description="Rows of an export that does not say how many.")
     exports_max_limit: int = setting(10_000, ge=1, description="Most rows of one export.")
@@ -195,6 +200,11 @@ class ApiSettings(SettingGroup):
     upkeep: bool = setting(
         True, description="Whether the server itself takes new captures into search and compares them."
     )
+    streams: int = setting(600, ge=1, description="Live streams that one process serves at once, of 1,000 connections.")
+    streams_per_principal: int = setting(20, ge=1, description="Live streams that one user or token may hold.")
+    stream_s: float = setting(
+        3600.0, ge=0.01, description="Time after which a live stream ends; clients take it up again where it ended."
+    )
     usage: bool = setting(True, description="Whether daily usage counts are kept and shown; no reader is followed.")
     usage_window_days: int = setting(30, ge=1, le=366, description="Days that usage counts are shown for.")
 
@@ -205,6 +215,57 @@ class ApiSettings(SettingGroup):
         A name that we do not know is taken for an installation that others rely on: `prod` and `live` are strict.
         """
         return self.environment.strip().lower() not in _RELAXED
+
+
+class AuthSettings(SettingGroup):
+    """Who signs in, how, and for how long."""
+
+    session_hours: float = setting(24.0, gt=0.0, le=720.0, description="How long a browser stays signed in.")
+    failures_per_account: int = setting(
+        10, ge=1, description="Failed sign-ins to one account after which it must wait for the window to end."
+    )
+    failures_per_address: int = setting(
+        30, ge=1, description="Failed sign-ins from one address (IPv6: /64) after which it must wait."
+    )
+    failure_minutes: float = setting(15.0, gt=0.0, le=1440.0, description="The window that these are counted in.")
+    jwt_secret: Secret | None = setting(
+        None,
+        min_length=1,
+        description="Secret of at least 32 bytes that another system signs bearer tokens with (JWT, HS256); without "
+        "it none is taken. Their `role` is member, operator or administrator.",
+    )
+    jwt_audience: str = setting("holdfast", min_length=1, description="`aud` that such a token must have.")
+    jwt_issuer: str = setting("holdfast", min_length=1, description="`iss` that such a token must have.")
+    jwt_max_s: float = setting(86_400.0, gt=0.0, description="Longest time from `iat` to `exp` of such a token.")
+    oidc_issuer: str | None = setting(
+        None,
+        pattern=r"^https?://[^?#\s]+$",
+        description="Identity provider (OpenID Connect) to sign in with, as https://login.example.org; empty: none.",
+    )
+    oidc_client_id: str | None = setting(None, description="What this server is called at the identity provider.")
+    oidc_client_secret: Secret | None = setting(
+        None, min_length=1, description="Its secret there; left out for a public client."
+    )
+    oidc_name: str = setting("single sign-on", min_length=1, description="What the sign-in page calls it.")
+    oidc_scopes: tuple[str, ...] = setting(
+        ("openid", "profile"), description="Scopes to ask it for; comma-separated, openid among them."
+    )
+    oidc_allow_networks: tuple[Network, ...] = setting(
+        (), description="Private networks (CIDR, comma-separated) that the identity provider may stand in."
+    )
+    oidc_name_claim: str = setting(
+        "preferred_username", min_length=1, description="Claim of the ID token that a new user is named after."
+    )
+    oidc_role_claim: str = setting("groups", min_length=1, description="Claim that says what a user may do.")
+    oidc_roles: tuple[str, ...] = setting(
+        (),
+        description="What its values mean, as archivists=operator,admins=administrator; the highest that fits counts.",
+    )
+    oidc_default_role: str | None = setting(
+        None,
+        pattern=r"^(member|operator|administrator)$",
+        description="Role of a user that none of them fits; without it such a user is not let in.",
+    )
 
 
 class ExportSettings(SettingGroup):
@@ -219,6 +280,17 @@ class ExportSettings(SettingGroup):
     )
 
 
+class UploadSettings(SettingGroup):
+    """What may be uploaded for import."""
+
+    max_bytes: int = setting(100 * 1024**3, ge=1, description="Largest file that may be uploaded.")
+    at_once: int = setting(100, ge=1, description="Uploads that may be open at once.")
+    expire_s: float = setting(
+        86_400.0, ge=1.0, description="How long an upload that gets no more bytes, or whose import failed, is kept."
+    )
+    silence_s: float = setting(30.0, ge=0.1, description="How long the next bytes of a piece may take to arrive.")
+
+
 class ReplaySettings(SettingGroup):
     """Where archived pages are shown: never on the application's own origin."""
 
@@ -230,6 +302,12 @@ class ReplaySettings(SettingGroup):
     scripts: bool = setting(True, description="Whether archived scripts may run, in a sandbox without any authority.")
     rewrite_s: float = setting(
         3.0, ge=0.0, description="Time to rewrite a page; longer ones come as they are, no scripts."
+    )
+    members_s: float = setting(
+        3600.0,
+        ge=60.0,
+        le=86_400.0,
+        description="How long the signed address of a members' capture on the replay host can be used.",
     )
 
 
@@ -249,6 +327,15 @@ class JobSettings(SettingGroup):
     history_rows: int = setting(100, ge=1, description="Newest executions of a job whose log and metrics are kept.")
     history_days: float = setting(30.0, gt=0.0, description="Age up to which an execution's log and metrics are kept.")
     events_days: float = setting(7.0, gt=0.0, description="Age up to which events are kept for streaming.")
+    series_minutes_days: float = setting(
+        7.0, gt=0.0, description="Age up to which what happened is kept by the minute; then by the hour."
+    )
+    series_hours_days: float = setting(
+        90.0, gt=0.0, description="Age up to which what happened is kept by the hour; then by the day."
+    )
+    series_days: float = setting(
+        1825.0, gt=0.0, description="Age up to which what happened is kept by the day; totals are kept for ever."
+    )
     log_lines: int = setting(50_000, ge=100, description="Lines of one execution's log; the rest is counted.")
     log_level: str = setting(
         "info", pattern="^(debug|info|warning|error)$", description="Least level of lines in an execution's log."
@@ -295,6 +382,28 @@ class WorkerSettings(SettingGroup):
     )
     rest_s: float = setting(
         2.0, ge=0.05, description="How long a worker rests when no background work (indexing, reports) waits."
+    )
+
+
+class WebhookSettings(SettingGroup):
+    """How other systems are told of events."""
+
+    deliver: bool = setting(
+        True, description="Whether servers and workers of this machine send what waits; off, others have to."
+    )
+    most: int = setting(100, ge=1, description="Webhooks that there may be.")
+    poll_s: float = setting(1.0, ge=0.02, description="How often new events and due deliveries are looked for.")
+    timeout_s: float = setting(15.0, ge=0.1, le=300.0, description="Time in which a receiver must answer.")
+    parallel: int = setting(32, ge=1, le=1000, description="Messages that one process sends at once.")
+    per_hook: int = setting(4, ge=1, le=100, description="Messages that are under way to one webhook at once.")
+    waiting: int = setting(
+        10_000,
+        ge=1,
+        description="Deliveries of one webhook that may wait; later events are queued when there is room.",
+    )
+    keep_days: float = setting(30.0, gt=0.0, description="Age up to which deliveries that are over are kept.")
+    allow_networks: tuple[Network, ...] = setting(
+        (), description="Private networks (CIDR, comma-separated) that messages may be sent to; none otherwise."
     )
 
 
@@ -359,11 +468,22 @@ class Settings(SettingGroup):
 
     def __init__(self, **given: Any) -> None:
         """Read what is set anywhere; what is given here wins."""
-        super().__init__(**gather(type(self).model_fields, given))
+        origins: Origins = {}
+        super().__init__(**gather(type(self).model_fields, given, origins))
+        # Past `__setattr__`, which refuses every change.
+        self.__dict__["origins"] = origins
+
+    origins: ClassVar[Origins] = {}
+    """Where what is set was set, by name in dots; what is not in it has its default."""
 
     home: Path = setting(Path("holdfast-home"), description="The data directory: database, WARC files, run files.")
     database_url: str | None = setting(
         None, description="PostgreSQL address; empty means SQLite in the data directory."
+    )
+    redis_url: Secret | None = setting(
+        None,
+        description="Redis or Valkey, redis://host:6379/0: one count of requests for all processes that use it. "
+        "Nothing is lost without it.",
     )
     contact: str | None = setting(None, description="Who answers for a crawl: an e-mail address or a web address.")
     user_agent: str | None = setting(None, description="Own user agent; the product's token and the contact are added.")
@@ -389,11 +509,14 @@ class Settings(SettingGroup):
     recovery: RecoverySettings = RecoverySettings()
     storage: StorageSettings = StorageSettings()
     api: ApiSettings = ApiSettings()
+    auth: AuthSettings = AuthSettings()
     exports: ExportSettings = ExportSettings()
     replay: ReplaySettings = ReplaySettings()
     jobs: JobSettings = JobSettings()
     worker: WorkerSettings = WorkerSettings()
     feeds: FeedSettings = FeedSettings()
+    webhooks: WebhookSettings = WebhookSettings()
+    uploads: UploadSettings = UploadSettings()
 
     @property
     def database(self) -> str:

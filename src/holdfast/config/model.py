@@ -299,8 +299,15 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 PREFIX = "HOLDFAST_"
 
 
-def gather(fields: Mapping[str, Setting], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is set: what is given wins over variables, variables over `.env`, and `.env` over the TOML file."""
+Origins = dict[str, str]
+"""Where settings were set, by their names in dots: a file, `.env`, or `environment`."""
+
+
+def gather(fields: Mapping[str, Setting], given: Mapping[str, Any], origins: Origins | None = None) -> dict[str, Any]:
+    """Return what is set: what is given wins over variables, variables over `.env`, and `.env` over the TOML file.
+
+    `origins` is told where each was set.
+    """
     env_file, named = Path(".env"), os.environ.get(f"{PREFIX}CONFIG")
     toml = Path(named or "holdfast.toml")
     values: dict[str, Any] = {}
@@ -308,15 +315,29 @@ def gather(fields: Mapping[str, Setting], given: Mapping[str, Any]) -> dict[str,
     if toml.is_file():
         with _naming(toml):
             values = importlib.import_module("tomllib").loads(toml.read_text("utf-8"))
+        _note(origins, values, toml.name)
     elif named:  # without it an archive might be looked for, and made, in another place
         raise ValueError(f"there is no file {toml}, which {PREFIX}CONFIG names: mend the variable, or unset it")
     if env_file.is_file():
         with _naming(env_file):
             found = importlib.import_module("dotenv").dotenv_values(env_file)
-        values = _merged(values, _table(fields, found))
+        table = _table(fields, found)
+        _note(origins, table, env_file.name)
+        values = _merged(values, table)
     # Variables last: what an operator sets for one run wins over the files.
-    values = _merged(values, _table(fields, os.environ))
+    table = _table(fields, os.environ)
+    _note(origins, table, "environment")
+    _note(origins, given, "command")
+    values = _merged(values, table)
     return {**values, **_merged(values, given)}
+
+
+def _note(origins: Origins | None, table: Mapping[str, Any], where: str, prefix: str = "") -> None:
+    for name, value in table.items() if origins is not None else ():
+        if isinstance(value, Mapping):
+            _note(origins, value, where, f"{prefix}{name}.")
+        elif origins is not None:
+            origins[f"{prefix}{name}"] = where
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from holdfast.fetch.endings import BUSY, asked_rest
 from holdfast.frontier.politeness import may_retry
 from holdfast.types import (
     Attempt,
+    DomainChange,
     DomainUpdate,
     Fetched,
     FetchFailed,
@@ -280,6 +281,8 @@ class DomainWorker:
         """Set when there is nothing more to be had: the worker ends."""
         self.made_way = False
         """Set when another process waits for the domain: the worker ends after the page under way."""
+        self.told_at = self.lease.changed_at
+        """The last change of an operator that this worker knows of."""
         self.lost = False
         self.leaving = False
         """Set while its domain is being given back: a visitor who comes now must ask for a lease of its own."""
@@ -315,6 +318,18 @@ class DomainWorker:
         self.made_way = self.dry = True
         self.queue.clear()
         self.refilled.set()
+
+    def hear(self, change: DomainChange) -> bool:
+        """Take an operator's change: give the domain back after the request under way; False if it is known."""
+        if self.told_at is not None and change.changed_at <= self.told_at:
+            return False
+        self.told_at = change.changed_at
+        # At once, so that the next holder waits for the new delay already.
+        self.politeness.take_delay(change.delay_s)
+        self.dry = True
+        self.queue.clear()
+        self.refilled.set()
+        return True
 
     def refill(self, attempts: Sequence[Attempt], *, limit: int) -> None:
         """Take more due pages; fewer than asked for means that there are no more."""

@@ -12,7 +12,7 @@ from holdfast.clock import Clock
 from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.progress import CrawlLimits
 from holdfast.errors import LeaseLost, Unavailable
-from holdfast.types import Attempt, DomainLease, Visit
+from holdfast.types import Attempt, DomainChange, DomainLease, Visit
 
 REFILL = 50
 """Pages a worker takes at once; below a fifth of it the worker asks for more."""
@@ -140,6 +140,22 @@ class LeasedDomains:
             worker.refilled.set()
             if everything or worker.pace.waiting_since is None:
                 self._tasks[domain_id].cancel()
+
+    def hear(self, changes: Iterable[DomainChange]) -> bool:
+        """Give back the domains that an operator changed, each after the request under way; True if there was one.
+
+        The lease that follows, of this process or another, reads what was changed.
+        """
+        heard = False
+        for change in changes:
+            worker = self.workers.get(change.domain_id)
+            if worker is None or not worker.working or not worker.hear(change):
+                continue
+            heard = True
+            # One that only waits for its turn would ask once more, perhaps minutes from now.
+            if worker.pace.waiting_since is None:
+                self._tasks[change.domain_id].cancel()
+        return heard
 
     def releasable(self) -> list[DomainWorker]:
         """Return the ended workers whose results are all settled, or not wanted any more, and that have no visitor."""

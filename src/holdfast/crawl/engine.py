@@ -11,6 +11,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
@@ -27,7 +28,17 @@ from holdfast.crawl.settling import DatabaseThread, FrontierSession, PendingResu
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.fetch import robots
-from holdfast.types import DomainLease, FoundUrl, LeaseRefusal, Outcome, PageToReread, RobotsState, UrlKind, Visit
+from holdfast.types import (
+    DomainChange,
+    DomainLease,
+    FoundUrl,
+    LeaseRefusal,
+    Outcome,
+    PageToReread,
+    RobotsState,
+    UrlKind,
+    Visit,
+)
 from holdfast.urls import parse_seed
 
 _log = log.get()
@@ -299,11 +310,23 @@ class CrawlEngine:
         hopeless = self.session.frontier.hopeless_domains(execution_id, since=self._started_at, patience_s=patience_s)
         for held in self.session.frontier.forbidden_domains(execution_id):
             self._close_domain(held, Outcome.EXCLUDED, "domain_forbidden")
+        for held in self._long_paused():
+            _log.warning("crawl.domain_paused", domain_id=held[0], action="not asked")
+            self._close_domain(held, Outcome.FAILED, "domain_paused")
         for held in hopeless:
             _log.warning("crawl.domain_unreachable", domain_id=held[0], action="not asked")
             self._close_domain(held, Outcome.FAILED, "domain_unreachable")
         again = self.session.frontier.reread_count(execution_id) if self.session.frontier.depth_rules.limited else 0
         return self.session.frontier.open_count(execution_id) + again
+
+    def _long_paused(self) -> list[tuple[int, int]]:
+        """Return domains that were paused for as long as an execution waits for one that is away."""
+        waited = timedelta(seconds=self.settings.politeness.unreachable_s)
+        before = self.clock.now() - waited
+        # Only now that nothing else is left: a pause that is forgotten must not hold a job for ever.
+        if before < self._started_at:
+            return []
+        return self.session.frontier.paused_domains(self.session.execution_id, before=before)
 
     def _close_domain(self, held: tuple[int, int], outcome: Outcome, reason: str) -> None:
         """Close what is open of a (domain, token), unless another process has taken the domain since it was seen."""
@@ -403,6 +426,13 @@ class CrawlEngine:
             if address not in self._known_landings:
                 self._known_landings.add(address)
                 self.scope.widen(parse_seed(address, self.scope.normalisation))
+
+    def hear(self, changes: Sequence[DomainChange]) -> None:
+        """Take what an operator changed about domains: those that are held here are given back, and leased anew."""
+        if self.leased_domains.hear(changes):
+            self.settler.soon()
+        if changes:
+            self.leased_domains.look_again.set()
 
     def _take(self, working: int, places: int) -> tuple[list[DomainLease], tuple[str, ...]]:
         """Lease on the database's thread, and learn where seeds landed meanwhile."""

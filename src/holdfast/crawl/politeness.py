@@ -33,6 +33,7 @@ class DomainPoliteness:
         random: Random,
     ) -> None:
         self.lease, self.clock, self._settings, self._random = lease, clock, settings, random
+        self._plan_s = delay_s
         self._own_s = max(delay_s, lease.delay_s)
         self._robots_s: dict[str, float] = {}
         self._is_private = False
@@ -73,6 +74,10 @@ class DomainPoliteness:
     def hold_first_request(self) -> None:
         """Wait one full delay before the first request: the dead owner of the domain may have asked a moment ago."""
         self.pace.not_before(self.clock.monotonic() + self.delay_s)
+
+    def take_delay(self, seconds: float) -> None:
+        """Take the delay that an operator set for the domain: never shorter than the plan's."""
+        self._own_s = max(self._plan_s, seconds)
 
     def take_crawl_delay(self, origin: str, seconds: float) -> None:
         """Take the delay that an origin's robots file asks for, which is capped already."""

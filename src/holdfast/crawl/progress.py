@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from holdfast.clock import Clock
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.types import Attempt, UrlKind, Visit
+from holdfast.types import Attempt, DomainChange, UrlKind, Visit
 from holdfast.values import dataclass
 
 _STEP_S = 0.05
@@ -149,6 +149,8 @@ class CrawlNews:
     """What the other processes of this execution have settled."""
     landing: tuple[str, ...] = ()
     """Where seeds landed, seen by any process."""
+    changes: tuple[DomainChange, ...] = ()
+    """Domains that an operator changed a moment ago; each is told for a while."""
 
 
 class Control(Protocol):

@@ -148,7 +148,7 @@ class RobotsGate:
         """Return whether this address may be asked for, after reading its robots.txt if that is due."""
         state, clock = self._politeness.robots.get(url.origin), self._files.clock
         now = clock.now()
-        if state is None or policy.needs_fetch(state, now):
+        if state is None or policy.needs_fetch(state, now) or self._is_unwanted(state):
             read = await self._read(url, state)
             if isinstance(read, RobotsPermission):
                 return read
@@ -159,6 +159,11 @@ class RobotsGate:
         if verdict is not policy.RobotsVerdict.RULES:
             return RobotsPermission(allowed=False, reason="robots_unreachable", ask_again_at=policy.next_try_at(state))
         return self._by_rules(url, state)
+
+    def _is_unwanted(self, state: RobotsState) -> bool:
+        """Return whether an operator asked for a newer answer than this one."""
+        after = self._politeness.lease.robots_after
+        return after is not None and state.checked_at < after
 
     def _by_rules(self, url: Url, state: RobotsState) -> RobotsPermission:
         decision = self._files.rules_of(state).decide(url.fetch)

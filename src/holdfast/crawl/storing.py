@@ -202,8 +202,8 @@ def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | 
 class Originals:
     """Where original records lie; paths are learned on the database's thread and used from any."""
 
-    def __init__(self, raw_db: RawDatabase, home: Path) -> None:
-        self._raw_db, self._home = raw_db, home.resolve()
+    def __init__(self, raw_db: RawDatabase, home: Path, execution_id: int = 0) -> None:
+        self._raw_db, self._home, self._execution_id = raw_db, home.resolve(), execution_id
         self._paths: dict[int, Path | None] = {}
         self._spoiled: set[tuple[int, int]] = set()
 
@@ -214,7 +214,9 @@ class Originals:
             return
         with self._raw_db.read() as tx:
             for file_id in unknown:
-                self._paths[file_id] = self._placed(files.path_of(tx, file_id))
+                # A revisit of what another source keeps for members would show nothing to everybody else.
+                is_closed = files.is_of_other_members(tx, file_id, execution_id=self._execution_id)
+                self._paths[file_id] = None if is_closed else self._placed(files.path_of(tx, file_id))
 
     def _placed(self, stored: str | None) -> Path | None:
         """Return where a file lies, by the name that it has once it is sealed; None if it is not there."""

@@ -13,6 +13,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache, partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -61,6 +62,8 @@ from holdfast.wiring.feeds import open_feeds
 
 # How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed.
 _BEAT_S = 5.0
+# How long the commit of an operator's change may take and still be heard.
+_OVERLAP = timedelta(seconds=30)
 
 
 class RowControl:
@@ -79,6 +82,7 @@ class RowControl:
         self._frontier_id = execution_id if frontier_id is None else frontier_id
         self._landed: deque[str] = deque()
         self._beat_at = -_BEAT_S
+        self._heard_at = runtime.clock.now()
 
     def read_news(self) -> CrawlNews:
         """Return what others have written, and write now and then that we are alive."""
@@ -95,7 +99,12 @@ class RowControl:
                 self._owner.beat(tx)
                 self._beat_at = now
         others = [from_json(counts) for counts in totals]
+        # Once more what was written a while ago: a change is seen when it is committed, which may be after a later one.
+        asked_at = self._runtime.clock.now()
+        changes = self._runtime.frontier.control.changed_since(self._heard_at - _OVERLAP)
+        self._heard_at = asked_at
         return CrawlNews(
+            changes=tuple(changes),
             stop=stop,
             other_pages=sum(o.get("pages", 0) for o in others),
             other_bytes=sum(o.get("bytes", 0) for o in others),
@@ -161,11 +170,11 @@ class StoragePolicy(NamedTuple):
     make_storage: Callable[[DocumentReader, LinksOf], Storage]
 
 
-def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> StoragePolicy:
-    """Return the policy that a plan asks for."""
+def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput, execution_id: int) -> StoragePolicy:
+    """Return the policy that the plan of an execution asks for."""
     if plan.keeps_bodies:
         return StoragePolicy(
-            Originals(runtime.raw_db, runtime.settings.home),
+            Originals(runtime.raw_db, runtime.settings.home, execution_id),
             lambda reader, _: WarcStorage(
                 output, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls
             ),
@@ -233,7 +242,7 @@ class Process:
             clock=self._clock,
             settings=runtime.settings.warc,
         )
-        self._policy = policy_of(self._plan, runtime, self._output)
+        self._policy = policy_of(self._plan, runtime, self._output, assignment.execution_id)
         self._child = ParseChild(deadline_s=runtime.settings.parse.deadline_s)
 
     async def run(self) -> ProcessEnding:

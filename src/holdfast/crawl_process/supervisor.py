@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -27,13 +28,15 @@ from holdfast.crawl.plan import Assignment, CrawlPlan, seed_batches
 from holdfast.crawl_process.recovery import discard, recover
 from holdfast.crawl_process.stopping import Stops, obeying_signals
 from holdfast.db.raw import last_refusal
-from holdfast.errors import Conflict, NoSpace, Unavailable
+from holdfast.errors import Conflict, NoSpace, Unavailable, UrlRefused
 from holdfast.frontier import Frontier
+from holdfast.frontier.control_queries import WaitingUrl
 from holdfast.jobs import executions
 from holdfast.jobs.endings import LIMITS, RunReading, Shortfall
 from holdfast.jobs.executions import Begun, WorkTime, read_ending
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import FoundUrl, Outcome
+from holdfast.urls import parse
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime
@@ -302,6 +305,7 @@ class Supervisor:
                 raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
             self._seeding = seeding = Seeding(self._plan, runtime.frontier, begun.frontier_id)
             self._patiently(seeding.step)
+            self._patiently(self._take_waiting)
             for _ in range(self._workers):
                 if not stops.count:
                     self._start()
@@ -313,6 +317,23 @@ class Supervisor:
                 child.kill()
             with suppress(Unavailable):  # then the next start cleans up
                 owner.end()
+
+    def _take_waiting(self) -> None:
+        """Add what was added to the source by hand since its last run, as far as this run's scope reaches."""
+        if self._plan.polls:
+            return
+        policy = self._plan.normalisation()
+        scope = cache(self._plan.build_scope)  # only if something waits: a million seeds take seconds to read
+
+        def accepts(waiting: WaitingUrl) -> bool:
+            try:
+                return scope().decide(parse(waiting.url, policy), 0).allowed
+            except UrlRefused:
+                return False
+
+        taken = self._runtime.frontier.take_waiting(self._begun.frontier_id, accepts)
+        if taken:
+            _log.info("crawl.added_taken", execution=self._begun.execution_id, urls=taken)
 
     @property
     def cost(self) -> Cost:

@@ -235,6 +235,11 @@ class SessionClock:
         return self._base.monotonic()
 
 
+def server_clock(clock: Clock) -> Clock:
+    """Return the clock of the database's server where the machine's own would be read; any other as it is."""
+    return SessionClock(clock) if isinstance(clock, SystemClock) else clock
+
+
 def moment_in(session: Session, clock: Clock) -> datetime:
     """Return the moment of this step of a transaction: the server's own reading, not one that was kept.
 

@@ -26,7 +26,7 @@ CREATE TABLE domains (
 	penalty DOUBLE DEFAULT '1' NOT NULL, 
 	unreachable_since BIGINT, 
 	is_allowed BOOLEAN DEFAULT (true) NOT NULL, 
-	created_at BIGINT NOT NULL, 
+	created_at BIGINT NOT NULL, paused_at BIGINT, robots_after BIGINT, changed_at BIGINT, 
 	CONSTRAINT pk_domains PRIMARY KEY (id), 
 	CONSTRAINT uq_domains_name UNIQUE (name)
 );
@@ -127,7 +127,7 @@ CREATE TABLE sources (
 	enabled BOOLEAN NOT NULL, 
 	config JSON NOT NULL, 
 	created_at BIGINT NOT NULL, 
-	updated_at BIGINT NOT NULL, feeds_sought_at BIGINT, 
+	updated_at BIGINT NOT NULL, feeds_sought_at BIGINT, visibility VARCHAR(8) DEFAULT 'public' NOT NULL, 
 	CONSTRAINT pk_sources PRIMARY KEY (id), 
 	CONSTRAINT uq_sources_code UNIQUE (code)
 );
@@ -447,8 +447,8 @@ CREATE TABLE "warc_files" (
 	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
 	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
-CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
+CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
 CREATE TABLE holds (
@@ -686,4 +686,304 @@ CREATE TABLE linked_host_files (
 CREATE INDEX ix_noise_queue_order ON noise_queue (late, id);
 CREATE INDEX ix_noise_queue_first_id ON noise_queue (first_id);
 CREATE INDEX ix_link_texts_snapshot ON link_texts (snapshot_id);
-INSERT INTO alembic_version(version_num) VALUES ('0014');
+CREATE TABLE users (
+	id INTEGER NOT NULL, 
+	name VARCHAR(64) NOT NULL, 
+	role VARCHAR(16) NOT NULL, 
+	password_hash VARCHAR(255), 
+	issuer VARCHAR(255), 
+	subject VARCHAR(255), 
+	created_at BIGINT NOT NULL, 
+	signed_in_at BIGINT, 
+	disabled_at BIGINT, 
+	CONSTRAINT pk_users PRIMARY KEY (id), 
+	CONSTRAINT uq_users_issuer_subject UNIQUE (issuer, subject), 
+	CONSTRAINT uq_users_name UNIQUE (name)
+);
+CREATE TABLE user_sessions (
+	id INTEGER NOT NULL, 
+	user_id INTEGER NOT NULL, 
+	secret_hash BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	expires_at BIGINT NOT NULL, 
+	seen_at BIGINT NOT NULL, 
+	address VARCHAR(64) NOT NULL, 
+	agent VARCHAR(200) NOT NULL, 
+	CONSTRAINT pk_user_sessions PRIMARY KEY (id), 
+	CONSTRAINT fk_user_sessions_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_user_sessions_secret_hash UNIQUE (secret_hash)
+);
+CREATE INDEX ix_user_sessions_expires_at ON user_sessions (expires_at);
+CREATE INDEX ix_user_sessions_user ON user_sessions (user_id, id);
+CREATE TABLE api_tokens (
+	id INTEGER NOT NULL, 
+	user_id INTEGER NOT NULL, 
+	name VARCHAR(100) NOT NULL, 
+	secret_hash BLOB NOT NULL, 
+	hint VARCHAR(16) NOT NULL, 
+	scopes JSON NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	expires_at BIGINT NOT NULL, 
+	used_at BIGINT, 
+	CONSTRAINT pk_api_tokens PRIMARY KEY (id), 
+	CONSTRAINT fk_api_tokens_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_api_tokens_secret_hash UNIQUE (secret_hash)
+);
+CREATE INDEX ix_api_tokens_user ON api_tokens (user_id, id);
+CREATE TABLE account_links (
+	id INTEGER NOT NULL, 
+	user_id INTEGER, 
+	secret_hash BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	expires_at BIGINT NOT NULL, 
+	CONSTRAINT pk_account_links PRIMARY KEY (id), 
+	CONSTRAINT fk_account_links_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_account_links_secret_hash UNIQUE (secret_hash), 
+	CONSTRAINT uq_account_links_user_id UNIQUE (user_id)
+);
+CREATE TABLE sign_in_failures (
+	"key" VARCHAR(80) NOT NULL, 
+	failures INTEGER NOT NULL, 
+	since BIGINT NOT NULL, 
+	CONSTRAINT pk_sign_in_failures PRIMARY KEY ("key")
+);
+CREATE INDEX ix_sign_in_failures_since ON sign_in_failures (since);
+CREATE INDEX ix_sources_members ON sources (visibility, id) WHERE visibility = 'members';
+CREATE TABLE replay_keys (
+	id INTEGER NOT NULL, 
+	secret BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_replay_keys PRIMARY KEY (id)
+);
+CREATE INDEX ix_domains_changed_at ON domains (changed_at) WHERE changed_at IS NOT NULL;
+CREATE INDEX ix_domains_unreachable_since ON domains (unreachable_since) WHERE unreachable_since IS NOT NULL;
+CREATE TABLE added_urls (
+	id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	domain VARCHAR NOT NULL, 
+	url_hash BIGINT NOT NULL, 
+	url VARCHAR NOT NULL, 
+	priority SMALLINT NOT NULL, 
+	depth INTEGER NOT NULL, 
+	execution_id BIGINT, 
+	added_at BIGINT NOT NULL, 
+	added_by VARCHAR NOT NULL, 
+	CONSTRAINT pk_added_urls PRIMARY KEY (id), 
+	CONSTRAINT fk_added_urls_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
+	CONSTRAINT uq_added_urls_source_id_domain_url_hash UNIQUE (source_id, domain, url_hash)
+);
+CREATE TABLE operations (
+	id INTEGER NOT NULL, 
+	kind VARCHAR(32) NOT NULL, 
+	flight TEXT NOT NULL, 
+	subject TEXT NOT NULL, 
+	parameters JSON NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	phase VARCHAR(64), 
+	done_units BIGINT DEFAULT '0' NOT NULL, 
+	total_units BIGINT, 
+	result JSON NOT NULL, 
+	error TEXT, 
+	error_code VARCHAR(64), 
+	actor TEXT NOT NULL, 
+	stop_asked BOOLEAN DEFAULT false NOT NULL, 
+	attempt INTEGER DEFAULT '0' NOT NULL, 
+	run_file TEXT, 
+	lease_until BIGINT, 
+	created_at BIGINT NOT NULL, 
+	started_at BIGINT, 
+	updated_at BIGINT NOT NULL, 
+	finished_at BIGINT, 
+	CONSTRAINT pk_operations PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX uq_operations_open_flight ON operations (flight) WHERE finished_at IS NULL;
+CREATE INDEX ix_operations_kind ON operations (kind, id);
+CREATE TABLE uploads (
+	id INTEGER NOT NULL, 
+	source_code VARCHAR(64) NOT NULL, 
+	source_name TEXT, 
+	name TEXT NOT NULL, 
+	strict BOOLEAN DEFAULT false NOT NULL, 
+	sha256 VARCHAR(64), 
+	metadata_text TEXT NOT NULL, 
+	size BIGINT NOT NULL, 
+	received BIGINT DEFAULT '0' NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	operation_id BIGINT, 
+	actor TEXT NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	expires_at BIGINT, 
+	CONSTRAINT pk_uploads PRIMARY KEY (id), 
+	CONSTRAINT fk_uploads_operation_id FOREIGN KEY(operation_id) REFERENCES operations (id)
+);
+CREATE INDEX ix_uploads_expiry ON uploads (expires_at) WHERE expires_at IS NOT NULL;
+CREATE UNIQUE INDEX uq_uploads_open_digest ON uploads (sha256) WHERE expires_at IS NOT NULL AND sha256 IS NOT NULL;
+CREATE TABLE series (
+	execution_id BIGINT NOT NULL, 
+	step_s INTEGER NOT NULL, 
+	at BIGINT NOT NULL, 
+	domains_waiting BIGINT DEFAULT '0' NOT NULL, 
+	pages BIGINT DEFAULT '0' NOT NULL, 
+	requests BIGINT DEFAULT '0' NOT NULL, 
+	bytes BIGINT DEFAULT '0' NOT NULL, 
+	links BIGINT DEFAULT '0' NOT NULL, 
+	unchanged BIGINT DEFAULT '0' NOT NULL, 
+	retries BIGINT DEFAULT '0' NOT NULL, 
+	success BIGINT DEFAULT '0' NOT NULL, 
+	failed BIGINT DEFAULT '0' NOT NULL, 
+	timeout BIGINT DEFAULT '0' NOT NULL, 
+	blocked_robots BIGINT DEFAULT '0' NOT NULL, 
+	blocked_4xx BIGINT DEFAULT '0' NOT NULL, 
+	blocked_5xx BIGINT DEFAULT '0' NOT NULL, 
+	excluded BIGINT DEFAULT '0' NOT NULL, 
+	status_2xx BIGINT DEFAULT '0' NOT NULL, 
+	status_3xx BIGINT DEFAULT '0' NOT NULL, 
+	status_4xx BIGINT DEFAULT '0' NOT NULL, 
+	status_5xx BIGINT DEFAULT '0' NOT NULL, 
+	status_other BIGINT DEFAULT '0' NOT NULL, 
+	latency_50ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_100ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_250ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_1s BIGINT DEFAULT '0' NOT NULL, 
+	latency_2500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_5s BIGINT DEFAULT '0' NOT NULL, 
+	latency_10s BIGINT DEFAULT '0' NOT NULL, 
+	latency_30s BIGINT DEFAULT '0' NOT NULL, 
+	latency_longer BIGINT DEFAULT '0' NOT NULL, 
+	latency_ms BIGINT DEFAULT '0' NOT NULL, 
+	circuits_opened BIGINT DEFAULT '0' NOT NULL, 
+	circuits_closed BIGINT DEFAULT '0' NOT NULL, 
+	imported_records BIGINT DEFAULT '0' NOT NULL, 
+	imported_bytes BIGINT DEFAULT '0' NOT NULL, 
+	queue BIGINT DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_series PRIMARY KEY (execution_id, step_s, at)
+);
+CREATE INDEX ix_series_at ON series (step_s, at);
+CREATE TABLE series_totals (
+	source_id BIGINT NOT NULL, 
+	pages BIGINT DEFAULT '0' NOT NULL, 
+	requests BIGINT DEFAULT '0' NOT NULL, 
+	bytes BIGINT DEFAULT '0' NOT NULL, 
+	links BIGINT DEFAULT '0' NOT NULL, 
+	unchanged BIGINT DEFAULT '0' NOT NULL, 
+	retries BIGINT DEFAULT '0' NOT NULL, 
+	success BIGINT DEFAULT '0' NOT NULL, 
+	failed BIGINT DEFAULT '0' NOT NULL, 
+	timeout BIGINT DEFAULT '0' NOT NULL, 
+	blocked_robots BIGINT DEFAULT '0' NOT NULL, 
+	blocked_4xx BIGINT DEFAULT '0' NOT NULL, 
+	blocked_5xx BIGINT DEFAULT '0' NOT NULL, 
+	excluded BIGINT DEFAULT '0' NOT NULL, 
+	status_2xx BIGINT DEFAULT '0' NOT NULL, 
+	status_3xx BIGINT DEFAULT '0' NOT NULL, 
+	status_4xx BIGINT DEFAULT '0' NOT NULL, 
+	status_5xx BIGINT DEFAULT '0' NOT NULL, 
+	status_other BIGINT DEFAULT '0' NOT NULL, 
+	latency_50ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_100ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_250ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_1s BIGINT DEFAULT '0' NOT NULL, 
+	latency_2500ms BIGINT DEFAULT '0' NOT NULL, 
+	latency_5s BIGINT DEFAULT '0' NOT NULL, 
+	latency_10s BIGINT DEFAULT '0' NOT NULL, 
+	latency_30s BIGINT DEFAULT '0' NOT NULL, 
+	latency_longer BIGINT DEFAULT '0' NOT NULL, 
+	latency_ms BIGINT DEFAULT '0' NOT NULL, 
+	circuits_opened BIGINT DEFAULT '0' NOT NULL, 
+	circuits_closed BIGINT DEFAULT '0' NOT NULL, 
+	imported_records BIGINT DEFAULT '0' NOT NULL, 
+	imported_bytes BIGINT DEFAULT '0' NOT NULL, 
+	queue BIGINT DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_series_totals PRIMARY KEY (source_id)
+);
+CREATE TABLE cleanup_counts (
+	name VARCHAR(32) NOT NULL, 
+	removed BIGINT DEFAULT '0' NOT NULL, 
+	last_at BIGINT NOT NULL, 
+	CONSTRAINT pk_cleanup_counts PRIMARY KEY (name)
+);
+CREATE TABLE alerts (
+	id INTEGER NOT NULL, 
+	name VARCHAR(32) NOT NULL, 
+	severity VARCHAR(8) NOT NULL, 
+	since BIGINT NOT NULL, 
+	last_seen_at BIGINT NOT NULL, 
+	resolved_at BIGINT, 
+	value FLOAT NOT NULL, 
+	message TEXT NOT NULL, 
+	CONSTRAINT pk_alerts PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX uq_alerts_firing ON alerts (name) WHERE resolved_at IS NULL;
+CREATE INDEX ix_alerts_resolved ON alerts (resolved_at);
+CREATE TABLE alert_turns (
+	id SMALLINT NOT NULL, 
+	looked_at BIGINT NOT NULL, 
+	CONSTRAINT pk_alert_turns PRIMARY KEY (id)
+);
+CREATE INDEX ix_domains_circuit ON domains (circuit_state) WHERE circuit_state <> 'closed';
+CREATE TABLE events (
+	id INTEGER NOT NULL, 
+	at BIGINT NOT NULL, 
+	name VARCHAR(32) NOT NULL, 
+	source_id BIGINT, 
+	data JSON NOT NULL, 
+	CONSTRAINT pk_events PRIMARY KEY (id)
+);
+CREATE INDEX ix_events_at ON events (at);
+CREATE TABLE webhooks (
+	id INTEGER NOT NULL, 
+	url TEXT NOT NULL, 
+	description TEXT, 
+	events JSON NOT NULL, 
+	sources JSON NOT NULL, 
+	secret TEXT NOT NULL, 
+	previous_secret TEXT, 
+	previous_until BIGINT, 
+	jobs_after BIGINT DEFAULT '0' NOT NULL, 
+	events_after BIGINT DEFAULT '0' NOT NULL, 
+	changes_after BIGINT DEFAULT '0' NOT NULL, 
+	disabled_at BIGINT, 
+	disabled_reason TEXT, 
+	created_by VARCHAR NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	CONSTRAINT pk_webhooks PRIMARY KEY (id)
+);
+CREATE TABLE webhook_deliveries (
+	id INTEGER NOT NULL, 
+	webhook_id BIGINT NOT NULL, 
+	event_key VARCHAR(40) NOT NULL, 
+	message_id VARCHAR(40) NOT NULL, 
+	event VARCHAR(32) NOT NULL, 
+	body TEXT NOT NULL, 
+	state VARCHAR(9) NOT NULL, 
+	attempts SMALLINT DEFAULT '0' NOT NULL, 
+	next_at BIGINT NOT NULL, 
+	lease_token VARCHAR(32), 
+	lease_until BIGINT, 
+	status SMALLINT, 
+	created_at BIGINT NOT NULL, 
+	finished_at BIGINT, 
+	CONSTRAINT pk_webhook_deliveries PRIMARY KEY (id), 
+	CONSTRAINT fk_webhook_deliveries_webhook_id FOREIGN KEY(webhook_id) REFERENCES webhooks (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_webhook_deliveries_webhook_id_event_key UNIQUE (webhook_id, event_key)
+);
+CREATE INDEX ix_webhook_deliveries_webhook ON webhook_deliveries (webhook_id, id);
+CREATE INDEX ix_webhook_deliveries_age ON webhook_deliveries (created_at);
+CREATE INDEX ix_webhook_deliveries_due ON webhook_deliveries (webhook_id, next_at, id) WHERE state = 'pending';
+CREATE TABLE webhook_attempts (
+	id INTEGER NOT NULL, 
+	delivery_id BIGINT NOT NULL, 
+	at BIGINT NOT NULL, 
+	took_ms INTEGER NOT NULL, 
+	status SMALLINT, 
+	error TEXT, 
+	answer TEXT, 
+	CONSTRAINT pk_webhook_attempts PRIMARY KEY (id), 
+	CONSTRAINT fk_webhook_attempts_delivery_id FOREIGN KEY(delivery_id) REFERENCES webhook_deliveries (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_webhook_attempts_delivery ON webhook_attempts (delivery_id, id);
+INSERT INTO alembic_version(version_num) VALUES ('0020');

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from holdfast.config import Settings
 from holdfast.db import connect
-from holdfast.db.raw import is_read_only, note_below, sqlite_path
+from holdfast.db.raw import Transaction, is_read_only, note_below, sqlite_path
 from holdfast.errors import Invalid, Unavailable
 
-SCHEMA = "0014"
+SCHEMA = "0020"
 """The migration that this code is written for; a test compares it with the newest one."""
 
 
@@ -33,10 +33,15 @@ def schema_of(database_url: str) -> str | None:
                 if raw_db.dialect == "postgresql"
                 else "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
             )
-            rows = tx.execute("SELECT version_num FROM alembic_version") if there else []
-        return str(rows[0][0]) if rows else None
+            return schema_in(tx) if there else None
     finally:
         raw_db.close()
+
+
+def schema_in(tx: Transaction) -> str | None:
+    """Return the schema version of a database that has one."""
+    rows = tx.execute("SELECT version_num FROM alembic_version")
+    return str(rows[0][0]) if rows else None
 
 
 FRESH = Path(__file__).with_name("fresh.sql")

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from holdfast import audit
 from holdfast.clock import Clock, to_micros
+from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition
 from holdfast.editions import edition_files, queries
@@ -108,6 +109,14 @@ def _record(database: Database, clock: Clock, view: EditionView, path: Path, lis
                 action=action,
                 subject=f"edition {view.source.code} {row.year}",
                 detail={"digest": digest, "before": before, "count": listed.rows},
+            )
+            told = {"editionId": row.id, "source": view.source.code, "year": row.year}
+            record_event(
+                session,
+                EventName.EDITION_FROZEN,
+                at=now,
+                source_id=view.source.id,
+                data={**told, "digest": digest, "captures": listed.rows, "again": before is not None},
             )
         frozen_at = row.frozen_at or now
     return Frozen(

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import audit, log
 from holdfast.clock import Clock
+from holdfast.coordination.events import EventName, record_event
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
@@ -100,6 +101,10 @@ def record_report(
     row.coverage_report_md_path = f"{folder}/{edition_files.REPORT_MD}"
     _write_readiness(row, content)
     mark_shards(session, view, now=now)
+    session.flush()
+    told = {"editionId": row.id, "source": view.source.code, "year": row.year, "status": content["status"]}
+    told |= {"intendedUrls": counts["intended_urls"], "capturedUrls": counts["captured_urls"]}
+    record_event(session, EventName.EDITION_REPORTED, at=now, source_id=view.source.id, data=told)
 
 
 def record_readiness(session: Session, view: EditionView, content: dict[str, Any], *, now: datetime) -> None:

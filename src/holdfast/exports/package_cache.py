@@ -32,6 +32,7 @@ from holdfast.exports.package import RECORD_BYTES, Contents, build, read_content
 from holdfast.exports.queries import records_noted
 from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
 from holdfast.warc.outfile import disk_error, sync_directory
+from holdfast.withdrawals.viewers import Viewer, seen_by
 
 # What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
 # and a lock on it is shared by all that read the package.
@@ -172,7 +173,9 @@ class PackageCache:
 
     def _write(self, contents: Contents, fresh: Path, folder: Path) -> None:
         """Write a package into a fresh folder; its members are named by where they will lie."""
-        members = build(self._database, self._home, contents, fresh)
+        # The first request has it made for all readers that may have it: with public originals and those of its source.
+        with seen_by(Viewer(granted=contents.executions[0].source_id)):
+            members = build(self._database, self._home, contents, fresh)
         items = [_item(member, self._home, fresh, folder) for member in members]
         layout = {"moment": to_micros(contents.moment), "members": items}
         (fresh / LAYOUT).write_text(json.dumps(layout))
@@ -192,6 +195,19 @@ class PackageCache:
                     _remove_unfinished(place)
             found += _packages_in(place)
         trim(found, self._most_bytes, keep=keep, remove=_remove)
+
+
+def cached_packages(home: Path) -> list[CachedFile]:
+    """Return the finished packages of a data directory, whichever they are."""
+    folder = home.resolve() / "cache" / "wacz"
+    if not folder.is_dir():
+        return []
+    return [package for place in folder.iterdir() if place.is_dir() for package in _packages_in(place)]
+
+
+def remove_packages(home: Path) -> int:
+    """Remove every package that is not being read, and return their bytes; each is made anew when it is asked for."""
+    return sum(package.size for package in cached_packages(home) if _remove(package.path))
 
 
 def _packages_in(place: Path) -> list[CachedFile]:

@@ -22,7 +22,7 @@ from holdfast.db.models import (
 from holdfast.errors import NotFound
 from holdfast.index.queries import is_ok
 from holdfast.warc.record import ORDINALS
-from holdfast.withdrawals.visibility import visible
+from holdfast.withdrawals.visibility import visible, visible_source
 
 
 class SnapshotRow(NamedTuple):
@@ -137,7 +137,7 @@ def changes_after(session: Session, reach: ExportReach, *, after: int, limit: in
 
     Each is the order of an index, so that nothing but these is read.
     """
-    query = select(Change.id).limit(limit)
+    query = select(Change.id).where(visible_source(Change.source_id)).limit(limit)
     if reach.source_id is not None:
         query = query.where(Change.source_id == reach.source_id)
     if not reach.has_dates:
@@ -235,6 +235,7 @@ class ExportedExecution(NamedTuple):
     """An execution and its source."""
 
     id: int
+    source_id: int
     created_at: datetime
     config: dict[str, Any]
     job_config: dict[str, Any]
@@ -245,10 +246,11 @@ class ExportedExecution(NamedTuple):
 
 
 def execution(session: Session, execution_id: int) -> ExportedExecution:
-    """Return an execution and its source; NotFound if there is none."""
+    """Return an execution and its source; NotFound if there is none, or the viewer may not see its source."""
     row = session.execute(
         select(
             Execution.id,
+            Source.id,
             Execution.created_at,
             Execution.config,
             Job.config,
@@ -259,7 +261,7 @@ def execution(session: Session, execution_id: int) -> ExportedExecution:
         )
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
-        .where(Execution.id == execution_id)
+        .where(Execution.id == execution_id, visible_source(Source.id))
     ).one_or_none()
     if row is None:
         raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")

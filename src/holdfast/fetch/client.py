@@ -1,4 +1,4 @@
-"""Makes one GET and hands back the exchange as it went over the wire. It follows, decodes and retries nothing,
+"""Makes one GET or POST and hands back the exchange as it went over the wire. It follows, decodes and retries nothing,
 sends every header itself, and dials only what the address guard lets pass.
 """
 
@@ -147,7 +147,7 @@ class Client:
                 await self._turn()
             transfer = self._take()
             try:
-                transfer.ask(target, headers)
+                transfer.ask(target, headers, request.content)
                 return await self._exchange(transfer, call, address, fresh=request.fresh_connection)
             finally:
                 self._put_back(transfer)

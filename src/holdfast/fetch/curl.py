@@ -88,6 +88,7 @@ class Transfer:
     __slots__ = (
         "_clock",
         "_connect_ms",
+        "_content",
         "_fresh",
         "_fresh_fd",
         "_guard",
@@ -120,6 +121,7 @@ class Transfer:
         self._fresh_fd: int | None = None
         self._timeout_ms = self._connect_ms = 0
         self._verify = True
+        self._content: bytes | None = None
         self.headers = HeaderSet([], b"")
         self.sink = sink
         self.lines: list[bytes] = []
@@ -141,19 +143,25 @@ class Transfer:
         self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._socket_made)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
 
-    def ask(self, target: FetchTarget, headers: HeaderSet) -> None:
-        """Set what is asked for."""
+    def ask(self, target: FetchTarget, headers: HeaderSet, content: bytes | None = None) -> None:
+        """Set what is asked for; with content it is a POST, and libcurl adds its length."""
         self.target = target
         self.curl.setopt(pycurl.URL, target.origin.url)
         self.curl.setopt(pycurl.REQUEST_TARGET, target.path)
         if headers is not self.headers:
             self.curl.setopt(pycurl.HTTPHEADER, headers.for_libcurl)
             self.headers = headers
+        if content is not None:
+            self.curl.setopt(pycurl.POSTFIELDS, content)
+            self._content = content
 
     def request_head(self) -> bytes:
-        """Return the request as libcurl writes it: it adds nothing but the Host that stands in the address."""
+        """Return the request as libcurl writes it: it adds nothing but the Host that stands in the address, and the
+        length of what a POST carries, which is left out here.
+        """
         origin, path = self.target
-        return b"GET %b HTTP/1.1\r\n%b%b" % (path.encode("ascii"), origin.host_line, self.headers.block)
+        method = b"GET" if self._content is None else b"POST"
+        return b"%b %b HTTP/1.1\r\n%b%b" % (method, path.encode("ascii"), origin.host_line, self.headers.block)
 
     def limit(self, timeout_s: float, max_body_bytes: int, *, connect_s: float) -> None:
         """Set how long it may take from now on, how much may come, and how long before the request leaves."""
@@ -191,6 +199,10 @@ class Transfer:
         """Let go of what the last transfer left behind."""
         self.sink.drop()
         self.lines.clear()
+        if self._content is not None:
+            # The next request of this handle is a GET again, and the content is not kept.
+            self.curl.setopt(pycurl.HTTPGET, 1)
+            self._content = None
 
     def ending(self, code: int, message: str) -> TransferEnding:
         """Return what this transfer came to, once libcurl says that it is over."""

@@ -162,6 +162,11 @@ class QueueHeads:
         self.opened(domain_id, due_at, count)
         self._of(domain_id)[_FAILED] -= count
 
+    @property
+    def growth(self) -> int:
+        """By how many open attempts all queues together grew."""
+        return sum(change[_OPEN] for change in self._changes.values())
+
     def write(self, tx: FrontierTransaction, execution_id: int) -> None:
         """Bring the changes into the table."""
         if self._changes:

@@ -6,6 +6,7 @@ split when it adds more links than a transaction should), and each may be repeat
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,8 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier import queries, sql
 from holdfast.frontier.adding import Adding, DepthRules, Depths, QueueHeads
+from holdfast.frontier.control import FrontierControl
+from holdfast.frontier.control_queries import WaitingUrl
 from holdfast.frontier.leasing import FrontierLeases, robots_of_origin
 from holdfast.frontier.queries import FrontierStats, OpenAttempt, Unreachable
 from holdfast.frontier.settling import (
@@ -29,6 +32,7 @@ from holdfast.frontier.settling import (
 )
 from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
+from holdfast.series.raw_queries import add_counts
 from holdfast.types import (
     Attempt,
     DomainLease,
@@ -69,6 +73,8 @@ class Frontier:
         self._adding = Adding(self._connection, known_domains=self._settings.known_domains)
         self._leases = FrontierLeases(self._connection, clock, lease_s=self._settings.lease_s)
         self._closing = Closing(self._connection, clock)
+        self.control = FrontierControl(self._connection, clock, self._adding)
+        """What operators do beside a crawl."""
         links = self._settings.links_per_transaction
         self._depths = Depths(self._connection)
         self._settlement = Settlement(self._connection, clock, self._adding, self._depths, links=links)
@@ -95,12 +101,28 @@ class Frontier:
             rows = self._adding.rows([(found[start : start + size], via)], now=now)
             with self._connection.write() as tx:
                 heads = QueueHeads()
-                added += self._adding.insert(tx, execution_id, rows, heads, now=now).total()
+                new = self._adding.insert(tx, execution_id, rows, heads, now=now).total()
+                added += new
                 self._adding.requisites.promote(tx, execution_id, rows)
                 heads.write(tx, execution_id)
                 if also is not None and start + size >= len(found):
                     also(tx)
+                grown = Counter(links=new, queue=heads.growth)
+                add_counts(tx, execution_id, grown, now=now, is_postgres=tx.is_postgres)
         return added
+
+    def take_waiting(self, execution_id: int, accepts: Callable[[WaitingUrl], bool]) -> int:
+        """Add what waits for the next run of an execution's source and is accepted; return how many were new."""
+        added, after = 0, 0
+        while True:
+            rows, next_after = self.control.waiting(execution_id, after=after)
+            taken = [row for row in rows if accepts(row)]
+            if taken:
+                forget = self.control.forget_waiting(taken)
+                added += self.add(execution_id, [row.found() for row in taken], also=forget)
+            if next_after is None:
+                return added
+            after = next_after
 
     @property
     def depth_rules(self) -> DepthRules:
@@ -291,6 +313,14 @@ class Frontier:
                 reopened += some
         return reopened
 
+    def reopen_one(self, attempt_id: int) -> bool:
+        """Ask once more for one address that failed; False if it did not, or was tried again since."""
+        return self._closing.reopen_one(attempt_id)
+
+    def close_one(self, attempt_id: int, *, outcome: Outcome, reason: str) -> bool:
+        """Close one open attempt; False if it is not open."""
+        return self._closing.close_one(attempt_id, ClosedUnvisited(outcome=outcome, reason=reason))
+
     def forget_originals(self, warc_file_id: int) -> None:
         """Forget every original in a WARC file that is going: no revisit may point there, no 304 stand for it."""
         self._closing.forget_originals(warc_file_id, chunk=5000)
@@ -337,6 +367,11 @@ class Frontier:
         """Return domains with open attempts that an operator forbids, and their tokens: the caller closes them."""
         with self._connection.read() as tx:
             return queries.forbidden_domains(tx, execution_id, limit=limit)
+
+    def paused_domains(self, execution_id: int, *, before: datetime, limit: int = 100) -> list[tuple[int, int]]:
+        """Return domains with open attempts that were paused before a moment, and their tokens."""
+        with self._connection.read() as tx:
+            return queries.paused_domains(tx, execution_id, before=to_micros(before), limit=limit)
 
     def hopeless_domains(
         self, execution_id: int, *, since: datetime, patience_s: float, limit: int = 100

@@ -6,7 +6,8 @@ the owner; death leaves it named, so that the next one knows to wait a full dela
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,8 @@ from holdfast.db.raw import DatabaseClock, Row
 from holdfast.errors import Conflict, NotFound
 from holdfast.frontier import sql
 from holdfast.frontier.sql import Connection, FrontierTransaction
+from holdfast.series.counting import Counts
+from holdfast.series.raw_queries import add_counts
 from holdfast.types import (
     Attempt,
     CircuitState,
@@ -123,8 +126,29 @@ def _robots_row(update: DomainUpdate, state: RobotsState) -> tuple[Any, ...]:
 
 def fence(tx: FrontierTransaction, tokens: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
     """Lock these domains in order and return the (domain, token) pairs that are still in force."""
+    return fence_circuits(tx, tokens)[0]
+
+
+def fence_circuits(
+    tx: FrontierTransaction, tokens: Collection[tuple[int, int]]
+) -> tuple[set[tuple[int, int]], dict[int, str]]:
+    """Lock these domains in order; return the pairs that are in force, and the state of each domain's circuit."""
     held = tx.execute(sql.LOCK_DOMAINS, (tx.list({domain_id for domain_id, _ in tokens}),))
-    return {(domain_id, token) for domain_id, token in held} & set(tokens)
+    in_force = {(domain_id, token) for domain_id, token, _ in held} & set(tokens)
+    return in_force, {domain_id: circuit for domain_id, _, circuit in held}
+
+
+def count_circuits(before: Mapping[int, str], updates: Iterable[DomainUpdate]) -> Counts:
+    """Return how many circuits these updates open, and how many they close."""
+    counts: Counts = Counter()
+    # The last update of a domain counts.
+    for domain_id, now in {update.domain_id: update.circuit.state for update in updates}.items():
+        if now != before[domain_id] and now in _TURNED:
+            counts[_TURNED[now]] += 1
+    return counts
+
+
+_TURNED = {"open": "circuits_opened", "closed": "circuits_closed"}
 
 
 _KINDS = {kind.value: kind for kind in UrlKind}
@@ -208,7 +232,7 @@ class FrontierLeases:
             tx.execute(sql.TAKE, (owner_id, to_micros(now + self._length), tx.list([row[0] for row in rows])))
 
     def _granted(self, row: Row, now: datetime, robots: Any, attempts: Any) -> DomainLease:
-        domain_id, name, delay_s, next_allowed_at, last_owner, token, *circuit = row
+        domain_id, name, delay_s, next_allowed_at, last_owner, token, *circuit, robots_after, changed_at = row
         return DomainLease(
             domain_id=domain_id,
             domain=name,
@@ -221,6 +245,8 @@ class FrontierLeases:
             circuit=circuit_of(circuit),
             robots=robots,
             attempts=attempts,
+            robots_after=moment(robots_after),
+            changed_at=moment(changed_at),
         )
 
     def _due(
@@ -281,12 +307,14 @@ class FrontierLeases:
         if not updates:
             return []
         with self._connection.write() as tx:
-            held = fence(tx, [(update.domain_id, update.token) for update in updates])
+            held, circuits = fence_circuits(tx, [(update.domain_id, update.token) for update in updates])
             ours = [update for update in updates if (update.domain_id, update.token) in held]
             write_updates(tx, ours)
             ids = tx.list(sorted(update.domain_id for update in ours))
             tx.execute(sql.RELEASE, (owner_id, ids))
             _next_due(tx, execution_id, ids)
+            now = to_micros(self._clock.now())
+            add_counts(tx, execution_id, count_circuits(circuits, ours), now=now, is_postgres=tx.is_postgres)
         return [update.domain_id for update in updates if (update.domain_id, update.token) not in held]
 
     def _put_off(self, execution_id: int, owner_id: int, idle: Sequence[DomainLease]) -> None:

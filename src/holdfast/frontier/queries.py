@@ -138,6 +138,7 @@ def expired_domains(tx: FrontierTransaction, *, now: int) -> int:
 _HELD_UNTIL = "CASE WHEN d.lease_owner IS NULL OR d.lease_expires_at <= ? THEN 0 ELSE d.lease_expires_at END"
 _OPEN_QUEUES = (
     "FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0 AND d.id = q.domain_id AND d.is_allowed"
+    " AND d.paused_at IS NULL"
 )
 _NEXT_DUE = Statement(
     sqlite=f"SELECT min(max(q.due_at, d.next_allowed_at, {_HELD_UNTIL})) {_OPEN_QUEUES}",
@@ -160,6 +161,16 @@ def forbidden_domains(tx: FrontierTransaction, execution_id: int, *, limit: int)
         "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
         " AND d.id = q.domain_id AND NOT d.is_allowed ORDER BY q.domain_id LIMIT ?",
         (execution_id, limit),
+    )
+    return [(domain_id, token) for domain_id, token in rows]
+
+
+def paused_domains(tx: FrontierTransaction, execution_id: int, *, before: int, limit: int) -> list[tuple[int, int]]:
+    """Return domains with open attempts that an operator paused before a moment, with their tokens."""
+    rows = tx.execute(
+        "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
+        " AND d.id = q.domain_id AND d.paused_at <= ? ORDER BY q.domain_id LIMIT ?",
+        (execution_id, before, limit),
     )
     return [(domain_id, token) for domain_id, token in rows]
 

@@ -17,9 +17,12 @@ from typing import Any
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding, Depths, FoundRow, QueueHeads, Raised, note_rereads
-from holdfast.frontier.leasing import fence, write_updates
+from holdfast.frontier.leasing import count_circuits, fence, fence_circuits, write_updates
+from holdfast.frontier.queries import open_domains
 from holdfast.frontier.sql import Connection, FrontierTransaction
 from holdfast.outside_text import clean
+from holdfast.series.counting import Counts, count_visits
+from holdfast.series.raw_queries import add_counts, minute_of
 from holdfast.types import DomainUpdate, Outcome, UrlKind, Visit
 from holdfast.urls import page_key
 from holdfast.values import dataclass
@@ -99,19 +102,39 @@ class Closing:
         """Ask once more for up to `limit` addresses of a domain that had failed; return how many there were."""
         with self._connection.read() as tx:
             rows = tx.execute(sql.FAILED_OF_DOMAIN, (execution_id, domain_id, limit))
-        if not rows:
-            return 0
-        now = to_micros(self._clock.now())
-        with self._connection.write() as tx:
-            # Under the lock of their domains, as whatever closes attempts.
-            _lock(tx, [row[0] for row in rows])
-            tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in rows])
-            for outcome, count in Counter(outcome for _, outcome in rows).items():
-                _count_closed(tx, execution_id, Outcome(outcome), -count, now)
-            heads = QueueHeads()
-            heads.reopened(domain_id, now, len(rows))
-            heads.write(tx, execution_id)
+        if rows:
+            with self._connection.write() as tx:
+                # Under the lock of their domains, as whatever closes attempts.
+                _lock(tx, [row[0] for row in rows])
+                self._open_again(tx, execution_id, domain_id, [(row[0], row[1]) for row in rows])
         return len(rows)
+
+    def _open_again(
+        self, tx: FrontierTransaction, execution_id: int, domain_id: int, ended: Sequence[tuple[int, str]]
+    ) -> None:
+        """Insert the next attempt of each that ended, by id and outcome; their domain is locked."""
+        now = to_micros(self._clock.now())
+        tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in ended])
+        for outcome, count in Counter(outcome for _, outcome in ended).items():
+            _count_closed(tx, execution_id, Outcome(outcome), -count, now)
+        heads = QueueHeads()
+        heads.reopened(domain_id, now, len(ended))
+        heads.write(tx, execution_id)
+        # Nothing is taken back: that they failed once is true.
+        add_counts(tx, execution_id, Counter(queue=len(ended)), now=now, is_postgres=tx.is_postgres)
+
+    def reopen_one(self, attempt_id: int) -> bool:
+        """Ask once more for an address that failed; False if it did not, or was tried again since."""
+        with self._connection.write() as tx:
+            _lock(tx, [attempt_id])
+            rows = tx.execute(sql.FAILED_ATTEMPT, (attempt_id,))
+            for execution_id, domain_id, outcome in rows:
+                self._open_again(tx, execution_id, domain_id, [(attempt_id, outcome)])
+        return bool(rows)
+
+    def close_one(self, attempt_id: int, ending: ClosedUnvisited) -> bool:
+        """Close one open attempt; False if it is not open."""
+        return self._close([attempt_id], ending) > 0
 
     def failed_domains(self, execution_id: int, *, every_domain: bool) -> list[int]:
         """Return the domains that were given up, or every one with addresses that failed."""
@@ -160,6 +183,9 @@ class Closing:
         for execution_id in sorted(heads):
             _count_closed(tx, execution_id, ending.outcome, closed[execution_id], now)
             heads[execution_id].write(tx, execution_id)
+        for execution_id, count in sorted(closed.items()):
+            ended = Counter({ending.outcome.value: count, "queue": -count})
+            add_counts(tx, execution_id, ended, now=now, is_postgres=tx.is_postgres)
         return len(rows)
 
 
@@ -308,6 +334,8 @@ class _Work:
     shallower: list[FoundRow]
     excluded: list[tuple[str, str, int]]
     signals: SignalRows
+    counts: Counts
+    """What they add to the series."""
 
     @classmethod
     def of(cls, visits: Sequence[Visit], adding: Adding, *, now: int) -> _Work:
@@ -329,6 +357,7 @@ class _Work:
             ),
             excluded=[(rule, host, excluded[rule, host]) for rule, host in sorted(excluded)],
             signals=SignalRows.of(visits),
+            counts=count_visits(visits),
         )
 
 
@@ -338,6 +367,8 @@ class Settlement:
     def __init__(self, connection: Connection, clock: Clock, adding: Adding, depths: Depths, *, links: int) -> None:
         self._connection, self._clock, self._adding, self._depths = connection, clock, adding, depths
         self._links = links
+        self._counted_at: dict[int, int] = {}
+        """The minute in which domains were counted last, of the execution that was settled last."""
 
     def settle(
         self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate], totals: ProcessTotals | None
@@ -354,13 +385,14 @@ class Settlement:
         self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate], totals: ProcessTotals | None
     ) -> Settled:
         now = to_micros(self._clock.now())
-        work = _Work.of(visits, self._adding, now=now)
+        work, domains = _Work.of(visits, self._adding, now=now), self._domains_waiting(execution_id, now)
         tokens = {(visit.attempt.domain_id, visit.token) for visit in visits}
         tokens |= {(update.domain_id, update.token) for update in updates}
         with self._connection.write() as tx:
             # Locks on domains first: whatever follows relies on no other process closing these attempts.
-            held = fence(tx, tokens) if tokens else set()
-            write_updates(tx, [update for update in updates if (update.domain_id, update.token) in held])
+            held, circuits = fence_circuits(tx, tokens) if tokens else (set(), {})
+            learned = [update for update in updates if (update.domain_id, update.token) in held]
+            write_updates(tx, learned)
             ours = [visit for visit in visits if (visit.attempt.domain_id, visit.token) in held]
             taken, overtaken = _still_open(tx, execution_id, ours)
             # Rare, so the work was computed for all of them before the transaction, and not inside it.
@@ -380,6 +412,9 @@ class Settlement:
                 raised += self._raised_before(tx, execution_id, _Work.of(repeated, self._adding, now=now))
             _count(tx, execution_id, work, totals, now)
             heads.write(tx, execution_id)
+            counts = work.counts + count_circuits(circuits, learned)
+            counts["links"], counts["queue"] = sum(added.values()), heads.growth
+            add_counts(tx, execution_id, counts, now=now, domains=domains, is_postgres=tx.is_postgres)
         # After the commit, in a transaction of its own (see `make_smaller`).
         self._depths.make_smaller(execution_id, raised)
         self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is UrlKind.REQUISITE)
@@ -392,6 +427,16 @@ class Settlement:
             repeated=tuple(repeated),
             lost=tuple(u.domain_id for u in updates if (u.domain_id, u.token) not in held),
         )
+
+    def _domains_waiting(self, execution_id: int, now: int) -> int:
+        """Return how many domains have something to ask for, counted once a minute; 0 between."""
+        # Before the transaction, and rarely: an execution may know a million domains (60 ms).
+        minute = minute_of(now)
+        if self._counted_at.get(execution_id) == minute:
+            return 0
+        self._counted_at = {execution_id: minute}
+        with self._connection.read() as tx:
+            return open_domains(tx, execution_id)
 
     def _raised(self, tx: FrontierTransaction, execution_id: int, work: _Work, *, known: int) -> list[Raised]:
         """Return the pages that these visits found by a shorter way than the one that is known."""

@@ -4,9 +4,9 @@ A statement that SQLite and PostgreSQL read alike is a string. Where they differ
 side by side.
 
 Locks are taken in one order by every process, so that PostgreSQL never deadlocks: domains by id; new pages, new
-attempts by (domain, hash); changes to attempts, to pages; exclusions; queues by domain. New before changed, because an
-insert that meets a row which another process is changing waits for that process, also if it then does nothing. An
-attempt is closed only under the lock of its domain.
+attempts by (domain, hash); changes to attempts, to pages; exclusions; queues by domain; series. New before changed,
+because an insert that meets a row which another process is changing waits for that process, also if it then does
+nothing. An attempt is closed only under the lock of its domain.
 """
 
 # ruff: noqa: S608 - statements are made of constants of this file, never of what a caller gives
@@ -101,9 +101,10 @@ DOMAIN_IDS = Statement(
     postgresql="SELECT name, id FROM domains WHERE name = ANY(?::text[])",
 )
 INSERT_DOMAIN = "INSERT INTO domains (name, created_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+_LOCKED = "SELECT id, lease_token, circuit_state FROM domains"
 LOCK_DOMAINS = Statement(
-    sqlite="SELECT id, lease_token FROM domains WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-    postgresql="SELECT id, lease_token FROM domains WHERE id = ANY(?::bigint[]) ORDER BY id FOR UPDATE",
+    sqlite=f"{_LOCKED} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+    postgresql=f"{_LOCKED} WHERE id = ANY(?::bigint[]) ORDER BY id FOR UPDATE",
 )
 DOMAINS_OF = Statement(
     sqlite="SELECT DISTINCT domain_id FROM page_crawls WHERE id IN (SELECT value FROM json_each(?))",
@@ -231,8 +232,10 @@ ON CONFLICT (execution_id, domain_id) DO UPDATE SET open = queues.open + exclude
                      ELSE queues.due_at END"""
 
 _LEASED = """d.id, d.name, d.delay_s, d.next_allowed_at, d.lease_owner, d.lease_token, d.circuit_state,
-       d.circuit_failures, d.circuit_successes, d.circuit_opened_at, d.penalty, d.unreachable_since"""
-_FREE = "d.is_allowed AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at <= ?"
+       d.circuit_failures, d.circuit_successes, d.circuit_opened_at, d.penalty, d.unreachable_since, d.robots_after,
+       d.changed_at"""
+_FREE = """d.is_allowed AND d.paused_at IS NULL AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?)
+   AND d.next_allowed_at <= ?"""
 _DUE_DOMAINS = f"""
 SELECT {_LEASED} FROM queues q CROSS JOIN domains d
  WHERE q.execution_id = ? AND q.open > 0 AND q.due_at <= ? AND d.id = q.domain_id AND {_FREE}
@@ -242,7 +245,8 @@ _FREE_DOMAIN = f"SELECT {_LEASED} FROM domains d WHERE d.id = ? AND {_FREE}"
 FREE_DOMAIN = Statement(sqlite=_FREE_DOMAIN, postgresql=f"{_FREE_DOMAIN} FOR UPDATE OF d SKIP LOCKED")
 BARRED = """
 SELECT 1 FROM domains d WHERE d.name = ?
-   AND (NOT d.is_allowed OR ((d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at > ?))"""
+   AND (NOT d.is_allowed OR d.paused_at IS NOT NULL
+        OR ((d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at > ?))"""
 FORBIDDEN = "SELECT 1 FROM domains WHERE name = ? AND NOT is_allowed"
 _TAKE = "UPDATE domains SET lease_owner = ?, lease_expires_at = ?, lease_token = lease_token + 1"
 TAKE = Statement(
@@ -500,12 +504,16 @@ SELECT c.id, c.outcome FROM page_crawls c WHERE c.execution_id = ? AND c.domain_
    AND c.outcome IN ('failed', 'timeout', 'blocked_5xx')
    AND c.reason NOT IN ('quarantined', 'parse_timeout', 'truncated') AND {IS_LAST_ATTEMPT}
  ORDER BY +c.id LIMIT ?"""
+FAILED_ATTEMPT = f"""
+SELECT c.execution_id, c.domain_id, c.outcome FROM page_crawls c WHERE c.id = ?
+   AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx') AND {IS_LAST_ATTEMPT}"""
 FAILED_DOMAINS = """
 SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0 ORDER BY q.domain_id"""
 DOMAINS_GIVEN_UP = f"""
 SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0
    AND EXISTS (SELECT 1 FROM page_crawls c WHERE c.execution_id = q.execution_id AND c.domain_id = q.domain_id
-                  AND c.reason = 'domain_unreachable' AND {IS_LAST_ATTEMPT} LIMIT 1 OFFSET 0) ORDER BY q.domain_id"""
+                  AND c.reason IN ('domain_unreachable', 'domain_paused') AND {IS_LAST_ATTEMPT} LIMIT 1 OFFSET 0)
+ ORDER BY q.domain_id"""
 
 
 class FrontierTransaction:

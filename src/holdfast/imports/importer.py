@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +45,8 @@ from holdfast.index.indexer import Indexed, Indexer, Interrupted
 from holdfast.index.writing import index_transaction
 from holdfast.jobs import indexing
 from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
+from holdfast.series.counting import Counts
+from holdfast.series.raw_queries import add_counts
 from holdfast.warc import queries as files
 from holdfast.warc import roots
 from holdfast.warc.manifest import add_to_manifest
@@ -116,6 +119,8 @@ class Importer:
         """Refuse a file with damage, or with digests that are not those of its bytes."""
         self.only_register = False
         """Leave the indexing to the worker that looks for sealed files that wait."""
+        self.is_crawl = False
+        """Whether a tool has just crawled the files: they count as downloaded, and not as imported."""
         self.on_step: OnStep = lambda _step: None
         self._step = ImportStep(number=0, of=0, name="", phase="", done=0, total=0)
 
@@ -271,6 +276,12 @@ class Importer:
         if self.in_place and placed.how != "in place":
             done.notes.append("cannot be used in place; kept below the data directory")
 
+    def _counts(self, stored: SealedFile) -> Counts:
+        """Return what a file adds to the series."""
+        if self.is_crawl:
+            return Counter(bytes=stored.size)
+        return Counter(imported_records=stored.record_count, imported_bytes=stored.size)
+
     def _register(self, done: ImportedFile, placed: Placed, origin: Digests) -> int:
         begun, now = self._ensure_begun(), to_micros(self._clock.now())
         stored = replace(placed.file, path=Path(self._stored(placed.file.path)))
@@ -282,6 +293,8 @@ class Importer:
             known = files.known_file(tx, path=str(stored.path), sha256=origin.sha256)
             if known is None:
                 file_id = files.insert_imported(tx, stored, came_from, execution_id=begun.execution_id, now=now)
+                is_postgres = self.raw_db.dialect == "postgresql"
+                add_counts(tx, begun.execution_id, self._counts(stored), now=now, is_postgres=is_postgres)
         if known is not None:
             return self._taken_before(done, placed, known)
         reach("import_registered")

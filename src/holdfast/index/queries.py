@@ -37,7 +37,7 @@ from holdfast.warc.payload import DecodeCaps, HttpHead, decode
 from holdfast.warc.reader import Record, open_record_at
 from holdfast.warc.record import ORDINALS, RecordHead
 from holdfast.warc.roots import locate
-from holdfast.withdrawals.visibility import any_snapshot, visible, visible_snapshot
+from holdfast.withdrawals.visibility import any_snapshot, public_source, visible, visible_snapshot
 
 # No stored text is longer: the parser cuts at four million characters.
 MAX_TEXT_BYTES = 64 * 1024 * 1024
@@ -117,6 +117,8 @@ _TEXTS = (
         ~Snapshot.noindex,
         Snapshot.noise.is_(None),
         *visible(),
+        # The index of words is one for all readers: what members' pages say of others would be found by everybody.
+        public_source(Snapshot.source_id),
     )
 )
 
@@ -125,8 +127,8 @@ def link_words(session: Session, to_hashes: Iterable[int]) -> list[LinkWords]:
     """Return the words that links to these addresses (hashes of groups) stand on: at most 64 an address.
 
     At most 16 of the address's own host and 4 of any other, the newest first, each once whatever its case. What a
-    withdrawn capture says, or one that asked to stay out of search or does not show its page, is left out. Some hundred
-    rows an address are read at most, in one order on both databases.
+    withdrawn capture says, or one of a members' source, or that asked to stay out of search or does not show its page,
+    is left out. Some hundred rows an address are read at most, in one order on both databases.
     """
     wanted = sorted(set(to_hashes))
     found: list[LinkWords] = []
@@ -224,6 +226,45 @@ def warc_files(
         query = query.where(WarcFile.execution_id == execution_id)
     for row in session.execute(query.execution_options(yield_per=500)):
         yield row[0], row[1]
+
+
+class FileOnDisk(NamedTuple):
+    """A sealed file, as far as a walk over all of them needs to know it."""
+
+    id: int
+    path: str
+    size: int
+
+
+def sealed_files_after(
+    session: Session, *, source: str | None, execution_id: int | None, after: int, limit: int
+) -> list[FileOnDisk]:
+    """Return sealed files by id, a portion at a time: of a source, of an execution, or all."""
+    rows = session.execute(
+        _sealed(select(WarcFile.id, WarcFile.path, WarcFile.size), source, execution_id)
+        .where(WarcFile.id > after)
+        .order_by(WarcFile.id)
+        .limit(limit)
+    )
+    return [FileOnDisk(row[0], row[1], int(row[2] or 0)) for row in rows]
+
+
+def sealed_total(session: Session, *, source: str | None, execution_id: int | None) -> tuple[int, int]:
+    """Return how many sealed files there are, and their bytes."""
+    row = session.execute(_sealed(select(func.count(), func.sum(WarcFile.size)), source, execution_id)).one()
+    return int(row[0]), int(row[1] or 0)
+
+
+def _sealed(query: Any, source: str | None, execution_id: int | None) -> Any:
+    query = query.select_from(WarcFile).where(WarcFile.state == "sealed")
+    if source is not None:
+        query = (
+            query.join(Execution, Execution.id == WarcFile.execution_id)
+            .join(Job, Job.id == Execution.job_id)
+            .join(Source, Source.id == Job.source_id)
+            .where(Source.code == source)
+        )
+    return query if execution_id is None else query.where(WarcFile.execution_id == execution_id)
 
 
 def file_by_path(session: Session, path: str) -> WarcFile | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.db.raw import Row, Transaction
-from holdfast.withdrawals.visibility import ANY_WITHDRAWN_SQL, withdrawn_sql
+from holdfast.withdrawals.visibility import ANY_UNSEEN_SQL, unseen_sql
 
 SNAPSHOT_COLUMNS = (
     "id",
@@ -256,8 +256,8 @@ _ROOM_FOR_TEXT = (
     f" AND NOT EXISTS ({_TEXT_AT} AND t.host_hash = w.host_hash LIMIT 1 OFFSET {OTHER_HOST_TEXTS - 1})))"
 )
 _TEXT_VALUES = "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS VARCHAR), CAST(? AS BIGINT))"
-_HIDDEN_TEXT = f"EXISTS (SELECT 1 FROM snapshots o WHERE o.id = link_texts.snapshot_id AND {withdrawn_sql('o')})"  # noqa: S608
-_SHOWN_WORDS = f"EXISTS (SELECT 1 FROM snapshots n WHERE n.id = w.snapshot_id AND NOT {withdrawn_sql('n')})"  # noqa: S608
+_HIDDEN_TEXT = f"EXISTS (SELECT 1 FROM snapshots o WHERE o.id = link_texts.snapshot_id AND {unseen_sql('o')})"  # noqa: S608
+_SHOWN_WORDS = f"EXISTS (SELECT 1 FROM snapshots n WHERE n.id = w.snapshot_id AND NOT {unseen_sql('n')})"  # noqa: S608
 LinkTextRow = tuple[int, int, str, int]
 """Words of a link: the target's hash, the linking host's, the words, the snapshot."""
 
@@ -266,14 +266,14 @@ def put_link_texts(tx: Transaction, rows: Sequence[LinkTextRow]) -> set[int]:
     """Keep words of links that are new and have room; return their targets.
 
     The first come stay: a page whose links change their words with each capture adds nothing for ever. Only the place
-    of what was withdrawn is free for others.
+    of what was withdrawn, or is for members, is free for others.
     """
     found: set[int] = set()
-    is_any_withdrawn = bool(rows) and bool(tx.execute(ANY_WITHDRAWN_SQL))
+    is_any_unseen = bool(rows) and bool(tx.execute(ANY_UNSEEN_SQL))
     for part in _parts(rows):
         new = _new_link_texts(tx, part)
         found.update(row[0] for row in new)
-        if is_any_withdrawn and len(new) < len(part):
+        if is_any_unseen and len(new) < len(part):
             stored = {tuple(row) for row in new}
             found |= _take_over(tx, [row for row in part if row[:3] not in stored])
     return found

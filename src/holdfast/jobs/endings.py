@@ -14,6 +14,10 @@ from holdfast.values import dataclass
 DONE: Final = "done"
 UNREACHABLE: Final = "domain_unreachable"
 """The reason with which pages end whose host stayed away for as long as a crawl waits."""
+PAUSED: Final = "domain_paused"
+"""The reason with which pages end whose domain an operator paused for as long as that."""
+TAKEN_AWAY: Final = ("purged", "cleared")
+"""Reasons of what an operator took from the queue."""
 TRUNCATED_BODIES: Final = ("truncated", "truncated_length")
 """Reasons of bodies that are not whole: their server broke off, or our own limit of a body was reached."""
 _FORBIDDEN: Final = ("address_forbidden", "domain_forbidden")
@@ -193,7 +197,7 @@ _FAILED: Final = (Outcome.FAILED.value, Outcome.TIMEOUT.value, Outcome.BLOCKED_4
 
 def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
     """Return the facts of a run from its addresses, grouped by how they ended."""
-    captured = answered = failed = truncated = forbidden = 0
+    captured = answered = failed = truncated = forbidden = taken_away = 0
     over: dict[str, int] = {}
     hosts = {UrlKind.PAGE.value: 0, UrlKind.SITEMAP.value: 0}
     for group in groups:
@@ -204,10 +208,11 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
         captured += group.addresses if group.outcome == Outcome.SUCCESS.value and is_page else 0
         failed += group.addresses if group.outcome in _FAILED else 0
         # Pictures and scripts lie on hosts of others: their silence says nothing of the site.
-        if reason == UNREACHABLE and group.kind in hosts:
+        if reason in (UNREACHABLE, PAUSED) and group.kind in hosts:
             hosts[group.kind] += group.domains
         truncated += group.addresses if reason in TRUNCATED_BODIES else 0
         forbidden += group.addresses if reason in _FORBIDDEN and is_page else 0
+        taken_away += group.addresses if reason in TAKEN_AWAY else 0
         if reason.startswith(_LIMIT):
             word = reason.removeprefix(_LIMIT)
             over[word] = over.get(word, 0) + group.addresses
@@ -220,7 +225,8 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
         hosts_given_up=max(hosts.values()),
         truncated=truncated,
         over=over,
-        stopped=stopped,
+        # What a person took from the queue was left over by that person, as at a stop.
+        stopped=(stopped or 0) + taken_away if taken_away else stopped,
     )
 
 

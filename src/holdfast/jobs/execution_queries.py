@@ -364,6 +364,18 @@ def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int
     return [(name, since, until) for name, since, until in rows]
 
 
+def paused(tx: Transaction, *, execution_id: int) -> list[tuple[str, int]]:
+    """Return domains with something queued that an operator paused, and since when: the longest first, a few."""
+    rows = tx.execute(
+        # From the few domains that were ever changed by hand, which an index holds, to the queue.
+        "SELECT d.name, d.paused_at FROM domains d CROSS JOIN queues q WHERE d.changed_at > 0"
+        " AND d.paused_at IS NOT NULL AND q.execution_id = ? AND q.domain_id = d.id AND q.open > 0"
+        " ORDER BY d.paused_at, d.id LIMIT 5",
+        (execution_id,),
+    )
+    return [(name, since) for name, since in rows]
+
+
 # By the index of queues with something open: asked twice a second, whatever the number of domains that were met.
 QUEUE = "SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0"
 

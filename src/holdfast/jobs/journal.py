@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session, aliased
 
 from holdfast.clock import Clock
 from holdfast.config import JobSettings
+from holdfast.coordination.events import order_events
 from holdfast.db.engine import Database
 from holdfast.db.models import (
     Change,
@@ -35,19 +36,6 @@ from holdfast.db.models import (
 )
 from holdfast.db.models.base import Json, Moment
 from holdfast.outside_text import clean
-
-# Number of PostgreSQL's advisory lock for events; migrations, the index and withdrawals have others.
-_EVENTS_LOCK = 0x686F6C65
-
-
-def order_events(session: Session) -> None:
-    """Let events be committed in the order of their ids: a reader that has seen one never misses an earlier one.
-
-    PostgreSQL hands out ids before the commit; so writers of events go one after the other, from here to their end.
-    Called last in a transaction, when all its rows are locked. SQLite has one writer anyway.
-    """
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(_EVENTS_LOCK)))
 
 
 def insert_events(session: Session, rows: Sequence[dict[str, Any]]) -> None:
@@ -72,8 +60,9 @@ def insert_status(
 
 
 def has_events(session: Session, *, before: datetime) -> bool:
-    """Return whether there are events from before a moment."""
-    return session.scalar(select(JobEvent.id).where(JobEvent.at < before).limit(1)) is not None
+    """Return whether there are events from before a moment, the newest aside."""
+    newest = select(func.max(JobEvent.id)).scalar_subquery()
+    return session.scalar(select(JobEvent.id).where(JobEvent.at < before, JobEvent.id < newest).limit(1)) is not None
 
 
 def read_events(session: Session, *, after: int, job_id: int | None = None, limit: int = 100) -> list[JobEvent]:
@@ -88,9 +77,12 @@ def last_event(session: Session) -> int:
 
 
 def drop_events(session: Session, *, before: datetime, limit: int) -> int:
-    """Remove the oldest events from before a moment; return how many."""
+    """Remove the oldest events from before a moment, never the newest; return how many."""
     # A bounded number at a time: SQLite's other writers wait for as long as this takes.
-    oldest = select(JobEvent.id).where(JobEvent.at < before).order_by(JobEvent.at).limit(limit).scalar_subquery()
+    # Never the newest: SQLite would give its number to the next event, and readers that go by numbers would miss that.
+    newest = select(func.max(JobEvent.id)).scalar_subquery()
+    old = select(JobEvent.id).where(JobEvent.at < before, JobEvent.id < newest)
+    oldest = old.order_by(JobEvent.at).limit(limit).scalar_subquery()
     return len(session.scalars(delete(JobEvent).where(JobEvent.id.in_(oldest)).returning(JobEvent.id)).all())
 
 

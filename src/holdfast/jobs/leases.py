@@ -22,7 +22,7 @@ from holdfast.jobs import schedule_queries
 from holdfast.jobs.endings import Counts, RunEnding, StartPage
 from holdfast.jobs.journal import emit, progress, status
 from holdfast.jobs.schedule_queries import LeaseClaim
-from holdfast.jobs.settling import RunSettler, reported
+from holdfast.jobs.settling import RunSettler, record_progress, reported
 from holdfast.jobs.states import State, state_of
 from holdfast.jobs.store import folder_name
 from holdfast.urls import parse
@@ -164,6 +164,7 @@ class ExecutionLeases:
             job, execution, now = self._held(session, lease)
             # What a holder that dies has told last is the end of its time at work.
             job.lock_heartbeat_at = now
+            record_progress(session, (lease.job, lease.source), execution, counts, now=now)
             execution.items_crawled, execution.items_failed = counts.items_crawled, counts.items_failed
             execution.items_total = counts.items_total
             # What earlier holders of this execution cost is kept: time adds up, of memory the most counts.

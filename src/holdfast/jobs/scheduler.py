@@ -16,14 +16,18 @@ from sqlalchemy.orm import Session
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import JobSettings
+from holdfast.coordination.events import drop_old_events, has_old_events
 from holdfast.db.engine import Database, moment_in
 from holdfast.errors import Unavailable
 from holdfast.jobs import schedule_queries
+from holdfast.jobs.alerts import look_for_alerts
 from holdfast.jobs.journal import NewJobEvent, anything_aged, drop_events, emit, has_events, prune_aged, tell_queued
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.store import open_execution
 from holdfast.jobs.views.listing import SchedulerMetrics, count_metrics
+from holdfast.series.queries import count_cleanup
+from holdfast.series.thinning import thin_out
 
 _log = log.get()
 # Locks that one transaction clears: SQLite's writers wait for no longer than that.
@@ -87,6 +91,7 @@ class Scheduler:
                 self.metrics = count_metrics(session, now=now, last_check_at=self._checked_at)
             for warning in self.metrics.warnings():
                 _log.warning("scheduler.warning", message=warning)
+            look_for_alerts(self._database, self._clock, every_s=self._settings.metrics_s)
             self._count_at = elapsed + self._settings.metrics_s
         return Tick(queued=queued, cleared=cleared, pruned=pruned)
 
@@ -171,13 +176,18 @@ class Scheduler:
             now = moment_in(session, self._clock)
             before = now - timedelta(days=self._settings.history_days)
             events_before = now - timedelta(days=self._settings.events_days)
-            if not anything_aged(session, before=before) and not has_events(session, before=events_before):
-                return 0
+            told = has_events(session, before=events_before) or has_old_events(session, before=events_before)
+            waits = told or anything_aged(session, before=before)
+        thin_out(self._database, self._settings, now=now, portions=_PORTIONS)
         total = 0
-        for _ in range(_PORTIONS):
+        for _ in range(_PORTIONS if waits else 0):
             with self._database.write() as session:
                 pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=events_before, limit=10 * _PRUNED)
+                told_off = drop_old_events(session, before=events_before, limit=10 * _PRUNED)
+                removed = {"executions": pruned.stripped, "job_events": dropped, "events": told_off}
+                count_cleanup(session, removed, now=now)
+                dropped = max(dropped, told_off)
             total += pruned.stripped
             # Fewer than asked for: nothing is left for another transaction.
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:

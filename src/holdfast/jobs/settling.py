@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
 from holdfast.config import JobSettings
-from holdfast.db.models import Execution, Job
+from holdfast.db.models import Execution, Job, Source
 from holdfast.jobs import endings, schedule_queries
 from holdfast.jobs.endings import (
     CAP_S,
@@ -32,7 +33,9 @@ from holdfast.jobs.specs import backend_of
 from holdfast.jobs.states import State, move, state_of
 from holdfast.jobs.store import FEED, interval_of
 from holdfast.outside_text import clean
+from holdfast.series.queries import add_to_series
 
+_OWN = ("native", FEED)
 # What the table of endings says of retries, in the words of the retry budget: as for these failures.
 _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
 
@@ -49,6 +52,9 @@ class RunSettler:
         """Close an execution, free its job and set what follows; return the events to tell."""
         # Before the lock is cleared: the time under this lease is counted from the moment at which it was taken.
         _spend(execution, job, now)
+        record_progress(
+            session, schedule_queries.job_and_source(session, job.id), execution, _final(execution, ending), now=now
+        )
         _close(execution, ending, now)
         _free(job, now)
         duration = execution.duration_ms or 0
@@ -257,16 +263,42 @@ def reported(execution: Execution) -> Counts:
     )
 
 
+def record_progress(
+    session: Session, of: tuple[Job, Source], execution: Execution, counts: Counts, *, now: datetime
+) -> None:
+    """Add to the series what a tool's run has told since its execution was written last; ours settle it themselves."""
+    job, source = of
+    if backend_of(job.kind, job.config, source.config) in _OWN:
+        return
+    before = reported(execution)
+    # A tool that was restarted may count from nothing again: what it told before was done.
+    crawled = max(0, counts.items_crawled - before.items_crawled)
+    failed = max(0, counts.items_failed - before.items_failed)
+    told = Counter(pages=crawled, success=crawled, failed=failed, queue=_waiting(counts) - _waiting(before))
+    add_to_series(session, execution.id, told, now=now)
+
+
+def _waiting(counts: Counts) -> int:
+    return max(0, counts.items_total - counts.items_crawled - counts.items_failed)
+
+
+def _final(execution: Execution, ending: RunEnding) -> Counts:
+    """Return what a run did. Whatever broke it: what it reported before has been done."""
+    counts = ending.counts
+    if ending.result is not RunResult.FAILED or any(counts.items):
+        return counts
+    known = reported(execution)
+    return replace(
+        known,
+        cpu_ms=_most(counts.cpu_ms, known.cpu_ms),
+        peak_memory_bytes=_most(counts.peak_memory_bytes, known.peak_memory_bytes),
+    )
+
+
 def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
-    counts, metrics = ending.counts, ending.metrics
-    # Whatever broke it: what it reported before has been done.
-    if ending.result is RunResult.FAILED and not any(counts.items):
-        known, metrics = reported(execution), metrics or execution.metrics
-        counts = replace(
-            known,
-            cpu_ms=_most(counts.cpu_ms, known.cpu_ms),
-            peak_memory_bytes=_most(counts.peak_memory_bytes, known.peak_memory_bytes),
-        )
+    counts, metrics = _final(execution, ending), ending.metrics
+    if ending.result is RunResult.FAILED and not any(ending.counts.items):
+        metrics = metrics or execution.metrics
     execution.state, execution.failure = ending.result.value, ending.failure
     # What a tool said is outside text: PostgreSQL refuses a NUL, and then no ending could be written at all.
     execution.reason = clean(ending.reason, MAX_ERROR_CHARS)

@@ -47,7 +47,8 @@ from holdfast.jobs.administration.recovering import (
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts
-from holdfast.metrics import CrawlFigure, CrawlFigures, WarcCheckFigures, textfile
+from holdfast.jobs.views.recorded import read_recorded
+from holdfast.metrics import CrawlFigure, CrawlFigures, RecordedFigures, WarcCheckFigures, textfile
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import signal_holder
 
@@ -281,19 +282,21 @@ def _is_state_ok(folder: Path) -> bool:
         return False
 
 
-def read_figures(jobs: Jobs) -> CrawlFigures:
-    """Return what is to be told of this installation now."""
+def read_figures(jobs: Jobs) -> tuple[CrawlFigures, RecordedFigures]:
+    """Return what is to be told of this installation now; the second tells what `/metrics` does."""
     now = jobs.clock.now()
     with jobs.database.read() as session:
         counts, cleanups = admin_counts(session), cleanup_counts(session)
+        recorded = RecordedFigures(read_recorded(session, jobs.clock))
     watched_runs = watch_runs(jobs)
-    return CrawlFigures(
+    figures = CrawlFigures(
         [_figure(watched, jobs.settings.recovery.stalled_s) for watched in watched_runs],
         jobs=counts,
         cleanups=cleanups,
         free_bytes=shutil.disk_usage(jobs.settings.home).free,
         written_at=now.timestamp(),
     )
+    return figures, recorded
 
 
 def _figure(watched: WatchedRun, stalled_s: float) -> CrawlFigure:
@@ -309,9 +312,9 @@ def _figure(watched: WatchedRun, stalled_s: float) -> CrawlFigure:
     )
 
 
-def write_textfile(path: Path, figures: CrawlFigures | WarcCheckFigures) -> bytes:
+def write_textfile(path: Path, *figures: CrawlFigures | WarcCheckFigures | RecordedFigures) -> bytes:
     """Put the text in place and return it; a scraper sees the old file or the new one. Unavailable if it cannot be."""
-    data = textfile(figures)
+    data = textfile(*figures)
     try:
         write_whole(path, data)
     except OSError as exc:

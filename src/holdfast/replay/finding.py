@@ -37,6 +37,7 @@ class FoundCapture(NamedTuple):
     original_id: int | None
     truncated: str | None = None
     """Why its body is not all there; None if it is."""
+    source_id: int = 0
 
     @property
     def has_lost_body(self) -> bool:
@@ -60,6 +61,7 @@ _COLUMNS = (
     Snapshot.record_type,
     Snapshot.original_id,
     Snapshot.truncated,
+    Snapshot.source_id,
 )
 _FORWARD = (Snapshot.captured_at, Snapshot.id)
 _BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())

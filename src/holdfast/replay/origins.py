@@ -29,6 +29,8 @@ class ReplayOrigins(NamedTuple):
     """Of the host that this request came to."""
     app: str | None
     """Of the application's host, where it is known."""
+    root: str = ""
+    """What stands before every path of the replay host: a capability (`capabilities`), or nothing."""
 
     @property
     def is_replay(self) -> bool:
@@ -37,20 +39,25 @@ class ReplayOrigins(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """What stands before a replay path: nothing on the replay host, its origin elsewhere."""
-        return "" if self.is_replay else self.origin
+        """What stands before a replay path: nothing on the replay host, its origin elsewhere; and a capability."""
+        return self.root if self.is_replay else self.origin + self.root
+
+    @property
+    def own_root(self) -> str:
+        """What stands before a path of the host that this request came to."""
+        return self.root if self.is_replay else ""
 
     def memento(self, digits: str, modifier: str, url: str) -> str:
         """Return the whole address of a capture (URI-M); always on the replay host."""
-        return self.origin + replay_path(digits, modifier, url)
+        return self.origin + self.root + replay_path(digits, modifier, url)
 
     def gate(self, url: str) -> str:
         """Return the TimeGate of an address (URI-G)."""
-        return f"{self.here}/web/{safe(url)}"
+        return f"{self.here}{self.own_root}/web/{safe(url)}"
 
     def map(self, url: str, form: str = "link", page: str = "") -> str:
         """Return a TimeMap of an address (URI-T)."""
-        return f"{self.here}/web/timemap/{form}/{page + '/' if page else ''}{safe(url)}"
+        return f"{self.here}{self.own_root}/web/timemap/{form}/{page + '/' if page else ''}{safe(url)}"
 
 
 class LocatedCapture(Protocol):
@@ -72,11 +79,16 @@ class LocatedCapture(Protocol):
         ...
 
 
-def browse_url(settings: Settings, capture: LocatedCapture) -> str:
-    """Return where a capture is replayed, on the replay host; the fragment names the capture for our own pages."""
+def browse_url(settings: Settings, capture: LocatedCapture, *, for_members: bool = False) -> str:
+    """Return where a capture is replayed, on the replay host; the fragment names the capture for our own pages.
+
+    One of a members' source is asked for at the application's host, which knows who asks and leads on.
+    """
     # The archived address gives up its own fragment: an address has one, and servers never see it.
     path = replay_path(digits14(capture.captured_at), "", capture.url.partition("#")[0])
-    return f"{settings.replay_origin}{path}#ha_snapshot={capture.id}"
+    is_led = for_members or getattr(capture, "for_members", False)
+    origin = (settings.api.site_url or "").rstrip("/") if is_led else settings.replay_origin
+    return f"{origin}{path}#ha_snapshot={capture.id}"
 
 
 def origins_of(scheme: str, host: str, *, replay_origin: str | None, site_url: str | None = None) -> ReplayOrigins:

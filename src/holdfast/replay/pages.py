@@ -83,7 +83,9 @@ class Calendar(NamedTuple):
     is_cut: bool
     """Whether there are more captures than were counted."""
     prefix: str
-    """The origin before replay paths; empty on the replay host."""
+    """What stands before replay paths: the origin, or nothing on the replay host; and a capability."""
+    root: str
+    """What stands before paths of the host that shows it."""
 
 
 def render_calendar(found: Calendar) -> bytes:
@@ -110,7 +112,7 @@ def _years(found: Calendar) -> str:
     cells = []
     for year in sorted(found.years):
         text = f"{year} <small>({found.years[year]:,})</small>"
-        href = escape(replay_path(f"{year}*", "", found.url))
+        href = escape(found.root + replay_path(f"{year}*", "", found.url))
         cells.append(f"<strong>{text}</strong>" if year == found.year else f'<a href="{href}">{text}</a>')
     return f'<nav aria-label="Years">{" ".join(cells)}</nav>'
 
@@ -145,10 +147,13 @@ def _list(found: Calendar) -> str:
     return f"<details><summary>All captures of {found.year}</summary>{note}<ol>{rows}</ol></details>"
 
 
-def render_addresses(prefix_url: str, known: Sequence[KnownAddress], following: str | None, prefix: str) -> bytes:
+def render_addresses(
+    prefix_url: str, known: Sequence[KnownAddress], following: str | None, origins: ReplayOrigins
+) -> bytes:
     """Return the page that lists the addresses which begin alike; `following` is where the list goes on."""
+    prefix = origins.prefix
     rows = "".join(
-        f'<tr><td class="url"><a href="{escape(replay_path("*", "", one.url))}">'
+        f'<tr><td class="url"><a href="{escape(origins.own_root + replay_path("*", "", one.url))}">'
         f'{escape(one.url)}</a></td><td class="day">{_link(one.first, one.url, prefix)}</td>'
         f'<td class="day">{_link(one.last, one.url, prefix)}</td></tr>'
         for one in known
@@ -208,6 +213,7 @@ def _calendar(session: Session, wanted: AddressListing, origins: ReplayOrigins) 
             captures=captures,
             is_cut=is_cut,
             prefix=origins.prefix,
+            root=origins.own_root,
         )
     )
 
@@ -223,8 +229,8 @@ def _addresses(session: Session, wanted: AddressListing, origins: ReplayOrigins)
     following = None
     if len(known) > _ADDRESSES:
         known = known[:_ADDRESSES]
-        following = f"{replay_path('*', '', wanted.url)}*?after={quote(known[-1].url_key, safe='')}"
-    return render_addresses(wanted.url, known, following, origins.prefix)
+        following = f"{origins.own_root}{replay_path('*', '', wanted.url)}*?after={quote(known[-1].url_key, safe='')}"
+    return render_addresses(wanted.url, known, following, origins)
 
 
 _BOX = (
@@ -280,7 +286,8 @@ def raw_bar(shown: ShownCapture, origins: ReplayOrigins) -> Bar:
             ("Report a problem", f"{app}/report?snapshotId={shown.snapshot_id}&url={quote(shown.url[:2000], safe='')}"),
         ]
     cite = f"{shown.title or shown.url}. Captured {day_in_words(shown.captured_at)}. "
-    cite += origins.memento(digits, "", shown.url)
+    # Without a capability: what is cited is to last.
+    cite += origins._replace(root="").memento(digits, "", shown.url)
     return _bar(shown, links, extra=f"<br>Cite as: <cite>{escape(cite)}</cite>")
 
 
@@ -316,6 +323,8 @@ def shim_for(url: str, links: Links, origin: str, site: str) -> str:
     page = {
         "url": url,
         "origin": origin,
+        # On this host nothing but a capability stands before a path.
+        "root": links.prefix,
         "digits": links.digits,
         "modifier": links.modifier.value,
         "site": site,

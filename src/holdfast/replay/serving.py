@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -15,10 +16,11 @@ from sqlalchemy.orm import Session
 from holdfast.clock import Clock, digits14
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
-from holdfast.errors import NotFound
+from holdfast.errors import Invalid, NotFound
 from holdfast.index.queries import StoredRecord, document_of, open_stored
 from holdfast.replay.address import Modifier, WantedAddress, day_in_words, raw_path, replay_path
 from holdfast.replay.body import Additions, HeldBody, ReplayBody, Rules, body_of, stated_length
+from holdfast.replay.capabilities import ReplayKeys
 from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours
 from holdfast.replay.headers import (
     GUARDS,
@@ -34,11 +36,12 @@ from holdfast.replay.headers import (
 )
 from holdfast.replay.links import Links, escape
 from holdfast.replay.markup import Bar
-from holdfast.replay.memento import memento_headers
+from holdfast.replay.memento import gate, gate_headers, memento_headers
 from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
 from holdfast.replay.pages import ShownCapture, framed, html_document, page, raw_bar, replay_bar, shim_for
 from holdfast.warc.reader import DamagedWarc
-from holdfast.withdrawals.visibility import visible_snapshot
+from holdfast.withdrawals.viewers import viewer
+from holdfast.withdrawals.visibility import ShownOf, is_any_for_members, members_source, visible_snapshot
 
 Headers = list[tuple[str, str]]
 
@@ -134,7 +137,7 @@ def _cut(pieces: Iterator[bytes], start: int, end: int) -> Iterator[bytes]:
             return
 
 
-REWRITER_VERSION = 3
+REWRITER_VERSION = 4
 """Raised with any change of what is sent for the same capture: browsers then ask again."""
 # Captures that are opened before an answer is given up, if their records are damaged.
 _TRIED = 3
@@ -168,6 +171,8 @@ class Replay:
     clock: Clock
     passes: SitePasses
     """What scripts may read by."""
+    keys: ReplayKeys
+    """What addresses of members' captures are signed with."""
     scripts: bool = True
     """Whether archived scripts may run, in their sandbox."""
     rewrite_s: float = 3.0
@@ -206,12 +211,37 @@ class Replay:
                 snapshot, stored = self._open_first(session, stack, [snapshot_id], allow_lost=True)
                 document = document_of(session, snapshot)
                 title = document.title if document is not None else None
+                request = request._replace(origins=self._origins(session, snapshot, request.origins))
             # On the application's host `'self'` would be the API: an archived script could read all of it.
             if request.mode == "navigate" and not request.origins.is_replay:
-                return redirect(307, request.origins.origin + raw_path(snapshot.id), [])
+                return redirect(307, request.origins.prefix + raw_path(snapshot.id), [])
             wanted = WantedAddress(digits14(snapshot.captured_at), Modifier.PAGE, snapshot.url)
             view = _View(self, snapshot, stored, wanted, request, None)
             return view.raw(stack, title)
+
+    def memento(self, wanted: WantedAddress, request: ReplayRequest) -> str:
+        """Return where a capture is shown on the replay host: for who may see members' captures, by a capability."""
+        origins = request.origins
+        # Only then is the capture looked for: all others are led there whatever there is.
+        if viewer().sees_members:
+            with suppress(NotFound, Invalid), self.database.read() as session:
+                best = candidates(session, wanted.url, wanted.digits, sent=request.sent)[0]
+                origins = self._origins(session, best, origins)
+        return origins.memento(wanted.digits, wanted.modifier, wanted.url)
+
+    def gate(self, url: str, moment: datetime | None, origins: ReplayOrigins) -> ReplayAnswer:
+        """Return what a TimeGate answers: the capture nearest to a moment, or the newest; NotCaptured."""
+        with self.database.read() as session:
+            chosen, ends = gate(session, url, moment)
+            listed = listing_origins(session, origins)
+            origins = self._origins(session, chosen, origins)
+        target = origins.memento(digits14(chosen.captured_at), "", chosen.url)
+        return redirect(302, target, gate_headers(url, listed, ends))
+
+    def _origins(self, session: Session, capture: ShownOf, origins: ReplayOrigins) -> ReplayOrigins:
+        """Return the origins for a capture, with a capability where only members may see it."""
+        source_id = None if origins.is_replay else members_source(session, capture)
+        return origins if source_id is None else origins._replace(root=self.keys.root(source_id))
 
     def _open_first(
         self, session: Session, stack: ExitStack, ids: list[int], *, allow_lost: bool = False
@@ -233,6 +263,16 @@ class Replay:
             return found, stored
         assert lost is not None
         raise lost
+
+
+def listing_origins(session: Session, origins: ReplayOrigins) -> ReplayOrigins:
+    """Return the origins for a list of captures, some of which may be for members.
+
+    Such a list, on the application's host, leads to captures on that host, which knows who asks and leads on.
+    """
+    if origins.is_replay or not viewer().sees_members or not is_any_for_members(session):
+        return origins
+    return origins._replace(origin=origins.here)
 
 
 def _around(session: Session, snapshot: Snapshot) -> CaptureNeighbours:
@@ -305,7 +345,8 @@ class _View:
         """Return what names this answer to a cache: the capture, and all that we put around it."""
         # The neighbours are part of the answer: one that is withdrawn must not stay linked from a cached bar.
         around = repr([one and (one.id, one.captured_at, one.url) for one in self.around or ()])
-        ours = (bar.html if bar else "", around, replay_policy(nojs=not self._runs_scripts), self.wanted.site_pass)
+        policy = replay_policy(nojs=not self._runs_scripts)
+        ours = (bar.html if bar else "", around, policy, self.wanted.site_pass, self.origins.root)
         digest = sha256("\0".join(ours).encode("utf-8", "replace")).hexdigest()[:16]
         return f"{self.snapshot.id}-{REWRITER_VERSION}-{self.modifier}{self.wanted.digits}-{digest}"
 

@@ -69,7 +69,7 @@ for (const name of ["indexedDB", "caches", "cookieStore"]) {
 
 // --- addresses
 
-const ARCHIVED = /^\/web\/(?:~[\w-]+\/)?[0-9]{1,14}(?:[a-z]{2}_)?\/(.*)$/s;
+const ARCHIVED = /^(?:\/![\w-]+)?\/web\/(?:~[\w-]+\/)?[0-9]{1,14}(?:[a-z]{2}_)?\/(.*)$/s;
 const host = new URL(page.origin).host;
 
 function behind(url) {
@@ -111,7 +111,7 @@ function into(reference, modifier, readable = true) {
   const url = live(reference);
   if (url === null) return reference;
   const pass = readable && isOwnSite(url) ? "~" + page.pass + "/" : "";
-  return page.origin + "/web/" + pass + page.digits + modifier + "/" + url.href;
+  return page.origin + page.root + "/web/" + pass + page.digits + modifier + "/" + url.href;
 }
 
 const navigation = (reference) => into(reference, page.modifier, false);
@@ -273,7 +273,7 @@ attempt(() => {
 });
 function lead(element, name) {
   const written = element.getAttribute(name);
-  if (written === null || /^\s*(?:$|#|\/web\/[0-9])/.test(written)) return;
+  if (written === null || /^\s*(?:$|#|(?:\/![\w-]+)?\/web\/[0-9])/.test(written)) return;
   const target = navigation(written);
   if (target !== written) element.setAttribute(name, target);
 }
@@ -313,7 +313,7 @@ function mend(node) {
   if (node.nodeType !== 1) return;
   for (const name in KINDS[node.tagName] || {}) {
     const written = node.getAttribute(name);
-    if (written && !/^(?:https?:\/\/[^/]+)?\/web\//.test(written) && !/^\s*(?:data|blob|about|javascript):/i.test(written)) {
+    if (written && !/^(?:https?:\/\/[^/]+)?(?:\/![\w-]+)?\/web\//.test(written) && !/^\s*(?:data|blob|about|javascript):/i.test(written)) {
       node.setAttribute(name, written);
     }
   }

@@ -181,6 +181,10 @@ class Columns:
             return np.empty(0, np.int32)
         return np.flatnonzero(np.isin(self.ids, ids)).astype(np.int32)
 
+    def rows_of_sources(self, sources: Sequence[int]) -> Rows:
+        """Return the rows of these sources, in the order of time."""
+        return np.flatnonzero(np.isin(self.profiles["source"], sources)[self.profile]).astype(np.int32)
+
     def rows_of_groups(self, hashes: Ids) -> Rows:
         """Return the rows whose group's address has one of these hashes, in the order of time."""
         left = np.searchsorted(self.groups_sorted, hashes, side="left")

@@ -92,6 +92,18 @@ def gates(columns: Columns, hidden: Rows, firsts: Rows) -> npt.NDArray[np.uint8]
     return found
 
 
+def beside(columns: Columns, rows: Rows) -> tuple[Rows, Rows]:
+    """Return the other rows that share a text with some rows, and those of them that count as duplicates."""
+    owned = np.zeros(len(columns), np.bool_)
+    owned[rows] = True
+    documents = np.zeros(len(columns.documents.keys) + 1, np.bool_)
+    documents[columns.doc[rows]] = True
+    # The last place is for rows whose text is not taken in yet: it is no text that they share.
+    documents[-1] = False
+    sharing = np.flatnonzero(documents[columns.doc] & ~owned).astype(np.int32)
+    return sharing, sharing[(columns.flags[sharing] & DUPLICATE) != 0]
+
+
 def passing(columns: Columns, rows: Rows, gate: npt.NDArray[np.uint8], filters: Filters) -> Keep:
     """Return which of the rows pass the filters."""
     # One comparison of bits for four conditions: it is made for every row of every search.

@@ -278,9 +278,25 @@ def _take_in(
     named = {int(one) for row in rows if row.kind == "link_texts" for one in row.refs.get("hashes", ())}
     if named:
         index_writer.link_texts(named)
+    for source_id in sorted({row.first_id for row in rows if row.kind == "visibility" and row.first_id is not None}):
+        _name_again(index_writer, database, source_id)
     if any(row.kind == "signals" for row in rows):
         index_writer.signals()
     return pages
+
+
+def _name_again(index_writer: SearchWriter, database: Database, source_id: int) -> None:
+    """Take in anew what links say of the pages that a source names: its words come and go with who may see it."""
+    after = -1
+    while True:
+        index_writer.check()
+        with database.read() as session:
+            found = queries.named_by_source(session, source_id, after=after, limit=_PAGES_AT_ONCE)
+        if found is None:
+            return
+        index_writer.link_texts(found.hashes)
+        index_writer.commit()
+        after = found.after
 
 
 def _range(

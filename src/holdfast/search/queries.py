@@ -17,6 +17,7 @@ from holdfast.db.models import (
     Document,
     DocumentText,
     IndexRun,
+    LinkText,
     PageGroup,
     PageLink,
     PageSignal,
@@ -27,7 +28,7 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.withdrawals.visibility import visible, withdrawn_captures
+from holdfast.withdrawals.visibility import public_source, visible, visible_source, withdrawn_captures
 
 
 class SearchPageRow(NamedTuple):
@@ -105,6 +106,31 @@ def spellings_of(session: Session, group_hash: int) -> list[str]:
         .distinct()
     )
     return list(session.scalars(statement))
+
+
+class NamedBySource(NamedTuple):
+    """Pages that captures of a source name with the words of a link, by the hashes of their groups."""
+
+    hashes: list[int]
+    after: int
+    """The last capture that was looked at."""
+
+
+def named_by_source(session: Session, source_id: int, *, after: int, limit: int) -> NamedBySource | None:
+    """Return what captures of a source name, behind one of them, so many words at a time; None at the end."""
+    statement = (
+        select(Snapshot.id, LinkText.to_hash)
+        .join(LinkText, LinkText.snapshot_id == Snapshot.id)
+        .where(Snapshot.source_id == source_id, Snapshot.id > after)
+        .order_by(Snapshot.id, LinkText.to_hash)
+    )
+    rows = session.execute(statement.limit(limit)).all()
+    if not rows:
+        return None
+    # The last capture may have been cut: all of its words are read, which are a few hundred at most.
+    last = rows[-1][0]
+    rest = session.scalars(select(LinkText.to_hash).where(LinkText.snapshot_id == last))
+    return NamedBySource(sorted({row[1] for row in rows} | set(rest)), last)
 
 
 def id_bounds(session: Session) -> tuple[int, int] | None:
@@ -268,6 +294,8 @@ class HitRow(NamedTuple):
     group_url: str | None
     group_snapshots: int | None
     noise: str | None
+    for_members: bool
+    """Whether it is of a source that not everybody may see."""
 
 
 # The statements of a result page are built once: building them costs more than the database takes to answer.
@@ -290,6 +318,7 @@ _HITS: Final = (
         PageGroup.url,
         PageGroup.snapshot_count,
         Snapshot.noise,
+        ~public_source(Snapshot.source_id),
     )
     .outerjoin(Document, Document.id == Snapshot.document_id)
     .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
@@ -300,7 +329,7 @@ _TEXTS: Final = (
     .join(Document, Document.id == DocumentText.document_id)
     .where(DocumentText.document_id.in_(_IDS))
 )
-_SOURCES: Final = select(Source.id, Source.code, Source.name)
+_SOURCES: Final = select(Source.id, Source.code, Source.name).where(visible_source(Source.id))
 
 
 def hits(session: Session, ids: Sequence[int]) -> dict[int, HitRow]:
@@ -322,7 +351,7 @@ def shown_texts(session: Session, document_ids: Sequence[int]) -> dict[int, Show
 
 
 def sources(session: Session) -> list[SearchSourceRow]:
-    """Return all sources."""
+    """Return all sources that the viewer may see."""
     return [SearchSourceRow._make(row) for row in session.connection().execute(_SOURCES)]
 
 

@@ -32,7 +32,7 @@ from holdfast.search.engine import IndexBroken, IndexReader
 from holdfast.search.ranking import Coefficients, PageWorth
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.search.writer import read_signals
-from holdfast.withdrawals.visibility import Mark, stand_ins, withdrawal_mark
+from holdfast.withdrawals.visibility import Mark, firsts_beside, originals_hidden, stand_ins, visibility_mark
 
 _EMPTY: Final = Segment(
     name="",
@@ -183,6 +183,8 @@ _PAGE_WORTHS: Final = 8
 # Of marks that say which documents each source has: a byte a document and source.
 _MARKED_BYTES: Final = 64_000_000
 
+# What each row may pass, for so many kinds of viewers at a time: a byte a row.
+_GATES: Final = 4
 # Counts by month that are kept, one for each set of filters: a few kilobytes each.
 _VOLUMES: Final = 64
 
@@ -219,8 +221,7 @@ class ResultCache(Generic[Kept]):
         self._lock = threading.Lock()
         self._page_worths: LRUCache[tuple[Coefficients, int], PageWorth] = LRUCache(_PAGE_WORTHS)
         self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
-        self._gate: tuple[Mark, Gate] | None = None
-        self._hidden: Counter[int] = Counter()
+        self._gates: LRUCache[Mark, tuple[Gate, Counter[int]]] = LRUCache(_GATES)
         self._owned: counting.Owned | None = None
         self._hosts: HostNames | None = None
         self._volumes: LRUCache[Hashable, tuple[Counts, bool]] = LRUCache(_VOLUMES)
@@ -282,22 +283,37 @@ class ResultCache(Generic[Kept]):
         return known
 
     def gate(self, session: Session) -> tuple[Mark, Gate]:
-        """Return what each row may pass, with a mark that changes when something is withdrawn or lifted."""
+        """Return what each row may pass for the viewer, with a mark that changes when that does."""
         # Asked for every search: what was withdrawn a moment ago must not be in the next answer.
-        mark = withdrawal_mark(session)
-        known = self._gate
-        if known is not None and known[0] == mark:
-            return known
+        mark = visibility_mark(session)
+        with self._lock:
+            known = self._gates.get(mark)
+        if known is None:
+            known = self._new_gate(session, mark)
+            with self._lock:
+                self._gates[mark] = known
+        return mark, known[0]
+
+    def _new_gate(self, session: Session, mark: Mark) -> tuple[Gate, Counter[int]]:
         columns = self.view.columns
         hidden = columns.rows_of_ids(np.array(queries.withdrawn_ids(session), np.int64))
         firsts = columns.rows_of_ids(np.array(stand_ins(session), np.int64))
-        self._hidden = Counter(columns.group[hidden].tolist())
-        found = self._gate = (mark, counting.gates(columns, hidden, firsts))
-        return found
+        if mark.hidden:
+            own = columns.rows_of_sources(mark.hidden)
+            # What they share with others: a revisit may show a body of theirs, and an equal capture of the same day
+            # may count as a duplicate of one of theirs.
+            revisits, duplicates = counting.beside(columns, own)
+            bodies = originals_hidden(session, columns.ids[revisits].tolist())
+            hidden = np.unique(np.concatenate((hidden, own, columns.rows_of_ids(np.array(sorted(bodies), np.int64)))))
+            first_ids = firsts_beside(session, columns.ids[duplicates].tolist())
+            firsts = np.concatenate((firsts, columns.rows_of_ids(np.array(first_ids, np.int64))))
+        return counting.gates(columns, hidden, firsts), Counter(columns.group[hidden].tolist())
 
-    def hidden_in(self, group: int) -> int:
-        """Return how many captures of a page (by the place of its group) were withdrawn when the gate was last set."""
-        return self._hidden[group]
+    def hidden_in(self, mark: Mark, group: int) -> int:
+        """Return how many captures of a page (by the place of its group) may not be seen under a mark."""
+        with self._lock:
+            known = self._gates.get(mark)
+        return 0 if known is None else known[1][group]
 
     def result(self, key: Hashable, work: Callable[[], Kept]) -> Kept:
         """Return what this work gave the last time, or do it; the longest unused results are forgotten."""

@@ -54,6 +54,8 @@ from holdfast.search.substrings import CANDIDATES, CHECKS, SECONDS, Budget
 from holdfast.search.terms_over_time import ROWS as VOLUME_ROWS
 from holdfast.search.terms_over_time import TERM_CANDIDATES, TermsAnswer, TermsRequest, count_terms
 from holdfast.sources.queries import SourceNotFound
+from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
+from holdfast.withdrawals.visibility import Mark
 
 EXACT_DOCUMENTS: Final = 10_000
 FILTERED_DOCUMENTS: Final = (25_000, 100_000)
@@ -170,6 +172,8 @@ class SearchAnswer:
 class _Counted:
     """What a request's rows come to, before a page is cut."""
 
+    mark: Mark
+    """What could be seen when it was counted."""
     shown: ShownRows
     match: Match
     exact: bool
@@ -198,6 +202,10 @@ class SearchService:
 
     def _budget(self, more: int = 0) -> Budget:
         return Budget(self._clock, candidates=self.candidates + more, checks=self.checks, seconds=self.seconds)
+
+    def generation(self) -> int:
+        """Return the number of the index that searches are answered from now; a newer one has a larger number."""
+        return self._readers.view().manifest.sequence
 
     def ask(self, request: SearchRequest, *, wait: bool = False) -> SearchAnswer:
         """Return a page of results; past the end an empty one with the same total.
@@ -274,15 +282,18 @@ class SearchService:
             alike = replace(alike, q=None, sort=None, ranking=Ranking.V4, similar=shown_similar)
         # The date is in the key because recency moves results at midnight.
         asked = (mark, alike, self._clock.now().date())
-        return cache.result(asked, lambda: self._count(cache, question, request, gate, sources))
+        return cache.result(asked, lambda: self._count(cache, question, request, (mark, gate), sources))
 
     def _prepare(self, view: View) -> None:
         """Count all pages of a view that is about to serve: the one question whose cost grows with the archive."""
         cache: ResultCache[_Counted] = ResultCache(view)
         with self._database.read() as session:
-            sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
-            for kind in ResultKind:
-                self._counted(session, cache, parse_query(""), SearchRequest(view=kind), sources)
+            # Where no source is for members, both are one, and it is counted once.
+            for viewer in (PUBLIC, EVERYTHING):
+                with seen_by(viewer):
+                    sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
+                    for kind in ResultKind:
+                        self._counted(session, cache, parse_query(""), SearchRequest(view=kind), sources)
         # A sort of all rows, which the first filtered search would have to wait for otherwise.
         cache.owned()
         # Where `site:` is asked for at all.
@@ -307,10 +318,10 @@ class SearchService:
         cache: ResultCache[_Counted],
         question: ParsedQuery,
         request: SearchRequest,
-        gate: Gate,
+        marked: tuple[Mark, Gate],
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
-        columns, budget = cache.view.columns, self._budget()
+        (mark, gate), columns, budget = marked, cache.view.columns, self._budget()
         asked = ConfinedRows(cache, question, gate, budget, _filters(request, sources))
         filters = asked.filters
         wanted = None if request.similar_to is None else near_duplicates_of(columns, request.similar_to, gate)
@@ -365,7 +376,7 @@ class SearchService:
             match = replace(match, mode=MatchMode.PAGES)
         exact = match.complete and match.documents <= self.exact_documents
         spread = counting.spread(columns, shown.rows, sources)
-        counted = _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
+        counted = _Counted(mark=mark, shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
         if _collapses(request, question, match.mode):
             ranked = _ranked(columns, shown, request, question, 0, COMPARED)
             counted = replace(counted, collapsed=collapse(columns, shown.rows, ranked))
@@ -428,7 +439,7 @@ class SearchService:
             hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), source, most=request.passages)
             hit = replace(hit, similar=count)
             if request.view is ResultKind.PAGES:
-                hidden = cache.hidden_in(int(columns.group[shown.rows[place]]))
+                hidden = cache.hidden_in(counted.mark, int(columns.group[shown.rows[place]]))
                 # The count of a group includes what is withdrawn; how much there is of it must not show.
                 hit = replace(hit, captures=max(1, (row.group_snapshots or 1) - hidden))
             if request.explain:

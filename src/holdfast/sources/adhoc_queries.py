@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.db.raw import Transaction
@@ -54,12 +55,21 @@ def insert_source(tx: Transaction, source: AdhocSource, *, name: str, now: int) 
 
 def free_code(tx: Transaction, host: str, base_url: str) -> str:
     """Return a code for a host: letters, digits and hyphens, at most 16; a clash with another site gets a number."""
+
+    def taken(code: str) -> str | None:
+        found = source_by_code(tx, code)
+        return None if found is None else found.base_url or ""
+
+    return code_for(host, base_url, taken)
+
+
+def code_for(host: str, base_url: str, taken: Callable[[str], str | None]) -> str:
+    """Return the code of a host's source; `taken` tells the address of the source that has a code, None if none has."""
     stem = _stem(host)
     for number in range(1, _CLASHES):
         code = _numbered(stem, number)
-        taken = source_by_code(tx, code)
         # The same site again is no clash: its next ad-hoc crawl belongs to the same source.
-        if taken is None or taken.base_url == base_url:
+        if taken(code) in (None, base_url):
             return code
     return stem
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.db.engine import insert_into
-from holdfast.db.models import Edition, Feed, Job, PageGroup, Snapshot, Source
+from holdfast.db.models import AddedUrl, Edition, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid, NotFound
 from holdfast.sources.adhoc_queries import CODE_CHARS
 
@@ -84,6 +84,11 @@ def listed_sources(
     return list(session.scalars(page)), total
 
 
+def members_codes(session: Session) -> list[str]:
+    """Return the codes of the sources that are for members."""
+    return list(session.scalars(select(Source.code).where(Source.visibility == "members").order_by(Source.code)))
+
+
 def with_feeds(session: Session) -> set[int]:
     """Return the sources whose feeds are on."""
     # Read in Python: JSON paths are spelled differently by the two databases, and sources are hundreds.
@@ -103,6 +108,7 @@ def belongings(session: Session, *, source_id: int) -> str | None:
         ("editions", Edition.source_id),
         ("jobs", Job.source_id),
         ("feeds", Feed.source_id),
+        ("addresses that wait for its next run", AddedUrl.source_id),
     ):
         if session.scalar(select(column).where(column == source_id).limit(1)) is not None:
             return what

@@ -20,8 +20,12 @@ from holdfast.errors import Conflict, UrlRefused
 from holdfast.sources import queries
 from holdfast.sources.adhoc_queries import CODE_CHARS
 from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
+from holdfast.sources.members_file import mark_changed
 from holdfast.sources.queries import find_source
 from holdfast.urls import parse_seed
+from holdfast.withdrawals.hiding import tell_search
+from holdfast.withdrawals.viewers import Visibility
+from holdfast.withdrawals.visibility import is_for_members
 
 
 class SourceTaken(Conflict):
@@ -145,6 +149,9 @@ class SourceSpec:
     description: str | None
     enabled: bool
     config: SourceConfig
+    visibility: Visibility | None = None
+    """None if it is left out: a new source is public, and another stays as it is. A file that was written before there
+    were any must not open a members' source."""
 
 
 def read_spec(content: Mapping[str, Any]) -> SourceSpec:
@@ -161,9 +168,15 @@ def read_spec(content: Mapping[str, Any]) -> SourceSpec:
         description=given.text("description", limit=_LIMITS["description"]),
         enabled=given.switch("enabled", True),
         config=_config({**_front(base_url), **given.mapping("config")}),
+        visibility=_visibility(given),
     )
     given.done()
     return spec
+
+
+def _visibility(given: Fields) -> Visibility | None:
+    word = given.choice("visibility", [one.value for one in Visibility], "")
+    return Visibility(word) if word else None
 
 
 def _front(base_url: str | None) -> dict[str, Any]:
@@ -206,9 +219,12 @@ def _new_row(session: Session, clock: Clock, spec: SourceSpec) -> Source:
         description=spec.description,
         enabled=spec.enabled,
         config=spec.config.stored(),
+        visibility=(spec.visibility or Visibility.PUBLIC).value,
         created_at=now,
         updated_at=now,
     )
+    if is_for_members(source):
+        mark_changed(session)
     _audit(session, clock, "source.created", source, spec.config)
     return source
 
@@ -222,6 +238,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
     given = Fields(changes)
     fresh = {name: given.text(name, limit=limit) for name, limit in _LIMITS.items() if name in changes}
     config = given.mapping("config")
+    visibility = _visibility(given)
     given.done()
     if "base_url" in fresh:
         fresh["base_url"] = _address(fresh["base_url"])
@@ -233,9 +250,21 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
         setattr(source, name, value)
     if checked is not None:
         source.config = checked.stored()
+    _show_to(session, clock, source, visibility)
     source.updated_at = clock.now()
     _audit(session, clock, "source.edited", source, checked)
     return source
+
+
+def _show_to(session: Session, clock: Clock, source: Source, visibility: Visibility | None) -> None:
+    """Let a source be for everybody or for members from the commit on; None leaves it as it is."""
+    if visibility is None or visibility == source.visibility:
+        return
+    detail = {"from": source.visibility, "to": visibility.value}
+    source.visibility = visibility.value
+    tell_search(session, clock, source.id)
+    mark_changed(session)
+    audit.record(session, clock, action="source.visibility", subject=f"source {source.code}", detail=detail)
 
 
 def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
@@ -266,8 +295,8 @@ def config_of(source: Source) -> SourceConfig:
 
 def source_object(source: Source) -> dict[str, Any]:
     """Return a source as routes and `--json` show it, with the configuration that is kept; moments are aware UTC."""
-    names = ("id", "code", "name", "base_url", "description", "enabled", "config", "created_at", "updated_at")
-    return {name: getattr(source, name) for name in names}
+    names = ("id", "code", "name", "base_url", "description", "enabled", "visibility", "config")
+    return {name: getattr(source, name) for name in (*names, "created_at", "updated_at")}
 
 
 def content_of(source: Source) -> dict[str, Any]:
@@ -345,7 +374,9 @@ def replace(session: Session, clock: Clock, spec: SourceSpec) -> bool:
 
 def _write(session: Session, clock: Clock, source: Source, spec: SourceSpec, *, action: str) -> None:
     for name, value in _values_of_spec(source, spec).items():
-        setattr(source, name, value)
+        if name != "visibility":
+            setattr(source, name, value)
+    _show_to(session, clock, source, spec.visibility)
     source.updated_at = clock.now()
     _audit(session, clock, action, source, spec.config)
 
@@ -360,12 +391,14 @@ def _values_of_spec(source: Source, spec: SourceSpec) -> dict[str, Any]:
         "base_url": base_url,
         "description": spec.description,
         "enabled": spec.enabled,
+        "visibility": source.visibility if spec.visibility is None else spec.visibility.value,
         "config": config,
     }
 
 
 def _values_of_row(source: Source) -> dict[str, Any]:
-    return {name: getattr(source, name) for name in ("name", "base_url", "description", "enabled", "config")}
+    names = ("name", "base_url", "description", "enabled", "visibility", "config")
+    return {name: getattr(source, name) for name in names}
 
 
 def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
@@ -405,7 +438,7 @@ def is_bare(source: Source) -> bool:
 
 
 def _audit(session: Session, clock: Clock, action: str, source: Source, config: SourceConfig | None) -> None:
-    detail: dict[str, Any] = {"code": source.code, "name": source.name}
+    detail: dict[str, Any] = {"code": source.code, "name": source.name, "visibility": source.visibility}
     # The reason for ignoring robots.txt stays in the log even if the source is edited or deleted later.
     if config is not None and config.robots == "ignore":
         detail["robots_ignored"] = config.robots_reason

@@ -27,8 +27,8 @@ MAX_URL_CHARS: Final = 8192
 _REMEMBERED_ADDRESSES: Final = 1024
 
 # What the WHATWG parser ignores at both ends, and anywhere.
-_EDGES = "".join(map(chr, range(0x21)))
-_IGNORED = {ord("\t"): None, ord("\n"): None, ord("\r"): None}
+EDGES = "".join(map(chr, range(0x21)))
+IGNORED = {ord("\t"): None, ord("\n"): None, ord("\r"): None}
 
 # Everything up to the end of the authority of an absolute or scheme-relative reference, in any spelling that the
 # parser would take for one. The authority ends at `/`, `?` or `#`; a backslash would end it too, and is refused.
@@ -99,7 +99,7 @@ def host_problem(reference: str) -> str | None:
     """
     if "\\" not in reference and "@" not in reference:
         return None
-    match = _AUTHORITY.match(reference.strip(_EDGES).translate(_IGNORED))
+    match = _AUTHORITY.match(reference.strip(EDGES).translate(IGNORED))
     if match is None:
         return None
     if "\\" in match[0]:
@@ -141,10 +141,10 @@ def _written_out(text: str) -> str:
 
 def _refusal(text: str, reason: str) -> UrlRefused:
     """Return why a text is no address; it repeats no password, whatever else is wrong with it."""
-    return UrlRefused(_without_userinfo(text), reason)
+    return UrlRefused(without_userinfo(text), reason)
 
 
-def _without_userinfo(text: str) -> str:
+def without_userinfo(text: str) -> str:
     """Return a text less what could be credentials before its first `@`; one pass, whatever it holds."""
     # Cut first: a message never shows more, and the text may be megabytes of a hostile page.
     text = text[:MAX_URL_CHARS]
@@ -164,7 +164,7 @@ def parse(text: str, policy: Normalisation = DEFAULT) -> Url:
 
     White space around it and TAB, CR and LF inside are dropped, once, as the WHATWG standard has it.
     """
-    fetch = _written_out(text.strip(_EDGES))
+    fetch = _written_out(text.strip(EDGES))
     end = fetch.index("/", 8)
     sites = sites_of(policy)
     site = sites.get(fetch[:end])
@@ -200,7 +200,7 @@ def parse_seed(text: str, policy: Normalisation = DEFAULT) -> Url:
 
     A word without a dot is not taken for a host.
     """
-    typed = text.strip(_EDGES)
+    typed = text.strip(EDGES)
     if _NO_HOST.match(typed):
         raise _refusal(text, "it names no host between its slashes")
     if _starts_with_host(typed):

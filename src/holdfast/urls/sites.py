@@ -6,7 +6,7 @@ It refuses credentials, hosts that no resolver could know, and ports where somet
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -127,6 +127,23 @@ class PathAndQuery:
         # Stable, and by name only: `a=2&a=1` and `a=1&a=2` are different requests to a server.
         pairs.sort(key=_name)
         return "&".join(pairs)
+
+    def steps(self, rest: str) -> Iterator[tuple[str, str]]:
+        """Yield what `normalise` does, one step after the other: its name and what it made; also what changed nothing.
+
+        It is for people who ask why, and slower: a test holds the two together.
+        """
+        rest = _ESCAPE.sub(_replace, rest) if "%" in rest else rest
+        yield "escapes", rest
+        path, mark, query = rest.partition("?")
+        path = path.rstrip("/") or "/" if self._strip else path
+        yield "trailing_slash", f"{path}{mark}{query}"
+        pairs = [pair for pair in query.split("&") if not self._tracked(pair)]
+        yield "tracking", f"{path}?{'&'.join(pairs)}" if mark and pairs else path
+        pairs = [pair for pair in pairs if pair]
+        yield "empty_query", f"{path}?{'&'.join(pairs)}" if pairs else path
+        pairs.sort(key=_name)
+        yield "query_order", f"{path}?{'&'.join(pairs)}" if pairs else path
 
     def _tracked(self, pair: str) -> bool:
         name = pair.partition("=")[0].lower()

@@ -121,6 +121,17 @@ def continue_ids(tx: Transaction) -> None:
     tx.execute("SELECT setval(pg_get_serial_sequence('warc_files', 'id'), (SELECT MAX(id) FROM warc_files))")
 
 
+def is_of_other_members(tx: Transaction, file_id: int, *, execution_id: int) -> bool:
+    """Return whether a file is of a source for members that an execution does not belong to."""
+    rows = tx.execute(
+        "SELECT 1 FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
+        " JOIN sources s ON s.id = j.source_id WHERE f.id = ? AND s.visibility = 'members' AND NOT EXISTS ("
+        "SELECT 1 FROM executions o JOIN jobs p ON p.id = o.job_id WHERE o.id = ? AND p.source_id = s.id)",
+        (file_id, execution_id),
+    )
+    return bool(rows)
+
+
 def stored_files(tx: Transaction, ids: Sequence[int], paths: Sequence[str]) -> list[tuple[int, str]]:
     """Return (id, path) of the rows that have one of these ids or paths; ask for some hundred at a time."""
     rows = tx.execute(

@@ -27,6 +27,7 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import BackendCheck
 from holdfast.sources.config import SourceConfig, zimit_job
+from holdfast.sources.members_file import note_if_changed
 from holdfast.wiring import Runtime, open_runtime, prepare
 
 
@@ -172,6 +173,7 @@ class JobService:
             with _one_first(), acting(actor), self.database.write() as session:
                 self.look(session)
                 yield session
+            note_if_changed(session, self.database, self.settings.home)
         finally:
             self._lock.release()
 

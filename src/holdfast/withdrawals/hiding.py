@@ -13,13 +13,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
-from holdfast.db.models import SearchOutbox, Withdrawal
+from holdfast.db.models import SearchOutbox, Snapshot, Source, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.urls import page_key, parse_seed
 from holdfast.warc.outfile import disk_error, sync_directory
@@ -31,6 +32,7 @@ from holdfast.withdrawals.visibility import (
     is_known,
     lock_changes,
     named_by,
+    of_page,
     withdrawals_in_force,
     withdrawals_of,
 )
@@ -92,9 +94,22 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
 
 def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None = None) -> Withdrawn:
     """Lift the withdrawals of a snapshot or a page; NotFound if it is not hidden."""
+    return _lift(database, clock, subject, None, home)
+
+
+def unhide_by_id(database: Database, clock: Clock, withdrawal_id: int, *, home: Path | None = None) -> Withdrawn:
+    """Lift what a withdrawal hides, and every other one of the same subject; WithdrawalNotFound, WithdrawalLifted."""
+    with database.read() as session:
+        row = find_withdrawal(session, withdrawal_id)
+    if row.lifted_at is not None:
+        raise WithdrawalLifted(row.id)
+    return _lift(database, clock, row.subject, _Subject(snapshot_id=row.snapshot_id, key=row.url_key), home)
+
+
+def _lift(database: Database, clock: Clock, subject: str, known: _Subject | None, home: Path | None) -> Withdrawn:
     with database.write() as session:
         lock_changes(session)
-        target = _target_of(session, subject)
+        target = known or _target_of(session, subject)
         rows = withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key)
         if not rows:
             raise NotFound(f"{subject} is not hidden")
@@ -112,6 +127,115 @@ def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None 
             if not withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key):
                 append_lines(database, home, *lines)
     return done
+
+
+TakedownRow = Withdrawal
+"""A withdrawal, for who shows it; what is visible is asked of `visibility` alone."""
+
+
+class WithdrawalNotFound(NotFound):
+    """There is no such takedown."""
+
+    code = "takedown_not_found"
+
+    def __init__(self, withdrawal_id: int) -> None:
+        super().__init__(f"there is no takedown {withdrawal_id}; they are listed at /api/admin/takedowns")
+
+
+class WithdrawalLifted(Conflict):
+    """What it hid is shown again already."""
+
+    code = "takedown_lifted"
+
+    def __init__(self, withdrawal_id: int) -> None:
+        super().__init__(f"takedown {withdrawal_id} is lifted already: what it hid is shown again")
+
+
+def find_withdrawal(session: Session, withdrawal_id: int) -> Withdrawal:
+    """Return one withdrawal, in force or lifted; WithdrawalNotFound."""
+    found = session.get(Withdrawal, withdrawal_id)
+    if found is None:
+        raise WithdrawalNotFound(withdrawal_id)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawalFilter:
+    """Which withdrawals are listed; what is None does not matter."""
+
+    in_force: bool | None = None
+    search: str | None = None
+    """A part of the subject or of the reason."""
+    before: int | None = None
+    limit: int = 50
+
+
+def listed_withdrawals(session: Session, wanted: WithdrawalFilter) -> list[Withdrawal]:
+    """Return withdrawals, newest first."""
+    clauses: list[ColumnElement[bool]] = []
+    if wanted.in_force is not None:
+        lifted = Withdrawal.lifted_at
+        clauses.append(lifted.is_(None) if wanted.in_force else lifted.is_not(None))
+    if wanted.search:
+        parts = (column.icontains(wanted.search, autoescape=True) for column in (Withdrawal.subject, Withdrawal.reason))
+        clauses.append(or_(*parts))
+    if wanted.before is not None:
+        clauses.append(Withdrawal.id < wanted.before)
+    return list(session.scalars(select(Withdrawal).where(*clauses).order_by(Withdrawal.id.desc()).limit(wanted.limit)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HidePreview:
+    """What a reader would not see any more, if a subject were hidden now."""
+
+    subject: str
+    snapshot_id: int | None
+    key: str | None
+    captures: int
+    first: datetime | None
+    last: datetime | None
+    sources: dict[str, int]
+    """Captures by the code of their source."""
+    sample: list[tuple[Snapshot, str]]
+    """The newest of them, each with the code of its source."""
+    in_force: list[Withdrawal]
+    """What hides it already."""
+
+
+_SAMPLE = 20
+
+
+def preview_hiding(session: Session, subject: str) -> HidePreview:
+    """Return what hiding a subject would take away; UrlRefused if it is none, NotFound if there is no such snapshot."""
+    target = _target_of(session, subject)
+    if target.snapshot_id is not None and any_snapshot(session, target.snapshot_id) is None:
+        raise NotFound(f"there is no snapshot {target.snapshot_id}")
+    which = of_page(target.key) if target.key is not None else Snapshot.id == target.snapshot_id
+    counted = session.execute(
+        select(Source.code, func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at))
+        .join(Source, Source.id == Snapshot.source_id)
+        .where(which)
+        .group_by(Source.code)
+        .order_by(Source.code)
+    ).all()
+    newest = session.execute(
+        select(Snapshot, Source.code)
+        .join(Source, Source.id == Snapshot.source_id)
+        .where(which)
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(_SAMPLE)
+    )
+    return HidePreview(
+        subject=subject,
+        snapshot_id=target.snapshot_id,
+        key=target.key,
+        captures=sum(row[1] for row in counted),
+        first=min((row[2] for row in counted), default=None),
+        last=max((row[3] for row in counted), default=None),
+        sources={row[0]: row[1] for row in counted},
+        sample=[(row[0], row[1]) for row in newest],
+        in_force=withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key),
+    )
 
 
 def _compare_again(session: Session, target: _Subject) -> None:
@@ -163,6 +287,11 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
     session.flush()
     count = 1 if target.key is None else captures_of(session, target.key)
     return Withdrawn(subject=subject, snapshots=count)
+
+
+def tell_search(session: Session, clock: Clock, source_id: int) -> None:
+    """Have the search index take in anew what the links of a source say of other pages: who may see it has changed."""
+    session.add(SearchOutbox(kind="visibility", first_id=source_id, last_id=source_id, created_at=clock.now(), refs={}))
 
 
 def append_lines(database: Database, home: Path, *rows: dict[str, Any]) -> None:

@@ -1,26 +1,35 @@
-"""What was withdrawn, and the one predicate by which every reader leaves it out. No other file compares withdrawals.
+"""What may be seen, and the one predicate by which every reader leaves out the rest: what was withdrawn, and what was
+captured of sources that the viewer may not see (`viewers`). No other file compares either.
 
 A withdrawal names a snapshot by its id, or a page by its key (`holdfast.urls.page_key`): the page's captures are out
 of sight under every spelling, those that are here and those that are still to come. Each clause is a seek in the
 partial index of withdrawals in force.
+
+A source is public or for members. Who looks is asked when a statement runs, not when it is put together: one statement
+serves all viewers, and a change of a source holds in every process from its commit on. Who may see everything, and
+everybody where no source is for members, pays for one look into an empty index a statement. A revisit shows the body
+of another capture: it is for members if that one is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     ColumnElement,
     Select,
+    String,
     and_,
     bindparam,
     cast,
     exists,
     func,
     literal,
+    literal_column,
     or_,
     select,
     tuple_,
@@ -30,9 +39,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.db.models import LinkText, PageGroup, SignalPage, Snapshot, Withdrawal
+from holdfast.db.models import Execution, Job, LinkText, PageGroup, SignalPage, Snapshot, Source, Withdrawal
+from holdfast.db.prepared import PreparedSelect
 from holdfast.db.raw import Transaction
 from holdfast.errors import NotFound
+from holdfast.withdrawals.viewers import PUBLIC, Visibility, seen_by, viewer
 
 _IN_FORCE = Withdrawal.lifted_at.is_(None)
 _AT_ONCE = 500
@@ -43,13 +54,118 @@ def is_withdrawn(capture: Any = Snapshot) -> ColumnElement[bool]:
     return or_(_by_id(capture.id), _by_key(func.coalesce(capture.page_key, capture.url_key)))
 
 
+# Asked for at each execution: a statement that was put together for one viewer holds for all.
+_CONFINED = bindparam("viewer_confined", type_=Boolean, callable_=lambda: not viewer().sees_members)
+_GRANTED = bindparam("viewer_granted", type_=BigInteger, callable_=lambda: viewer().granted or 0)
+# Under another name: a question around it may read sources itself. In words, as the partial index has it.
+_MEMBERS = aliased(Source, name="for_members")
+_HIDDEN_SOURCES = select(_MEMBERS.id).where(
+    _CONFINED, _MEMBERS.visibility == literal_column(f"'{Visibility.MEMBERS.value}'"), _MEMBERS.id != _GRANTED
+)
+
+
+def visible_source(source_id: Any) -> ColumnElement[bool]:
+    """Return the clause, over the id of a source, that leaves out those that the viewer may not see."""
+    return source_id.not_in(_HIDDEN_SOURCES)  # type: ignore[no-any-return]
+
+
+def public_source(source_id: Any) -> ColumnElement[bool]:
+    """Return the clause, over the id of a source, for public ones alone, for every viewer.
+
+    For what is made once for all viewers and cannot be told apart afterwards.
+    """
+    return source_id.not_in(  # type: ignore[no-any-return]
+        select(_MEMBERS.id).where(_MEMBERS.visibility == literal_column(f"'{Visibility.MEMBERS.value}'"))
+    )
+
+
+def _of_hidden_original(original_id: Any) -> ColumnElement[bool]:
+    """Return the clause for revisits whose body stands in a capture of a source that the viewer may not see."""
+    original = aliased(Snapshot)
+    hidden = exists().where(original.id == original_id, original.source_id.in_(_HIDDEN_SOURCES))
+    # A seek for each revisit: only where there is any such source.
+    return and_(_HIDDEN_SOURCES.exists(), hidden)
+
+
 def visible(capture: Any = Snapshot) -> tuple[ColumnElement[bool], ...]:
-    """Return the clauses, over Snapshot or an alias of it, that leave out what is withdrawn."""
-    return ~_by_id(capture.id), ~_by_key(func.coalesce(capture.page_key, capture.url_key))
+    """Return the clauses, over Snapshot or an alias of it, that leave out what is withdrawn or not for the viewer."""
+    return _visible_snapshot() if capture is Snapshot else _visible(capture)
+
+
+def _visible(capture: Any) -> tuple[ColumnElement[bool], ...]:
+    return (
+        ~_by_id(capture.id),
+        ~_by_key(func.coalesce(capture.page_key, capture.url_key)),
+        visible_source(capture.source_id),
+        ~_of_hidden_original(capture.original_id),
+    )
+
+
+@cache
+def _visible_snapshot() -> tuple[ColumnElement[bool], ...]:
+    # Put together once: that takes longer than most statements that it stands in.
+    return _visible(Snapshot)
+
+
+class ShownOf(Protocol):
+    """A capture as far as it says whose it is."""
+
+    @property
+    def source_id(self) -> int:
+        """Its source."""
+        ...
+
+    @property
+    def original_id(self) -> int | None:
+        """The capture that its body stands in, for a revisit."""
+        ...
+
+
+def hidden_sources(session: Session) -> tuple[int, ...]:
+    """Return the sources that the viewer may not see."""
+    return tuple(session.scalars(_HIDDEN_SOURCES.order_by(_MEMBERS.id)))
+
+
+def may_see(source: Source) -> bool:
+    """Return whether the viewer may see a source."""
+    looking = viewer()
+    return looking.sees_members or source.visibility != Visibility.MEMBERS or source.id == looking.granted
+
+
+def members_source(session: Session, capture: ShownOf) -> int | None:
+    """Return the members' source that a capture is of, or that its body stands in; None if everybody may see it.
+
+    Also None, without a look, for a viewer that is no member: it sees no other captures.
+    """
+    if not viewer().sees_members:
+        return None
+    original = select(Snapshot.source_id).where(Snapshot.id == capture.original_id).scalar_subquery()
+    found = select(Source.id).where(
+        or_(Source.id == capture.source_id, Source.id == original), Source.visibility == Visibility.MEMBERS.value
+    )
+    # Its own before that of its body.
+    return session.scalar(found.order_by(Source.id != capture.source_id).limit(1))
+
+
+def is_any_for_members(session: Session) -> bool:
+    """Return whether any source is not for everybody."""
+    with seen_by(PUBLIC):
+        return session.scalar(_HIDDEN_SOURCES.limit(1)) is not None
+
+
+def is_for_members(source: Source) -> bool:
+    """Return whether not everybody may see a source."""
+    return source.visibility == Visibility.MEMBERS.value
+
+
+def visible_run(execution_id: Any) -> ColumnElement[bool]:
+    """Return the clause, over the id of an execution, that leaves out those of sources that the viewer may not see."""
+    runs = select(Execution.id).join(Job, Job.id == Execution.job_id).where(Job.source_id.in_(_HIDDEN_SOURCES))
+    return execution_id.not_in(runs)  # type: ignore[no-any-return]
 
 
 class SnapshotNotFound(NotFound):
-    """No such snapshot is here, or it was withdrawn; the answer is the same, so that it does not tell which."""
+    """No such snapshot is here, or it may not be seen; the answer is the same, so that it does not tell which."""
 
     code = "snapshot_not_found"
 
@@ -61,7 +177,7 @@ def _one_visible() -> Select[*tuple[Any, ...]]:
 
 
 def visible_snapshot(session: Session, snapshot_id: int) -> Snapshot:
-    """Return one snapshot; SnapshotNotFound if there is none or it is withdrawn."""
+    """Return one snapshot; SnapshotNotFound if there is none or it may not be seen."""
     # Databases refuse a number that fits no column with an error of their own; an address may hold any.
     if 0 <= snapshot_id < 1 << 63:
         found: Snapshot | None = session.scalars(_one_visible(), {"number": snapshot_id}).one_or_none()
@@ -71,7 +187,7 @@ def visible_snapshot(session: Session, snapshot_id: int) -> Snapshot:
 
 
 def visible_snapshots(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
-    """Return these snapshots by id, the withdrawn left out."""
+    """Return these snapshots by id, those left out that may not be seen."""
     wanted, found = sorted(set(ids)), dict[int, Snapshot]()
     for at in range(0, len(wanted), _AT_ONCE):
         part = select(Snapshot).where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]), *visible())
@@ -80,27 +196,49 @@ def visible_snapshots(session: Session, ids: Iterable[int]) -> dict[int, Snapsho
 
 
 def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
-    """Return the clauses, over Change or what has its columns, that leave out what is withdrawn on either side."""
+    """Return the clauses, over Change or what has its columns, that leave out what may not be seen on either side."""
     # Both captures are of one page, so one of them tells its key. That takes 4 us a change on SQLite, 40 ms for a whole
     # list, so it is asked only where a page is withdrawn at all.
     here = aliased(Snapshot)
     is_any = exists().where(_IN_FORCE, Withdrawal.url_key >= "")
     hidden_page = exists().where(here.id == change.to_snapshot_id, _by_key(func.coalesce(here.page_key, here.url_key)))
-    return ~_by_id(change.to_snapshot_id), ~_by_id(change.from_snapshot_id), ~and_(is_any, hidden_page)
+    revisit, original = aliased(Snapshot), aliased(Snapshot)
+    sides = revisit.id.in_((change.to_snapshot_id, change.from_snapshot_id))
+    hidden_body = (
+        exists()
+        .where(sides, original.id == revisit.original_id, original.source_id.in_(_HIDDEN_SOURCES))
+        .correlate_except(revisit, original)
+    )
+    return (
+        ~_by_id(change.to_snapshot_id),
+        ~_by_id(change.from_snapshot_id),
+        ~and_(is_any, hidden_page),
+        visible_source(change.source_id),
+        ~and_(_HIDDEN_SOURCES.exists(), hidden_body),
+    )
 
 
 def visible_page(page_id: Any) -> ColumnElement[bool]:
-    """Return the clause that leaves out withdrawn pages of which only signals are kept."""
+    """Return the clause that leaves out pages of which only signals are kept and that may not be seen."""
     here = aliased(SignalPage)  # the question around it may read the same table
-    return ~exists().where(here.page_id == page_id, _by_key(here.page_key))
+    return ~exists().where(here.page_id == page_id, or_(_by_key(here.page_key), here.source_id.in_(_HIDDEN_SOURCES)))
 
 
 # By the columns of the partial indexes: the table itself holds all that was ever lifted.
-ANY_WITHDRAWN_SQL = (
+_ANY_WITHDRAWN_SQL = (
     "SELECT 1 FROM withdrawals WHERE lifted_at IS NULL AND url_key >= '' UNION ALL"
-    " SELECT 1 FROM withdrawals WHERE lifted_at IS NULL AND snapshot_id >= 0 LIMIT 1"
+    " SELECT 1 FROM withdrawals WHERE lifted_at IS NULL AND snapshot_id >= 0"
 )
+ANY_WITHDRAWN_SQL = f"{_ANY_WITHDRAWN_SQL} LIMIT 1"
 """For writers that speak SQL themselves: a row if anything is withdrawn."""
+_MEMBERS_SQL = f"FROM sources m WHERE m.visibility = '{Visibility.MEMBERS.value}'"
+ANY_UNSEEN_SQL = f"{_ANY_WITHDRAWN_SQL} UNION ALL SELECT 1 {_MEMBERS_SQL} LIMIT 1"
+"""The same: a row if anything is not for everybody."""
+
+
+def unseen_sql(alias: str) -> str:
+    """Return the clause over `snapshots` under an alias for what is not for everybody: withdrawn, or of members."""
+    return f"({withdrawn_sql(alias)} OR {alias}.source_id IN (SELECT m.id {_MEMBERS_SQL}))"
 
 
 def withdrawn_sql(alias: str) -> str:
@@ -226,17 +364,58 @@ def is_any_withdrawn(session: Session) -> bool:
     return False
 
 
-Mark = tuple[int, int, int]
-"""Of the withdrawals in force: how many, their last id, and the sum of their ids."""
+class Mark(NamedTuple):
+    """What decides what a viewer may see. Another after every withdrawal, every lifting, and every change of a source
+    that concerns the viewer; the same for all viewers where no source is for members."""
+
+    withdrawals: int
+    last: int
+    total: int
+    """Of the withdrawals in force: how many, their last id, and the sum of their ids."""
+    hidden: tuple[int, ...] = ()
+    """The sources that the viewer may not see."""
+
 
 # Count and last id alone would not do: PostgreSQL may commit a smaller id late, while another withdrawal is lifted.
-_MARK = select(func.count(), func.max(Withdrawal.id), func.sum(Withdrawal.id)).where(_IN_FORCE)
+_FIGURES = func.count(), func.max(Withdrawal.id), func.sum(Withdrawal.id)
+_LISTED = _HIDDEN_SOURCES.with_only_columns(func.aggregate_strings(cast(_MEMBERS.id, String), ","))
+# One statement for both: search asks it each time.
+_MARK = select(*_FIGURES, _LISTED.scalar_subquery()).where(_IN_FORCE)
+VISIBILITY_MARK = PreparedSelect(_MARK)
+"""The same for who asks it more often than anything else; the viewer is asked at each execution."""
 
 
-def withdrawal_mark(session: Session) -> Mark:
-    """Return a mark that is another after every withdrawal and every lifting of one."""
-    count, last, total = session.connection().execute(_MARK).one()
-    return count, last or 0, int(total or 0)
+def visibility_mark(session: Session) -> Mark:
+    """Return what decides what the viewer may see."""
+    count, last, total, hidden = session.connection().execute(_MARK).one()
+    return Mark(count, last or 0, int(total or 0), tuple(sorted(map(int, hidden.split(",")))) if hidden else ())
+
+
+def originals_hidden(session: Session, ids: Iterable[int]) -> set[int]:
+    """Return which of these captures are revisits whose body stands in a capture that the viewer may not see."""
+    wanted, found = sorted(set(ids)), set[int]()
+    for at in range(0, len(wanted), _AT_ONCE):
+        part = select(Snapshot.id).where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]))
+        found.update(session.scalars(part.where(_of_hidden_original(Snapshot.original_id))))
+    return found
+
+
+def firsts_beside(session: Session, ids: Iterable[int]) -> list[int]:
+    """Return those of these duplicates that are the first of their address, day and body that the viewer may see.
+
+    Of each, the one that it is a duplicate of is of a source that the viewer may not see.
+    """
+    wanted, found = sorted(set(ids)), dict[int | None, tuple[Any, int]]()
+    for at in range(0, len(wanted), _AT_ONCE):
+        first = aliased(Snapshot)
+        rows = session.execute(
+            select(Snapshot.canonical_id, Snapshot.captured_at, Snapshot.id)
+            .join(first, first.id == Snapshot.canonical_id)
+            .where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]), first.source_id.in_(_HIDDEN_SOURCES), *visible())
+        )
+        for canonical, moment, number in rows:
+            found[canonical] = min(found.get(canonical, (moment, number)), (moment, number))
+    return sorted(number for _, number in found.values())
 
 
 # Figures that change with every withdrawal and every lifting, for a question that asks for other figures too.
@@ -244,8 +423,13 @@ LAST_WITHDRAWALS = func.max(Withdrawal.id), func.max(Withdrawal.lifted_at)
 
 
 def withdrawals_fingerprint(session: Session) -> str:
-    """Return the mark of the withdrawals in force as a text, for names of files and fingerprints."""
-    return "-".join(map(str, withdrawal_mark(session)))
+    """Return the mark of the withdrawals in force as a text, for names of files and fingerprints.
+
+    The same for every viewer: what is kept under it is made for all that may see its source, and public ones.
+    """
+    with seen_by(PUBLIC):
+        mark = visibility_mark(session)
+    return "-".join(map(str, (mark.withdrawals, mark.last, mark.total, *mark.hidden)))
 
 
 class HiddenRecord(NamedTuple):

@@ -182,7 +182,7 @@ class AfterCrawl:
         wish = ImportWish(source=found.source, name=None, home=runtime.settings.home, config={})
         importer = Importer(self._context.database, runtime.raw_db, runtime.clock, self._indexer, wish)
         # A link costs no space, and the tool never writes again to what it has sealed.
-        importer.keeping = Keeping.LINK
+        importer.keeping, importer.is_crawl = Keeping.LINK, True
         importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._context.is_stopping())
         there = discover([folder], follow_state=True)
         new = [path for path in there.files if not importer.is_known(path)]

@@ -31,6 +31,7 @@ from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import backend_of
+from holdfast.webhooks.delivery import open_deliveries
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.jobs import HeartbeatConnections, Jobs, open_heartbeat, open_jobs
 from holdfast.worker.after_crawl import AfterCrawl
@@ -272,6 +273,9 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         stack.callback(heartbeat.stop)
         background.start()
         stack.callback(background.stop, _LET_GO_S)
+        if settings.webhooks.deliver:
+            # With connections of its own: a receiver that hangs delays nothing else here.
+            stack.enter_context(open_deliveries(settings))
         # Runs report from threads of their own, and the database's clock of the main thread is for that thread alone.
         clock = SessionClock(SystemClock())
         run_leases = ExecutionLeases(jobs.database, clock, RunSettler(settings.jobs, Placement()), home=settings.home)

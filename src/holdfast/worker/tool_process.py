@@ -213,7 +213,7 @@ def keep_files(
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
             importer.begun, importer.only_register = ImportBegun(execution_id=execution_id, folder=folder), True
             # The folder is the tool's own, and what it sealed it never writes again.
-            importer.keeping = Keeping.LINK
+            importer.keeping, importer.is_crawl = Keeping.LINK, True
 
             def on_step(_step: ImportStep) -> None:
                 indexer.stopping = holding.stop in LEAVING

@@ -19,11 +19,11 @@ from tests import needs, patience
 
 
 @contextmanager
-def serving(archive: Archive) -> Iterator[int]:
-    """Serve an archive from a thread, on a port that the kernel chooses."""
+def serving(archive: Archive, *, port: int = 0) -> Iterator[int]:
+    """Serve an archive from a thread, on a port that the kernel chooses, or on one that it chose before."""
     config = uvicorn.Config(create_app(archive), host="127.0.0.1", port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", port))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

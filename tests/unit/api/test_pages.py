@@ -119,5 +119,5 @@ def test_what_makes_no_sense_is_refused(client: Client, path: str, status: int) 
 def test_pages_are_for_whoever_runs_the_archive(make_client: MakeClient) -> None:
     guarded = make_client(admin_token="sixteen-characters")
 
-    assert guarded.get("/api/pages").status_code == 403
+    assert guarded.get("/api/pages").status_code == 401
     assert guarded.get("/api/pages", headers={"x-admin-token": "sixteen-characters"}).status_code == 200

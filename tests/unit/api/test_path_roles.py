@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from fastapi.routing import APIRoute
 
-from holdfast.api.middleware.rate_limits import ADMIN_PREFIXES, is_admin_path, kind_of
-from holdfast.api.permissions import permission_of
+from holdfast.api.late_routes import RouteTable
+from holdfast.api.middleware.rate_limits import kind_of
+from holdfast.api.permissions import PathPermissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
 
 _ROUTES = [route for router in (*ROUTERS, *REPLAY_ROUTERS) for route in router.routes if isinstance(route, APIRoute)]
-_FOR_PEOPLE = {"/", "/docs", "/openapi.json", "/api/openapi.json", "/style.css", "/{target:path}"}
+_FOR_PEOPLE = {"/", "/openapi.json", "/api/openapi.json", "/style.css", "/account.css", "/{target:path}"}
 """Pages, and what archived scripts ask for from the root of the replay host."""
 
 
-def test_a_path_is_guarded_if_and_only_if_its_route_wants_the_token() -> None:
-    assert len(_ROUTES) > 60
-    for route in _ROUTES:
+_OWN = RouteTable(route for router in ROUTERS for route in router.routes)
+_PERMISSIONS = PathPermissions(_OWN)
+
+
+def test_what_a_path_asks_for_is_known_before_its_route_is_found() -> None:
+    assert len(_OWN.routes) > 60
+    for route in _OWN.routes:
+        path = re.sub(r"\{[^}]*\}", "1", route.path)
+        # The route that would serve it, which for overlapping paths is an earlier one.
         for method in route.methods or ():
-            asks = permission_of(method, route.path)
-            assert is_admin_path(route.path) == (asks is not Permission.READ), route.path
-    for prefix in ADMIN_PREFIXES:
-        assert any(is_admin_path(route.path) and route.path.startswith(prefix) for route in _ROUTES), prefix
+            serving = next(one for one in _OWN.routes if one.path_regex.match(path) and method in (one.methods or ()))
+            assert _PERMISSIONS.asked(method, path) is permission_of(method, serving.path), (method, path)
+
+
+def test_a_method_that_no_route_takes_asks_for_what_the_path_does() -> None:
+    assert _PERMISSIONS.asked("DELETE", "/api/admin/audit") is Permission.ADMINISTER
+    assert _PERMISSIONS.asked("HEAD", "/metrics") is Permission.WATCH
 
 
 def test_every_route_is_counted_under_a_word_of_its_own() -> None:
@@ -31,4 +43,4 @@ def test_every_route_is_counted_under_a_word_of_its_own() -> None:
 
 @pytest.mark.parametrize("path", ["/api/pagesets", "/api/v10/jobs", "/metricsfoo", "/api", "/api/administrators"])
 def test_a_name_that_only_begins_alike_is_another(path: str) -> None:
-    assert not is_admin_path(path)
+    assert _PERMISSIONS.asked("GET", path) is None

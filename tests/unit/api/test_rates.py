@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.api.middleware.rate_limits import Rates, Tier, address_of
+from holdfast.api.middleware.rate_counts import Rates, Tier
+from holdfast.api.middleware.rate_limits import address_of
 from tests.client import REPLAY
 from tests.clock import FakeClock
 from tests.unit.api.conftest import MakeClient
@@ -57,7 +58,7 @@ def test_guessing_the_admin_token_is_slow(make_client: MakeClient, path: str) ->
     client = make_client(admin_token="x" * 20)
     guesses = [client.get(path, headers={"x-admin-token": f"guess {n}"}).status_code for n in range(11)]
 
-    assert guesses == [403] * 10 + [429]
+    assert guesses == [401] * 10 + [429]
     assert client.get("/metrics", headers={"x-admin-token": "x" * 20}).status_code == 200
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
 
-from holdfast.api.admin_token import is_admin
+from holdfast.api.admin_token import has_owner, is_owner
 from holdfast.api.permissions import PERMISSIONS, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
@@ -57,12 +58,20 @@ def test_the_replay_host_has_public_routes_alone() -> None:
     assert asked == {Permission.READ}
 
 
-def test_admin_routes_are_those_below_admin_and_of_the_scheduler_and_the_metrics() -> None:
-    admin = {route.path for route in _ADMIN}
-    below = ("/api/admin/", "/api/v1/", "/api/v2/", "/api/pages", "/metrics")
+def test_what_changes_something_is_public_only_where_a_reader_reports_or_signs_in() -> None:
+    public = {
+        (method, route.path)
+        for route in _ROUTES
+        for method in route.methods or ()
+        if method not in ("GET", "HEAD", "OPTIONS") and permission_of(method, route.path) is Permission.READ
+    }
 
-    assert admin == {path for path in (route.path for route in _ROUTES) if path.startswith(below)}
-    assert "/metrics" in admin
+    assert {path for _, path in public} <= {
+        *("/api/reports", "/report", "/api/session", "/api/auth/login", "/signin", "/setup"),
+        # A captured request is looked up by its body; the tools for assistants only read.
+        *("/web/{target:path}", "/mcp"),
+    }
+    assert permission_of("GET", "/metrics") is Permission.WATCH
 
 
 def test_admin_routes_are_shut_without_the_token_and_with_a_wrong_one(make_client: MakeClient) -> None:
@@ -72,10 +81,11 @@ def test_admin_routes_are_shut_without_the_token_and_with_a_wrong_one(make_clien
 
     for route in _ADMIN:
         refused = [client.request(_method(route), _filled(route.path), headers=headers) for headers in tries]
-        assert {answer.status_code for answer in refused} == {403}, route.path
+        assert {answer.status_code for answer in refused} == {401}, route.path
+        assert {answer.headers["www-authenticate"] for answer in refused} == {'Bearer realm="holdfast"'}
         if _method(route) != "HEAD":  # which has no body
-            assert {answer.json()["code"] for answer in refused} == {"admin_token_wrong"}
-            assert refused[0].json()["error"] == "Insufficient permissions"
+            assert [answer.json()["code"] for answer in refused] == ["unauthenticated", *["credential_wrong"] * 5]
+            assert refused[0].json()["error"] == "Authentication required"
 
 
 def test_admin_routes_open_with_the_token_in_either_header(make_client: MakeClient) -> None:
@@ -112,7 +122,7 @@ def test_without_a_token_nobody_else_is_let_in(
     # As a host of the bind address it is answered, so that the role decides and not the list of hosts.
     client = make_client(peer=peer, host=host if host == "archive.example" else "127.0.0.1", rate_limiting=False)
 
-    assert client.get("/metrics", headers={"host": host, **headers}).status_code == 403
+    assert client.get("/metrics", headers={"host": host, **headers}).status_code == 401
     assert client.get("/api/stats", headers={"host": host, **headers}).status_code == 200
 
 
@@ -120,7 +130,7 @@ def test_without_a_token_nobody_else_is_let_in(
 def test_a_token_that_is_shown_to_a_server_without_one_is_wrong(client: Client, headers: dict[str, str]) -> None:
     refused = client.get("/metrics", headers=headers)
 
-    assert (refused.status_code, refused.json()["code"]) == (403, "admin_token_wrong")
+    assert (refused.status_code, refused.json()["code"]) == (401, "credential_wrong")
     assert "HOLDFAST_API_ADMIN_TOKEN" in refused.json()["detail"]
     assert client.get("/metrics", headers={"x-admin-token": ""}).status_code == 200, "an empty one is none"
 
@@ -135,7 +145,7 @@ def test_what_browsers_and_tools_send_is_no_sign_of_a_proxy(client: Client, name
             {"trusted_proxies": ("127.0.0.1",)}, {"replay_origin": "https://replay.example"}],
 )  # fmt: skip
 def test_without_a_token_a_server_behind_a_proxy_lets_nobody_in(make_client: MakeClient, api: dict[str, Any]) -> None:
-    assert make_client(**api).get("/metrics").status_code == 403
+    assert make_client(**api).get("/metrics").status_code == 401
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8060", "localhost:8060", "[::1]", "[::1]:8060"])
@@ -152,12 +162,19 @@ def test_without_a_token_a_proxy_that_speaks_http_1_0_is_not_the_owner(version: 
         "headers": [(b"host", b"127.0.0.1:8060")],
     }
 
-    assert is_admin(Settings(), scope) is is_let_in
+    assert has_owner(Settings())
+    assert is_owner(scope, Headers(scope=scope)) is is_let_in
 
 
 def test_a_public_route_asks_nobody_who_they_are(make_client: MakeClient) -> None:
     client = make_client(admin_token=_TOKEN, rate_limiting=False)
-    public = [route for route in _ROUTES if permission_of(_method(route), route.path) is Permission.READ]
+    public = [
+        route
+        for route in _ROUTES
+        if permission_of(_method(route), route.path) is Permission.READ
+        # Which say so of a name without its password.
+        and (_method(route), route.path) not in (("POST", "/signin"), ("POST", "/setup"))
+    ]
 
     shut = [
         route.path for route in public if client.request(_method(route), _filled(route.path)).status_code in (401, 403)

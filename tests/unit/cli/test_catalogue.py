@@ -49,8 +49,8 @@ OPTIONS = {
 }  # fmt: skip
 """Options that the same places name, by command."""
 STREAMS = (
-    "export", "snapshot cat", "warc extract", "edition ledger", "api", "worker schedule", "start-scheduler",
-    "completion",
+    "export", "snapshot cat", "warc extract", "edition ledger", "api", "serve", "mcp", "worker schedule",
+    "start-scheduler", "completion",
 )  # fmt: skip
 """They print what they are asked for, or run until they are told to stop: there is no object to print."""
 
@@ -217,25 +217,31 @@ def test_help_is_asked_for_in_several_ways() -> None:
 
 
 NAMED = """
+user add, user role, user disable, user enable, user password, user sign-out, token create, token revoke,
 crawl, stop, import, demo, snapshot hide, snapshot unhide, noise mark, noise clear,
 source create, source edit, source enable, source disable, source delete,
 job create, job edit, job pause, job resume, job cancel, job run-now,
 job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed disable,
-frontier reset, tool run, tool run-job, tool register, problem-report edit
+frontier reset, frontier add, frontier seed, domain set, domain pause, domain resume,
+domain refresh, tool run, tool run-job, tool register, problem-report edit,
+webhook add, webhook edit, webhook enable, webhook disable, webhook remove, webhook rotate-secret, webhook test,
+webhook redeliver
 """
 """Commands that change what their arguments name, and nothing else."""
-WORKING = "worker start, worker schedule, api"
+WORKING = "worker start, worker schedule, api, serve, mcp"
 READING = """
+user list, token list, watch alerts, watch series,
 status, report, search, terms, linked-hosts, snapshot show, snapshot cat, noise list, page search, page show,
 changes list, changes compare, changes site, export snapshots, export changes, export cdxj, export wacz,
 export edition, source list, source show, source export, source validate, job executions, job logs,
 job events, job validate-config, job list, job show, scheduler metrics, scheduler distribution,
 scheduler preview, edition status, edition verify, edition compare, edition list, edition show,
-edition ledger, feed list, feed show, frontier stats, frontier list, url, robots,
+edition ledger, feed list, feed show, frontier stats, frontier list,
+frontier urls, frontier discovered, domain list, domain show, domain robots, explain, url, robots,
 search-index status, warc list, warc extract, archive check-replay, archive reconcile-replay,
-archive generate-previews, verify, storage verify-manifest, storage integrity, tool probe, tool check,
+archive generate-previews, verify, storage stores, storage verify-manifest, storage integrity, tool probe, tool check,
 watch status, watch metrics, audit, settings, check-env, database check, completion,
-problem-report list, problem-report show
+problem-report list, problem-report show, webhook list, webhook show, webhook deliveries
 """
 
 

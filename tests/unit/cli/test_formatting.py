@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.formatting import fields, table
 from holdfast.cli.job_selector import slowed_text
 from holdfast.cli.parameters import leaves, read_assignments
-from holdfast.cli.settings import redacted
+from holdfast.config.showing import redacted
 from holdfast.db.models import Job
 from holdfast.sources.config import merge_fields
 

@@ -15,7 +15,17 @@ from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.politeness import Pace
 from holdfast.errors import NoSpace
-from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, FetchRequest, LeaseRefusal, Outcome, Truncated
+from holdfast.types import (
+    Attempt,
+    DomainChange,
+    Fetched,
+    FetchFailed,
+    FetchProblem,
+    FetchRequest,
+    LeaseRefusal,
+    Outcome,
+    Truncated,
+)
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
 
@@ -418,3 +428,31 @@ def test_a_line_that_breaks_again_ends_the_try() -> None:
     assert _work(bed.worker(), attempt("http://a.test/x"))
     assert sent == [False, True]
     assert _only(bed).reason == "disconnected"
+
+
+def test_an_operators_change_ends_the_work_on_a_domain_once_and_the_next_delay_is_the_new_one() -> None:
+    bed = make_bed({"http://a.test/x": Answer()})
+    worker = bed.worker(changed_at=bed.clock.now())
+    assert _work(worker, attempt("http://a.test/x"))
+    worker.refill([attempt("http://a.test/y")], limit=50)
+    known = DomainChange(1, bed.clock.now(), 9.0)
+    assert not worker.hear(known), "its lease knew of it"
+
+    bed.clock.advance(0.1)
+    change = DomainChange(1, bed.clock.now(), 30.0)
+    assert worker.hear(change)
+    assert not worker.hear(change)
+
+    assert (worker.dry, len(worker.queue)) == (True, 0)
+    rest = worker.update().next_allowed_at - bed.clock.now()
+    assert 29.5 <= rest.total_seconds() <= 30.1, "the next holder waits for the new delay"
+
+
+def test_no_change_makes_a_domain_faster_than_its_plan() -> None:
+    bed = make_bed({})
+    worker = bed.worker()
+    before = worker.politeness.delay_s
+
+    worker.hear(DomainChange(1, bed.clock.now(), 0.0))
+
+    assert worker.politeness.delay_s == before

@@ -45,6 +45,22 @@ def test_the_last_answer_stays_in_force_for_a_day_of_failed_re_reads(first: Answ
     assert worker.politeness.circuit.unreachable_since == bed.clock.now()
 
 
+def test_a_robots_file_is_read_once_more_when_an_operator_asks_for_it() -> None:
+    bed = make_bed({_ROBOTS: [Answer(body=_RULES), Answer(body=b"User-agent: *\nDisallow: /\n")], _PAGE: Answer()})
+    first = bed.worker()
+    assert _work(first)
+    bed.clock.advance(5)
+
+    known = tuple(first.politeness.robots.values())
+    later = bed.worker(robots=known, robots_after=bed.clock.now())
+    bed.clock.advance(1)
+    assert _work(later)
+    assert _work(later)
+
+    assert bed.web.urls.count(_ROBOTS) == 2, "once, not before each page"
+    assert _reasons(bed)[1:] == ["robots:line 2"] * 2
+
+
 def test_half_an_hour_of_failures_of_the_first_read_does_not_close_the_domain_before_its_time() -> None:
     bed = make_bed({_ROBOTS: Answer(500)})
     worker, began = bed.worker(), bed.clock.now()

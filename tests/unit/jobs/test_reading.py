@@ -105,6 +105,16 @@ def test_what_we_cut_off_or_forbid_ourselves_is_no_success(group: EndedAs, reaso
     assert read(facts_of([group])).reason == reason
 
 
+def test_what_an_operator_paused_for_long_or_took_away_is_told_and_is_not_ready() -> None:
+    good = EndedAs("success", "ok", "page", 5, 1, 5)
+    paused = read(facts_of([good, EndedAs("failed", "domain_paused", "page", 2, 1, 0)]))
+    taken = [EndedAs("excluded", reason, "page", 3, 1, 0) for reason in ("purged", "cleared")]
+
+    assert (paused.state, paused.shortfalls) == ("completed", {"hosts_given_up": 1})
+    assert read(facts_of([good, *taken])) == ("completed", "stopped", {"stopped": 6})
+    assert read(facts_of([good, *taken], stopped=1)).shortfalls == {"stopped": 7}
+
+
 def test_a_host_whose_sitemap_was_given_up_counts_once() -> None:
     good = EndedAs("success", "ok", "page", 5, 1, 5)
     lost = [EndedAs("failed", "domain_unreachable", kind, 2, 1, 0) for kind in ("sitemap", "page")]

@@ -10,9 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.wiring.server import ConnectionLimits, client_key, strict_http
+from holdfast.wiring.http_protocol import ConnectionLimits, strict_http
+from holdfast.wiring.server import client_key
 from tests import patience
 
 
@@ -151,6 +152,74 @@ def test_a_household_is_one_client_and_so_is_everything_that_is_no_address() -> 
     assert client_key("made up") == client_key("") == "unknown"
 
 
+async def _ask_all(pieces: list[bytes], *, app: ASGIApp) -> bytes:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        http = strict_http(
+            head_bytes=32_768, head_s=60.0, write_s=30.0, limits=ConnectionLimits(in_all=10, per_address=10)
+        )
+        server = uvicorn.Server(uvicorn.Config(app, http=http, log_config=None, lifespan="off", ws="none"))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+        answer = await asyncio.wait_for(reader.read(), patience.deadline(60))
+        writer.close()
+        server.should_exit = True
+        await serving
+    return answer
+
+
+async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    told = f"<{scope['method']} {scope['path']} {body.decode()}>".encode()
+    await send(
+        {"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(told)).encode())]}
+    )
+    await send({"type": "http.response.body", "body": told})
+
+
+_LAST = b"GET /last HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_requests_that_are_sent_ahead_are_answered_in_their_order_however_they_arrive(size: int) -> None:
+    asked = (
+        b"GET /a%20b?c=%20 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        b"POST /c HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab\n\nc"
+        b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n" + _LAST
+    )
+
+    answer = asyncio.run(_ask_all([asked[at : at + size] for at in range(0, len(asked), size)], app=_echo))
+
+    assert [part.partition(b">")[0] for part in answer.split(b"<")[1:]] == [
+        b"GET /a b ", b"POST /c ab\n\nc", b"GET /ws ", b"GET /last "]  # fmt: skip
+
+
+def test_chunks_are_put_together_and_what_comes_right_behind_them_is_not_taken_for_a_request() -> None:
+    chunks = (
+        b"POST /c HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    )
+
+    answer = asyncio.run(_ask_all([chunks + _LAST], app=_echo))
+
+    assert b"<POST /c abcde>" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_chunks_that_are_no_chunks_are_refused() -> None:
+    begun = b"POST /c HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    answers = [asyncio.run(_ask_all([begun + chunk], app=_echo)) for chunk in (b"xyz\r\n", b"3\nabc\n0\n\n")]
+
+    assert [answer.split()[1] for answer in answers] == [b"400", b"400"]
+
+
 async def _refusal(request: bytes, *, head_s: float) -> bytes:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         limits = ConnectionLimits(in_all=10, per_address=10)
@@ -170,6 +239,32 @@ async def _refusal(request: bytes, *, head_s: float) -> bytes:
     ("request_head", "head_s", "status"),
     [
         (b"garbage\r\n\r\n", 60.0, b"400"),
+        (b"\x16\x03\x01\x02\x00", 60.0, b"400"),
+        (b"\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\nHost: localhost\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: 1\n\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: 1\r2\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: 1\x002\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX : 1\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n X: 1\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 60.0, b"400"),
+        (b"GET /  HTTP/1.1\r\nHost: localhost\r\n\r\n", 60.0, b"400"),
+        (b"GET /\tHTTP/1.1\r\nHost: localhost\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/2.0\r\nHost: localhost\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/0.9\r\nHost: localhost\r\n\r\n", 60.0, b"400"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", 60.0, b"400"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: +1\r\n\r\nx", 60.0, b"400"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1, 1\r\n\r\nx", 60.0, b"400"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nx", 60.0, b"400"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 60.0, b"400"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 60.0, b"400"),
+        (
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+            60.0,
+            b"400",
+        ),
+        (b"POST / HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 60.0, b"400"),
         (b"GET / HTTP/1.1\r\n\r\n", 60.0, b"400"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 33_000, 60.0, b"431"),
         (b"GET / HTTP/1.1\r\n", 0.1, b"408"),

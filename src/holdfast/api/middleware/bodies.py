@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import BodyRefused, BodyTooLarge, BodyTooSlow
 from holdfast.api.middleware.host_routing import UNREAD, RefuseAll
+from holdfast.api.permissions import FORM_PATHS
 from holdfast.errors import HoldfastError, Invalid
 
 DEPTH = 32
@@ -22,8 +23,13 @@ _ARRIVAL_S = 30.0
 # send a form, which its route refuses.
 _FILES = {
     "/api/v1/sources/import": ("application/yaml", "application/x-yaml", "text/yaml", "application/toml", "text/toml"),
-    "/report": ("application/x-www-form-urlencoded",),
+    **dict.fromkeys(
+        ("/report", "/signin", "/setup", *FORM_PATHS),
+        ("application/x-www-form-urlencoded",),
+    ),
 }
+# Read by their route, piece by piece: a file of gigabytes is never held here.
+_STREAMED = re.compile(r"/api/admin/uploads/[0-9]{1,19}")
 _NEXT = re.compile(rb'[]["{},]')
 # The rest of a string up to its closing quote. Possessive: what it has read once it never reads again.
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.S)
@@ -93,7 +99,8 @@ class Bodies:
             return
         headers = Headers(scope=scope)
         # HTTP/1.1: a request with neither has no body.
-        if "content-length" not in headers and "transfer-encoding" not in headers:
+        has_body = "content-length" in headers or "transfer-encoding" in headers
+        if not has_body or (scope["method"] == "PATCH" and _STREAMED.fullmatch(scope["path"])):
             await self._app(scope, receive, send)
             return
         try:

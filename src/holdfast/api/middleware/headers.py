@@ -11,19 +11,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import OriginRefused
 from holdfast.api.middleware.host_routing import RefuseAll
-from holdfast.api.middleware.rate_limits import is_admin_path
+from holdfast.api.middleware.rate_limits import RATE_FIELDS
+from holdfast.api.permissions import PathPermissions
+from holdfast.auth.roles import Permission
 
-_COMMON = {
-    "X-Content-Type-Options": "nosniff",
-    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
-}
-_APP = {
-    **_COMMON,
-    "Referrer-Policy": "strict-origin-when-cross-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-_REPLAY = {**_COMMON, "Referrer-Policy": "same-origin", "Cross-Origin-Resource-Policy": "cross-origin"}
-_HSTS = "max-age=31536000; includeSubDomains"
+# As they are sent: what every answer has is not made anew for each.
+_COMMON = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
+]
+_APP = [
+    *_COMMON,
+    (b"referrer-policy", b"strict-origin-when-cross-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_REPLAY = [
+    *_COMMON,
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"cross-origin"),
+]
+_HSTS = (b"strict-transport-security", b"max-age=31536000; includeSubDomains")
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 PAGE_POLICY = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -31,6 +38,19 @@ PAGE_POLICY = (
 )
 CLOSED_POLICY = "sandbox; default-src 'none'"
 """For an answer of the replay host that chose no policy: it can do nothing."""
+
+
+# X-Frame-Options for browsers that do not know `frame-ancestors`.
+_OWN = [(b"x-frame-options", b"SAMEORIGIN"), (b"cross-origin-opener-policy", b"same-origin")]
+_PAGE = [(b"content-security-policy", PAGE_POLICY.encode()), *_OWN]
+_DATA = [(b"content-security-policy", DATA_POLICY.encode()), *_OWN]
+_CLOSED = (b"content-security-policy", CLOSED_POLICY.encode())
+# No answer of ours has them: a rewriter that let an archived one through would be caught here.
+_NEVER = frozenset((b"set-cookie", b"clear-site-data", b"service-worker-allowed"))
+
+
+def _is_html(headers: list[tuple[bytes, bytes]]) -> bool:
+    return any(name == b"content-type" and value.startswith(b"text/html") for name, value in headers)
 
 
 class AppHeaders:
@@ -44,18 +64,15 @@ class AppHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(raw=message.setdefault("headers", []))
-                _defaults(headers, _APP)
+                headers = message["headers"] = [*message.get("headers", ()), *scope.get(RATE_FIELDS, ())]
+                names = {name.lower() for name, _ in headers}
+                headers.extend(pair for pair in _APP if pair[0] not in names)
                 # An answer with a policy of its own (the raw view, which is sandboxed) keeps it, and may be framed.
-                if "content-security-policy" not in headers:
-                    html = headers.get("content-type", "").startswith("text/html")
-                    headers["Content-Security-Policy"] = PAGE_POLICY if html else DATA_POLICY
-                    # For browsers that do not know `frame-ancestors`.
-                    headers["X-Frame-Options"] = "SAMEORIGIN"
-                    headers["Cross-Origin-Opener-Policy"] = "same-origin"
+                if b"content-security-policy" not in names:
+                    headers.extend(_PAGE if _is_html(headers) else _DATA)
                 # Only where it is set: a browser that saw it once refuses plain http for a year.
                 if self._hsts:
-                    headers["Strict-Transport-Security"] = _HSTS
+                    headers.append(_HSTS)
             await send(message)
 
         await self._app(scope, receive, with_headers)
@@ -78,62 +95,51 @@ class ReplayHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(raw=message.setdefault("headers", []))
-                _defaults(headers, _REPLAY)
-                headers.setdefault("Content-Security-Policy", CLOSED_POLICY)
-                # No answer of ours has them: a rewriter that let an archived one through would be caught here.
-                for name in ("set-cookie", "clear-site-data", "service-worker-allowed"):
-                    if name in headers:
-                        del headers[name]
+                headers = [pair for pair in message.get("headers", ()) if pair[0].lower() not in _NEVER]
+                names = {name.lower() for name, _ in headers}
+                headers.extend(pair for pair in (*_REPLAY, _CLOSED) if pair[0] not in names)
+                headers.extend(without_credentials.get(RATE_FIELDS, ()))
+                message["headers"] = headers
             await send(message)
 
         await self._app(without_credentials, receive, with_headers)
 
 
-def _defaults(headers: MutableHeaders, wanted: dict[str, str]) -> None:
-    for name, value in wanted.items():
-        headers.setdefault(name, value)
-
-
 _READ = "GET, HEAD, OPTIONS"
 # The one public route that takes something in.
 _WRITE = {"/api/reports": "POST, OPTIONS"}
-_SAFE = ("GET", "HEAD", "OPTIONS")
+# Public, because they are how one signs in; and of no use to a page of another origin but a bad one.
+_OWN_PAGES = ("/api/session", "/api/auth/", "/signin", "/setup")
 _SENT = "accept, content-type, x-request-id, range"
 _SHOWN = (
     "X-Request-Id, X-API-Version, Retry-After, Accept-Ranges, Content-Disposition, Content-Length, Content-Range, "
-    "ETag, Link, Memento-Datetime"
+    "ETag, Link, Memento-Datetime, RateLimit, RateLimit-Policy, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 )
 
 
 class CorsOrigins:
     """Answers preflights and marks what a page of another origin may read."""
 
-    def __init__(self, app: ASGIApp, *, allowed: Sequence[str]) -> None:
-        self._app, self._allowed = app, frozenset(allowed)
+    def __init__(self, app: ASGIApp, *, allowed: Sequence[str], permissions: PathPermissions) -> None:
+        self._app, self._allowed, self._permissions = app, frozenset(allowed), permissions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; without an Origin nothing is added but Vary."""
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         origin = headers.get("origin")
-        path = scope.get("path", "")
-        # Never the admin routes: a page that may read public answers is not an administrator.
-        readable = bool(origin) and origin in self._allowed and not is_admin_path(path)
+        # Public routes alone: a page that may read those is neither an administrator nor signed in.
+        readable = bool(origin) and origin in self._allowed and self._is_public(scope)
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             answer = _preflight(scope["path"], origin, headers) if readable else None
             await (answer or RefuseAll(OriginRefused()))(scope, receive, send)
-        elif origin and scope["method"] not in _SAFE and is_admin_path(path) and not is_own_origin(origin, headers):
-            # Browsers send a bodiless POST without asking: without a token, any page could stop a job.
-            await RefuseAll(OriginRefused())(scope, receive, send)
         else:
             await self._app(scope, receive, _marked(send, origin if readable else None))
 
-
-def is_own_origin(origin: str, headers: Headers) -> bool:
-    """Return whether a page of this host sent a request; `null` never is: an archived page in its sandbox sends it."""
-    return origin.partition("://")[2] == headers.get("host")
+    def _is_public(self, scope: Scope) -> bool:
+        path = scope["path"]
+        return self._permissions.asked("GET", path) is Permission.READ and not path.startswith(_OWN_PAGES)
 
 
 def _preflight(path: str, origin: str, headers: Headers) -> Response | None:

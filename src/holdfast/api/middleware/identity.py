@@ -1,26 +1,160 @@
-"""Finds out who asks, once a request: `request.state.principal`. Routes, rate limits and the log read it there."""
+"""Finds out who asks, once a request: `request.state.principal`. Routes, rate limits and the log read it there.
+
+A credential that is shown and not valid never becomes an anonymous request: it is answered 401.
+"""
 
 from __future__ import annotations
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from typing import Any
 
-from holdfast.api.admin_token import is_admin
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.api.admin_token import has_owner, is_admin_token, is_owner
+from holdfast.api.errors import OriginRefused, response_to
+from holdfast.api.middleware.host_routing import RefuseAll
+from holdfast.api.origins import is_own_origin
+from holdfast.api.permissions import SAFE_METHODS, PathPermissions
+from holdfast.api.session_cookie import SessionCookie
+from holdfast.auth.credentials import TOKEN_PREFIX, csrf_token, digest_of
+from holdfast.auth.errors import CredentialWrong
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
-from holdfast.auth.roles import Role
+from holdfast.auth.roles import Permission, Role
 from holdfast.config import Settings
+from holdfast.errors import HoldfastError
+from holdfast.wiring.accounts import Accounts
+
+SIGN_IN_PATHS = frozenset({"/signin", "/setup", "/signin/oidc", "/signin/oidc/callback", "/account.css", "/style.css"})
+"""What a browser needs to sign in again: a session that has ended does not keep it out of these."""
+SIGN_IN_ROUTES = frozenset({("POST", "/api/session"), ("POST", "/api/auth/login")})
+# Threads that look up sessions and tokens: their own, so that slow routes do not keep others from being known.
+_THREADS = 2
 
 
 class Principals:
-    """Puts the principal into the state of each request."""
+    """Puts the principal into the state of each request, or what is wrong with the credential that it shows."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app, self._settings = app, settings
-        way = SignInWay.LOOPBACK if settings.api.admin_token is None else SignInWay.ADMIN_TOKEN
-        self._admin = Principal(role=Role.ADMINISTRATOR, name="admin", way=way)
+    def __init__(self, app: ASGIApp, settings: Settings, accounts: Accounts, permissions: PathPermissions) -> None:
+        self._app, self._settings, self._permissions = app, settings, permissions
+        self._identities, self._jwt = accounts.identities, accounts.jwt
+        self._cookie = SessionCookie(settings)
+        self._admin = Principal(role=Role.ADMINISTRATOR, name="admin", way=SignInWay.ADMIN_TOKEN)
+        self._owner = Principal(role=Role.ADMINISTRATOR, name="admin", way=SignInWay.LOOPBACK)
+        self._has_owner = has_owner(settings)
+        self._limiter: CapacityLimiter | None = None
+
+    async def identify(self, scope: Scope) -> Principal:
+        """Return who asks; streams ask again while they last, and a session that has ended is anonymous to them."""
+        try:
+            return await self.find(scope, {})
+        except CredentialWrong:
+            return ANONYMOUS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request in the name of who asks."""
-        if scope["type"] == "http":
-            found = self._admin if is_admin(self._settings, scope) else ANONYMOUS
-            scope.setdefault("state", {})["principal"] = found
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        state["principal"] = ANONYMOUS
+        try:
+            state["principal"] = await self.find(scope, state)
+        except CredentialWrong as exc:
+            if "session_secret" in state:
+                # The browser forgets a session that has ended; what is needed to sign in again is open to it.
+                send = self._clearing(scope, send)
+                if scope["path"] in SIGN_IN_PATHS or (scope["method"], scope["path"]) in SIGN_IN_ROUTES:
+                    await self._app(scope, receive, send)
+                    return
+            state["credential_error"] = exc
+        except HoldfastError as exc:
+            # The database is away: without it a session is neither good nor bad.
+            answer = response_to(exc, path=scope["path"], request_id=str(scope.get("holdfast_request_id", "")))
+            await answer(scope, receive, send)
+            return
+        if self._is_foreign_change(scope, state["principal"]):
+            # Before a byte of the body is read; the guard of the route asks for more than this.
+            await RefuseAll(OriginRefused())(scope, receive, send)
+            return
         await self._app(scope, receive, send)
+
+    def _is_foreign_change(self, scope: Scope, principal: Principal) -> bool:
+        """Return whether a page of another origin had a browser send a change in the name of its reader."""
+        if scope["method"] in SAFE_METHODS or principal.way not in (SignInWay.SESSION, SignInWay.LOOPBACK):
+            return False
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        if origin is None or is_own_origin(origin, headers, self._settings):
+            return False
+        return self._permissions.asked(scope["method"], scope["path"]) is not Permission.READ
+
+    async def find(self, scope: Scope, state: dict[str, Any]) -> Principal:
+        """Return who asks; CredentialWrong if what is shown is not valid.
+
+        What a program shows in a header goes before what a browser sends along by itself.
+        """
+        headers = Headers(scope=scope)
+        shown = headers.getlist("authorization")
+        admin_token = headers.get("x-admin-token")
+        if admin_token and not is_admin_token(self._settings, admin_token):
+            raise self._wrong("the admin token")
+        if shown:
+            return await self._bearer(shown)
+        if admin_token:
+            return self._admin
+        secret = self._cookie.read(scope, headers)
+        if secret is not None:
+            state["session_secret"] = secret
+            digest = digest_of(secret)
+            found = None if digest is None else await self._looked_up(digest, is_session=True)
+            if found is None:
+                raise CredentialWrong("the session")
+            state["csrf_token"] = csrf_token(secret)
+            return found
+        return self._owner if self._has_owner and is_owner(scope, headers) else ANONYMOUS
+
+    async def _bearer(self, shown: list[str]) -> Principal:
+        scheme, _, token = shown[0].partition(" ")
+        token = token.strip()
+        # Two of them are how a proxy and we come to believe different ones.
+        if len(shown) != 1 or scheme.lower() != "bearer" or not token:
+            raise CredentialWrong("the Authorization header")
+        if (digest := digest_of(token, TOKEN_PREFIX)) is not None:
+            found = await self._looked_up(digest, is_session=False)
+            if found is None:
+                raise CredentialWrong("the token")
+            return found
+        if is_admin_token(self._settings, token):
+            return self._admin
+        if self._jwt.looks_like(token):
+            return self._jwt.principal(token)
+        raise self._wrong("the token")
+
+    def _wrong(self, what: str) -> CredentialWrong:
+        if self._settings.api.admin_token is not None:
+            return CredentialWrong(what)
+        # Meant for another server, or left over: letting it in would hide that mistake.
+        step = "this server has no HOLDFAST_API_ADMIN_TOKEN: ask from its own machine without a token, or set one"
+        return CredentialWrong(what, step)
+
+    async def _looked_up(self, digest: bytes, *, is_session: bool) -> Principal | None:
+        is_known, found = self._identities.remembered(digest)
+        if is_known:
+            return found
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(_THREADS)
+        look = self._identities.by_session if is_session else self._identities.by_token
+        return await run_sync(look, digest, limiter=self._limiter)
+
+    def _clearing(self, scope: Scope, send: Send) -> Send:
+        async def clearing(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message.setdefault("headers", []))
+                # An answer that begins a new session has set the cookie itself.
+                if "set-cookie" not in headers:
+                    headers.append("Set-Cookie", self._cookie.cleared(scope))
+            await send(message)
+
+        return clearing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from uuid import uuid4
+from os import urandom
 
 from starlette.datastructures import Headers, MutableHeaders, State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,12 +11,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import log
 from holdfast.api.errors import broken
 from holdfast.api.middleware.rate_limits import kind_of
+from holdfast.api.permissions import principal_of
 from holdfast.clock import Clock
 from holdfast.feedback import UsageTally, Use
+from holdfast.replay.capabilities import without_capability
 
 _log = log.get()
+IS_STREAM = "is_stream"
+"""Where a live stream says in the state of its request that it is one."""
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 API_VERSION = "1"
+
+
+def _new_id() -> str:
+    """Return a random UUID in words."""
+    # As `uuid4` would, without the object.
+    digits = urandom(16).hex()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 class RequestIds:
@@ -34,7 +45,7 @@ class RequestIds:
             return
         given = Headers(scope=scope).get("x-request-id", "")
         # It goes into headers and logs: one with a line break or an escape would forge lines.
-        request_id = given if _SAFE_ID.fullmatch(given) else str(uuid4())
+        request_id = given if _SAFE_ID.fullmatch(given) else _new_id()
         scope["holdfast_request_id"] = request_id
         began, status = self._clock.monotonic(), 0
 
@@ -49,16 +60,21 @@ class RequestIds:
         try:
             await self._app(scope, receive, named)
         except Exception:
-            _log.exception("api.broke", path=scope["path"], request_id=request_id)
+            _log.exception("api.broke", path=without_capability(scope["path"]), request_id=request_id)
             # Once headers are out, the connection is cut: the client sees that the body is not whole.
             if not status:
                 await broken(scope["path"], request_id)(scope, receive, named)
         seconds = self._clock.monotonic() - began
-        self.state.metrics.answered(kind_of(scope["path"]), status, seconds)
+        path = without_capability(scope["path"])
+        # A stream lasts for as long as its client likes: an hour of it says nothing about how quick answers are.
+        if not scope.get("state", {}).get(IS_STREAM):
+            self.state.metrics.answered(kind_of(path), status, seconds)
+        if status == 429:
+            self.state.metrics.refused(principal_of(scope).role.value)
         _log.info(
             "api.request",
             method=scope["method"],
-            path=scope["path"],
+            path=path,
             status=status,
             ms=round(seconds * 1000, 1),
             request_id=request_id,

@@ -1,33 +1,53 @@
 """One table of all routers: what the application's host answers, and what the replay host answers.
 
-A file of routes holds `router = APIRouter(tags=[…])` and plain `def` functions with a row each in `api/permissions.py`;
-they take `SessionDep` and `ArchiveDep`, raise our errors, and say which: `@router.get(…, responses=answers(404, 422))`.
+A file of routes holds `router = LateRouter(tags=[…])` and plain `def` functions with a row each in
+`api/permissions.py`; they take `SessionDep` and `ArchiveDep`, raise our errors, and say which:
+`@router.get(…, responses=answers(404, 422))`.
 """
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes import (
+    account,
+    account_pages,
     admin,
     archive,
     changes,
+    domains,
     editions,
+    explain,
     exports,
+    feeds,
+    frontier,
+    frontier_v1,
+    health,
     job_logs,
     jobs,
+    mcp,
     noise,
+    operations,
+    operator,
     reference,
     replay,
     reports,
     search,
+    series,
     snapshots,
     sources,
+    storage,
+    streams,
+    takedowns,
+    uploads,
+    users,
+    webhooks,
 )
 
-ROUTERS: tuple[APIRouter, ...] = (
+ROUTERS: tuple[LateRouter, ...] = (
     archive.home_router,
     archive.router,
+    health.router,
+    series.router,
     sources.router,
     exports.router,
     editions.router,
@@ -37,6 +57,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     snapshots.pages_router,
     replay.cdx_router,
     replay.router,
+    replay.members_router,
     changes.router,
     reports.router,
     reports.form_router,
@@ -48,11 +69,27 @@ ROUTERS: tuple[APIRouter, ...] = (
     reports.admin_router,
     admin.audit_router,
     noise.router,
+    frontier.router,
+    frontier_v1.router,
+    domains.router,
+    storage.router,
+    explain.router,
+    mcp.router,
     editions.admin_router,
+    operations.router,
+    operator.router,
+    feeds.router,
+    takedowns.router,
+    uploads.router,
     admin.metrics_router,
+    streams.router,
+    webhooks.router,
     reference.router,
+    account.router,
+    account_pages.router,
+    users.router,
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
 
-REPLAY_ROUTERS: tuple[APIRouter, ...] = (replay.raw_router, replay.cdx_router, replay.router, replay.stray_router)
+REPLAY_ROUTERS: tuple[LateRouter, ...] = (replay.raw_router, replay.cdx_router, replay.router, replay.stray_router)
 """The replay host: only what is public, archived pages included."""

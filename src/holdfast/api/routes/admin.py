@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
 from holdfast.api.capture_queries import captured_by
-from holdfast.api.dependencies import MetricsDep, SessionDep, TotalsDep, WorkDep
+from holdfast.api.dependencies import MetricsDep, SessionDep, Since, TotalsDep, Until, WorkDep
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import AuditEventShown, AuditList
 from holdfast.api.schemas.base import MAX_ID, Words
+from holdfast.api.schemas.lists import ListCursor, decode_cursor, encode_cursor
 from holdfast.api.schemas.scheduling import AdminCounts, AdminJob, AdminJobDetail, AdminJobList, AdminSnapshot
 from holdfast.audit import AuditFilter, audit_events
 from holdfast.jobs.endings import Counts
@@ -23,9 +26,9 @@ from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.dialects import admin_detail, admin_summary
 from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, ListedJob, WarcTotals
-from holdfast.metrics import ArchiveFigures, exposition
+from holdfast.metrics import ArchiveFigures, RecordedFigures, exposition
 
-jobs_router = APIRouter(prefix="/api/admin/jobs", tags=["admin"])
+jobs_router = LateRouter(prefix="/api/admin/jobs", tags=["admin"])
 JobId = Annotated[int, Path(ge=0, le=MAX_ID, description="A job's id.", examples=[1])]
 Status = Literal[
     "queued",
@@ -104,7 +107,10 @@ def admin_job_snapshots(session: SessionDep, id: JobId, limit: Limit = 50, offse
     ]
 
 
-audit_router = APIRouter(prefix="/api/admin/audit", tags=["admin"])
+audit_router = LateRouter(prefix="/api/admin/audit", tags=["admin"])
+
+
+_DAY = timedelta(days=1)
 
 
 @audit_router.get("", responses=answers(403, 422, 503))
@@ -113,21 +119,36 @@ def audit_log(
     actor: Annotated[Words | None, Query(description="Who did it.", examples=["admin@127.0.0.1"])] = None,
     action: Annotated[Words | None, Query(description="What was done, or its first word.", examples=["source"])] = None,
     subject: Annotated[Words | None, Query(description="To what.", examples=["report 1"])] = None,
+    since: Since = None,
+    until: Until = None,
     before: Annotated[int | None, Query(ge=0, le=MAX_ID, description="`nextBefore` of the answer before.")] = None,
+    cursor: ListCursor = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Events of an answer.")] = 50,
 ) -> AuditList:
-    """Return what was done, newest first; ask again with `before` until `nextBefore` is null."""
-    rows = audit_events(session, AuditFilter(actor=actor, action=action, subject=subject, before=before, limit=limit))
+    """Return what was done, newest first; ask again with `cursor` set to `next` until that is null."""
+    place = decode_cursor(cursor, int)
+    wanted = AuditFilter(
+        actor=actor,
+        action=action,
+        subject=subject,
+        since=None if since is None else datetime.combine(since, time(), UTC),
+        # The last day counts whole; behind the last of all days there is none.
+        until=None if until in (None, date.max) else datetime.combine(until, time(), UTC) + _DAY,
+        before=int(place[0]) if place else before,
+        limit=limit,
+    )
+    rows = audit_events(session, wanted)
     items = [
         AuditEventShown(
             id=row.id, at=row.at, actor=row.actor, action=row.action, subject=row.subject, detail=row.detail
         )
         for row in rows
     ]
-    return AuditList(items=items, next_before=rows[-1].id if len(rows) == limit else None)
+    last = rows[-1].id if len(rows) == limit else None
+    return AuditList(items=items, next_before=last, next=None if last is None else encode_cursor(last), limit=limit)
 
 
-metrics_router = APIRouter(tags=["admin"])
+metrics_router = LateRouter(tags=["admin"])
 _TEXT: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"text/plain": {"example": "holdfast_snapshots_total 26.0\n"}},
@@ -144,8 +165,7 @@ def metrics(session: SessionDep, totals: TotalsDep, work: WorkDep, server: Metri
         jobs={"status": done.jobs, "cleanup_status": done.cleanups},
         snapshots={source.code: source.snapshots for source in found.sources},
         pages=found.pages,
-        crawled=done.crawled,
-        failed=done.failed,
         warc_bytes=done.warc_bytes,
     )
-    return Response(exposition(server, figures), media_type="text/plain; version=0.0.4; charset=utf-8")
+    text = exposition(server, figures, RecordedFigures(done.recorded))
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -15,6 +15,7 @@ from holdfast import __version__, log
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, TotalsDep, UsageDep, WorkDep
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import (
     Checks,
     Health,
@@ -34,6 +35,8 @@ from holdfast.feedback import Day, Use
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
 from holdfast.replay.pages import html_page
+from holdfast.supervision.state import served_parts
+from holdfast.withdrawals.viewers import Visibility
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
@@ -53,7 +56,7 @@ def page(title: str, body: str) -> str:
     return html_page(title, body, style="<link rel=stylesheet href=/style.css>")
 
 
-home_router = APIRouter(tags=["archive"], include_in_schema=False)
+home_router = LateRouter(tags=["archive"], include_in_schema=False)
 _SHOWN = 200
 
 
@@ -69,7 +72,7 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
         entry = next((shown[one] for one in kept.representatives[total.source_id].entry if one in shown), None)
         name = escape(total.name)
         if entry is not None:
-            link = browse_url(archive.settings, entry)
+            link = browse_url(archive.settings, entry, for_members=total.visibility == Visibility.MEMBERS)
             name = f'<a href="{escape(link)}">{name}</a>'
         rows.append(
             f"<li>{name}: {_counted(total.snapshots, 'capture')}, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}"
@@ -95,7 +98,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 _log = log.get()
-router = APIRouter(tags=["archive"])
+router = LateRouter(tags=["archive"])
 _BROKEN = {"status": "error", "checks": {"db": "error"}}
 _EXAMPLE = {"description": "The database does not answer.", "content": {"application/json": {"example": _BROKEN}}}
 Details = Annotated[
@@ -120,13 +123,16 @@ async def look(
     def ask() -> tuple[Checks, int]:
         with archive.database.read() as session:
             workers = len(queries.active_workers(session, archive.clock))
+            found = served_parts(archive.home)
             if not details:
-                return Checks(db="ok"), workers
+                return Checks(db="ok", parts=found), workers
             total = totals.read(session).snapshots
             disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
             writes: Literal["ok", "refused"] = "ok" if last_refusal(archive.home) is None else "refused"
-            checks = Checks(db="ok", jobs=work.read(session).jobs, snapshots={"total": total}, disk=disk, writes=writes)
-            return checks, workers
+            jobs = work.read(session).jobs
+            return Checks(
+                db="ok", jobs=jobs, snapshots={"total": total}, disk=disk, writes=writes, parts=found
+            ), workers
 
     try:
         # A database that hangs must not hang the monitor that would report it.

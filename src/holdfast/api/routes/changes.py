@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast import cancellation
@@ -24,6 +24,7 @@ from holdfast.api.dependencies import (
 )
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.changes import (
@@ -47,9 +48,9 @@ from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.visibility import visible_snapshot
+from holdfast.withdrawals.visibility import is_for_members, visible_snapshot
 
-router = APIRouter(tags=["changes"])
+router = LateRouter(tags=["changes"])
 # Captures that a timeline shows.
 _HISTORY = 1000
 
@@ -242,7 +243,7 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
                 status_code=row.status,
                 noise=row.noise,
                 compare_from_snapshot_id=before.get(row.url_hash),
-                browse_url=browse_url(archive.settings, row),
+                browse_url=browse_url(archive.settings, row, for_members=is_for_members(source)),
             )
         )
         # By address, not by row: a group holds pages that differ in their query, which are not versions of each other.

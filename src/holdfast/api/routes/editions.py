@@ -4,26 +4,42 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, source_of
-from holdfast.api.errors import answers
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, OperationsDep, SessionDep, source_of
+from holdfast.api.errors import FieldRefused, answers
 from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.query_names import KNOWN_ONLY
+from holdfast.api.routes.operations import begin
 from holdfast.api.schemas.archive import AdminEdition, AdminEditionDetail, AdminEditionList, Coverage, EditionShard
 from holdfast.api.schemas.base import RowId, checked_text
+from holdfast.api.schemas.operations import OperationShown
+from holdfast.api.schemas.operator import (
+    CompareEditionsForm,
+    EditionPlanEntry,
+    EditionPlanForm,
+    EditionPlanShown,
+    EditionVerifyForm,
+    FreezeForm,
+)
+from holdfast.archive_tool.contract import Host
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
+from holdfast.editions.campaign import CampaignRequest
 from holdfast.editions.composition import shard_object
 from holdfast.editions.edition_view import EditionNotFound, EditionView, view_edition
 from holdfast.editions.publishing import open_public, public_summary
 from holdfast.editions.queries import edition as find_edition
 from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
+from holdfast.editions.scheduling import Campaigns
+from holdfast.operations.long_running import OperationKind, OperationWish
 
-admin_router = APIRouter(prefix="/api/admin/annual-editions", tags=["admin"])
+admin_router = LateRouter(prefix="/api/admin/annual-editions", tags=["admin"])
 EditionId = Annotated[RowId, Path(description="An edition's id.", examples=[1])]
 JobId = Annotated[RowId, Path(description="The job of a shard.", examples=[1])]
 Reason = Annotated[
@@ -61,6 +77,111 @@ def accept_shard_gap(archive: ArchiveDep, admin: AdminWriteDep, job_id: JobId, r
     # The audit log and the report name the operator behind the request, not the server.
     with acting(admin.actor):
         return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
+
+
+_STARTED = answers(403, 404, 409, 413, 415, 422, 503)
+
+
+@admin_router.post("/plan", dependencies=[KNOWN_ONLY], responses=_STARTED)
+def plan_editions(archive: ArchiveDep, admin: AdminWriteDep, form: EditionPlanForm) -> EditionPlanShown:
+    """Say which jobs a year's campaign makes, or make them; a plan with an error in it makes none."""
+    service = admin.job_service
+    campaigns = Campaigns(archive.database, service.actions, service.clock, Host.of(archive.settings.zimit))
+    request = CampaignRequest(year=form.year, sources=tuple(form.sources), max_create=form.max_create, apply=form.apply)
+    with acting(admin.actor):
+        plan = campaigns.plan_shards(request) if form.shards else campaigns.schedule(request)
+    return EditionPlanShown(
+        year=plan.year,
+        applied=plan.applied,
+        created=len(plan.made),
+        errors=len(plan.errors),
+        entries=[
+            EditionPlanEntry(
+                source=one.source,
+                action=one.step,
+                reason=one.reason,
+                name=one.name,
+                shard_key=one.shard_key,
+                seed=one.seed,
+                queued_at=one.at,
+                job_id=one.job_id,
+                notes=list(one.notes),
+            )
+            for one in plan.entries
+        ],
+    )
+
+
+def _wish(kind: OperationKind, view: EditionView, verb: str, **parameters: object) -> OperationWish:
+    """Return the wish for an operation on an edition: one at a time, whatever it does to it."""
+    named = f"{view.source.code} {view.edition.year}"
+    return OperationWish(
+        kind=kind,
+        flight=f"edition {view.edition.id}",
+        subject=f"{verb} {named}",
+        parameters={"edition": view.edition.id, **parameters},
+    )
+
+
+@admin_router.post("/{id}/report", status_code=202, dependencies=[KNOWN_ONLY], responses=_STARTED)
+def report_edition(
+    session: SessionDep, admin: AdminWriteDep, operations: OperationsDep, response: Response, id: EditionId
+) -> OperationShown:
+    """Account for every address that was meant to be kept: ledger, manifest and report are written anew."""
+    wish = _wish(OperationKind.REPORT_EDITION, view_edition(session, id), "report of")
+    return begin(admin, operations, response, wish)
+
+
+@admin_router.post("/{id}/freeze", status_code=202, dependencies=[KNOWN_ONLY], responses=_STARTED)
+def freeze_edition(
+    session: SessionDep,
+    admin: AdminWriteDep,
+    operations: OperationsDep,
+    response: Response,
+    id: EditionId,
+    form: FreezeForm,
+) -> OperationShown:
+    """Freeze an edition into a list of its captures that can be cited by its digest."""
+    wish = _wish(OperationKind.FREEZE_EDITION, view_edition(session, id), "freezing", again=form.again)
+    return begin(admin, operations, response, wish)
+
+
+@admin_router.post("/{id}/verify", status_code=202, dependencies=[KNOWN_ONLY], responses=_STARTED)
+def verify_edition(
+    session: SessionDep,
+    admin: AdminWriteDep,
+    operations: OperationsDep,
+    response: Response,
+    id: EditionId,
+    form: EditionVerifyForm,
+) -> OperationShown:
+    """Say whether the archive still holds what an edition's frozen list names, down to the WARC files."""
+    wish = _wish(OperationKind.VERIFY_EDITION, view_edition(session, id), "verification of", quick=form.quick)
+    return begin(admin, operations, response, wish)
+
+
+@admin_router.post("/{id}/compare", status_code=202, dependencies=[KNOWN_ONLY], responses=_STARTED)
+def compare_editions(
+    session: SessionDep,
+    admin: AdminWriteDep,
+    operations: OperationsDep,
+    response: Response,
+    id: EditionId,
+    form: CompareEditionsForm,
+) -> OperationShown:
+    """Compare an edition with an earlier one of its source: new, gone, changed, unchanged, moved."""
+    view = view_edition(session, id)
+    if form.earlier_year >= view.edition.year:
+        raise FieldRefused("earlierYear", f"it must be before {view.edition.year}")
+    earlier, _ = edition_of(session, view.source.code, form.earlier_year)
+    wish = _wish(
+        OperationKind.COMPARE_EDITIONS,
+        view,
+        f"comparison of {form.earlier_year} with",
+        earlier=earlier.id,
+        later=view.edition.id,
+    )
+    return begin(admin, operations, response, wish)
 
 
 def _detail(view: EditionView) -> AdminEditionDetail:
@@ -105,7 +226,7 @@ def _fields(edition: Edition, source: Source) -> dict[str, object]:
     return {"edition_id": edition.id, "source_code": source.code, "source_name": source.name, **shown}
 
 
-router = APIRouter(tags=["sources"])
+router = LateRouter(tags=["sources"])
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
 Year = Annotated[int, Path(ge=1970, le=9999, examples=[2026])]
 _FILES = "coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json or comparison-<year>.csv."

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import Depends, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast import failpoints
 from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site_of, source_id_of
 from holdfast.api.errors import ExportTooLarge, answers
 from holdfast.api.heavy import Streamed, export, gathered
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.editions import Code, Year, edition_of
 from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
 from holdfast.api.schemas.base import RowId
@@ -37,7 +38,7 @@ from holdfast.gzip_streams import gzipped
 from holdfast.replay.headers import partial_content
 from holdfast.wiring.archive import Archive
 
-router = APIRouter(tags=["exports"])
+router = LateRouter(tags=["exports"])
 _FORMATS = [form.value for form in Format]
 _GATHERED_BYTES = 64 * 1024
 Form = Annotated[Format, Query(alias="format", description="jsonl (ndjson is the same) or csv.")]

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import ExecutionNotFound, answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.jobs import JobId, Limit, Offset, shown
 from holdfast.api.schemas.base import MAX_ID
 from holdfast.api.schemas.jobs import LogEntry, LogList, LogOfExecution, LogView
@@ -26,7 +27,7 @@ from holdfast.jobs.views import listing
 from holdfast.jobs.views.job_view import log_key
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 
-router = APIRouter(tags=["logs"])
+router = LateRouter(tags=["logs"])
 _READ = answers(400, 403, 404, 503)
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/gzip": {}}, "description": "JSON lines, compressed: job-<id>-exec-<n>.log.gz"}
@@ -50,7 +51,7 @@ def job_logs(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offse
         job_id=id,
         executions=[_available(row) for row in rows],
         has_live_logs=newest is not None and newest.state == "running",
-        stream_v2_available=False,
+        stream_v2_available=True,
         total=total,
         limit=limit,
         offset=offset,
@@ -80,6 +81,20 @@ def _run(session: Session, job_id: int, which: str) -> Execution:
     if found is None:
         raise ExecutionNotFound
     return found
+
+
+def execution_of(session: Session, job_id: int, which: str, *, must_exist: bool = True) -> bool:
+    """Return whether the run that is asked for is over for good, as a numbered one may be; JobRefused, NotFound.
+
+    With `must_exist` false a job that has not run yet is right, too.
+    """
+    try:
+        run = _run(session, job_id, which)
+    except ExecutionNotFound:
+        if must_exist:
+            raise
+        return False
+    return which != "latest" and run.finished_at is not None
 
 
 @router.get("/api/v1/jobs/{id}/logs/view", responses=_READ)

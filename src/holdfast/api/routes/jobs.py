@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import AdminWrite, AdminWriteDep, JobServiceDep, SessionDep, WriteTurnsDep
 from holdfast.api.errors import ExecutionNotFound, answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.jobs import (
     EventList,
@@ -48,7 +49,7 @@ from holdfast.jobs.views.listing import (
     sort_word,
 )
 
-router = APIRouter(tags=["jobs"])
+router = LateRouter(tags=["jobs"])
 _READ = answers(400, 403, 404, 503)
 _CHANGED = answers(400, 403, 404, 413, 415, 503)
 _COUNTED: dict[int | str, dict[str, Any]] = {
@@ -270,7 +271,7 @@ def events(
     return EventList(events=found, next_after=max(seen, rows[-1].id) if rows else seen, last_id=newest)
 
 
-scheduler_router = APIRouter(tags=["scheduler"])
+scheduler_router = LateRouter(tags=["scheduler"])
 _ANSWERS = answers(400, 403, 413, 415, 503)
 
 

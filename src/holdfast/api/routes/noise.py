@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, SourceCode, source_id_of
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import MAX_ID
 from holdfast.api.schemas.noise import MarkForm, NoiseCapture, NoiseList, RulingForm, RulingReceipt
 from holdfast.db.audit_events import acting
@@ -15,7 +16,7 @@ from holdfast.noise import queries
 from holdfast.noise.rulings import GivenRuling, rule
 from holdfast.noise.words import NoiseKind
 
-router = APIRouter(prefix="/api/admin/noise", tags=["admin"])
+router = LateRouter(prefix="/api/admin/noise", tags=["admin"])
 
 
 @router.get("", responses=answers(403, 404, 422, 503))

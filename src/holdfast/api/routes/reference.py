@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from holdfast.api.dependencies import ArchiveDep
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.archive import page
 from holdfast.errors import NotFound
 from holdfast.replay.links import escape
@@ -28,7 +29,7 @@ class Parameter(NamedTuple):
     description: str
 
 
-class Operation(NamedTuple):
+class DocumentedRoute(NamedTuple):
     """One route as it is documented."""
 
     verb: str
@@ -42,11 +43,11 @@ class Operation(NamedTuple):
     """The names of the fields that a good answer has."""
 
 
-def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
+def operations(document: Mapping[str, Any]) -> Iterator[DocumentedRoute]:
     """Yield every operation of an OpenAPI document, in its order."""
     for path, verbs in document["paths"].items():
         for verb, operation in verbs.items():
-            yield Operation(
+            yield DocumentedRoute(
                 verb=verb.upper(),
                 path=path,
                 group=(operation.get("tags") or ["other"])[0],
@@ -131,7 +132,7 @@ def reference_page(document: Mapping[str, Any]) -> str:
                 f"<p>Answers with {', '.join(f'<code>{escape(name)}</code>' for name in operation.answer)}.</p>"
             )
         parts.append(
-            "<p>" + " · ".join(f"{code} {escape(description)}" for code, description in operation.statuses) + "</p>"
+            "<p>" + " · ".join(f"{code} {_marked(description)}" for code, description in operation.statuses) + "</p>"
         )
     return page(title, "".join(parts))
 
@@ -142,7 +143,7 @@ def _marked(text: str) -> str:
     return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")
 
 
-router = APIRouter(tags=["reference"], include_in_schema=False)
+router = LateRouter(tags=["reference"], include_in_schema=False)
 
 
 @router.get("/api/openapi.json", name="openapi_below_api")

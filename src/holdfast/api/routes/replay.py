@@ -8,15 +8,17 @@ from itertools import chain
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.types import Scope
 from url import URL, URLError
 
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, gathered, heavily
-from holdfast.clock import digits14
+from holdfast.api.late_routes import LateRouter
+from holdfast.config import Settings
 from holdfast.errors import Invalid, NotFound
 from holdfast.gzip_streams import gzipped
 from holdfast.index.capture import MAX_DATA_BYTES, request_data
@@ -29,20 +31,27 @@ from holdfast.replay.address import (
     parse_http_date,
     read_path,
     replay_path,
+    safe,
 )
-from holdfast.replay.cdx.question import read_question
+from holdfast.replay.capabilities import split_root
+from holdfast.replay.cdx.question import Output, read_question
 from holdfast.replay.cdx.server import TYPES, CdxServer
 from holdfast.replay.headers import READABLE
+from holdfast.replay.links import escape
 from holdfast.replay.origins import ReplayOrigins, origins_of, site_passes
-from holdfast.replay.pages import refusal
-from holdfast.replay.serving import Replay, ReplayAnswer, ReplayRequest, own_page, redirect
+from holdfast.replay.pages import html_page, refusal
+from holdfast.replay.serving import Replay, ReplayAnswer, ReplayRequest, listing_origins, own_page, redirect
 from holdfast.wiring.archive import Archive
 
 _PIECE_CHARS = 16_384
 _PATH_SAFE = "!$%&'()*+,-./:;=@_~"
 
 
-def replay_of(archive: Archive) -> Replay:
+CAPABILITY = "holdfast_capability"
+"""Where a request's scope has what its paths begin with: `/!` and the capability that was taken off."""
+
+
+def replay_of(request: Request, archive: Archive) -> Replay:
     """Return what serves the captures of an archive."""
     settings = archive.settings.replay
     return Replay(
@@ -50,6 +59,7 @@ def replay_of(archive: Archive) -> Replay:
         home=archive.home,
         clock=archive.clock,
         passes=site_passes(archive.home),
+        keys=request.app.state.replay_keys,
         scripts=settings.scripts,
         rewrite_s=settings.rewrite_s,
     )
@@ -59,7 +69,8 @@ def origins_here(request: Request, archive: Archive) -> ReplayOrigins:
     """Return the two origins as this request sees them."""
     settings = archive.settings
     host = request.headers.get("host", "")
-    return origins_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
+    found = origins_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
+    return found._replace(root=request.scope.get(CAPABILITY, ""))
 
 
 def replay_request(request: Request, archive: Archive, body: bytes = b"") -> ReplayRequest:
@@ -148,7 +159,7 @@ def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
     return Streamed(chain((first, second), pieces), media_type, headers)
 
 
-router = APIRouter(tags=["replay"])
+router = LateRouter(tags=["replay"])
 
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
@@ -198,7 +209,7 @@ def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
         wanted = read_path(target)
         if isinstance(wanted, AddressListing):
             with archive.database.read() as session:
-                return respond(own_page(pages.listing(session, wanted, origins)))
+                return respond(own_page(pages.listing(session, wanted, listing_origins(session, origins))))
         if not wanted.digits:
             return _time_gate(request, archive, origins, wanted.url)
         return _capture(request, archive, wanted, body)
@@ -212,10 +223,10 @@ def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: by
     asked = replay_request(request, archive, body)
     # Archived pages are shown on the replay host alone; the application's host has cookies and the API.
     if not asked.origins.is_replay:
-        return respond(redirect(307, asked.origins.memento(wanted.digits, wanted.modifier, wanted.url), []))
+        return respond(redirect(307, replay_of(request, archive).memento(wanted, asked), []))
     if wanted.site_pass and not site_passes(archive.home).admits(wanted.site_pass, wanted.url):
         return refuse(403, "Not for this page", "this pass is not that of the address's site; load the page again")
-    return respond(replay_of(archive).capture(wanted, asked))
+    return respond(replay_of(request, archive).capture(wanted, asked))
 
 
 def _readable(response: Response, wanted: WantedAddress | AddressListing | None, archive: Archive) -> Response:
@@ -229,16 +240,14 @@ def _readable(response: Response, wanted: WantedAddress | AddressListing | None,
 def _time_gate(request: Request, archive: Archive, origins: ReplayOrigins, url: str) -> Response:
     accepted = request.headers.get("accept-datetime")
     moment = parse_http_date(accepted) if accepted is not None else None
-    with archive.database.read() as session:
-        chosen, ends = memento.gate(session, url, moment)
-    target = origins.memento(digits14(chosen.captured_at), "", chosen.url)
-    return respond(redirect(302, target, memento.gate_headers(url, origins, ends)))
+    return respond(replay_of(request, archive).gate(url, moment, origins))
 
 
 def _time_map(archive: Archive, origins: ReplayOrigins, path: str) -> Response:
     form, page, text = memento.read_map_path(path)
     with archive.database.read() as session:
         found = memento.time_map(session, archived_url(text), form, page)
+        origins = listing_origins(session, origins)
     return send_text(memento.render(found, origins), memento.TYPES[form])
 
 
@@ -250,17 +259,51 @@ def _missing(exc: NotFound, origins: ReplayOrigins, target: str) -> Response:
         return refuse(404, "Not in this archive", str(exc))
     if isinstance(wanted, WantedAddress) and not wanted.modifier.is_page and wanted.modifier is not Modifier.RAW:
         return refuse(404, "Not in this archive", str(exc))
-    calendar = replay_path("*", "", wanted.url)
-    return refuse(
-        404,
-        "Not in this archive",
-        str(exc),
-        ("All captures of this address", calendar),
-        ("Addresses that begin like it", f"{calendar}*"),
+    calendar = origins.own_root + replay_path("*", "", wanted.url)
+    links = [("All captures of this address", calendar), ("Addresses that begin like it", f"{calendar}*")]
+    # Said of everything that is not here: whether there is anything for members does not show.
+    if origins.is_replay and origins.app is not None and isinstance(wanted, WantedAddress):
+        path = replay_path(wanted.digits, "", wanted.url) if wanted.digits else f"/web/{safe(wanted.url)}"
+        links.append(("For members: ask the archive itself", f"{origins.app}/members{path}"))
+    return refuse(404, "Not in this archive", str(exc), *links)
+
+
+def refuse_expired(scope: Scope, settings: Settings, rest: str) -> Response:
+    """Return the page for an address whose capability is none, or has ended; the archive itself may give another."""
+    request = Request(scope)
+    host = request.headers.get("host", "")
+    found = origins_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
+    query = request.url.query
+    again = f"{found.app}/members{safe(rest)}{'?' + query if query else ''}"
+    links = [("Ask the archive for it again", again)] if found.app and rest.startswith("/web/") else []
+    answer = refuse(403, "This address has ended", "addresses of members' pages can be used for a while only", *links)
+    answer.headers["Cache-Control"] = "private, no-store"
+    return answer
+
+
+members_router = LateRouter(tags=["replay"], include_in_schema=False)
+
+
+@members_router.get("/members/web/{target:path}")
+def open_for_members(request: Request) -> HTMLResponse:
+    """Lead a reader from a page of the replay host on to `/web/…` of this one.
+
+    A browser sends no session along with a link of another site; with one that a page of this host follows it does.
+    """
+    path = f"/web/{target_behind(request, '/members/web/')}"
+    signing_in = f"/signin?next={quote(path, safe='')}"
+    return HTMLResponse(
+        html_page(
+            "Members' pages",
+            f'<h1>One moment</h1><p class=url><a href="{escape(safe(path))}">Open the page</a></p>'
+            f'<p>Not signed in? <a href="{escape(signing_in)}">Sign in</a> first.</p>',
+            style=f'<meta http-equiv=refresh content="0; url={escape(safe(path))}">',
+        ),
+        headers={"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"},
     )
 
 
-stray_router = APIRouter(tags=["replay"])
+stray_router = LateRouter(tags=["replay"])
 
 _MODIFIERS = {
     "document": Modifier.PAGE,
@@ -282,25 +325,26 @@ def astray(request: Request, archive: ArchiveDep) -> Response:
     what the others make before they ask.
     """
     origins = origins_here(request, archive)
-    asker = _asker(request.headers.get("referer", ""), origins)
+    root, asker = _asker(request.headers.get("referer", ""), origins)
     target = None if asker is None else _meant(asker, f"/{target_behind(request, '/')}")
     if asker is None or target is None:
         return refuse(404, "Not in this archive", "this address says neither which site it belongs to nor when")
     modifier = _MODIFIERS.get(request.headers.get("sec-fetch-dest", ""), Modifier.OBJECT)
-    path = replay_path(asker.digits, modifier, target, site_pass=asker.site_pass)
+    path = root + replay_path(asker.digits, modifier, target, site_pass=asker.site_pass)
     return respond(redirect(307, path, [READABLE, ("Vary", "referer, sec-fetch-dest")]))
 
 
-def _asker(referer: str, origins: ReplayOrigins) -> WantedAddress | None:
-    """Return the capture that asks; None if the Referer names none of this archive."""
-    start = f"{origins.origin}/web/"
-    if not referer.startswith(start):
-        return None
+def _asker(referer: str, origins: ReplayOrigins) -> tuple[str, WantedAddress | None]:
+    """Return the capture that asks, with the capability before its path; None if the Referer names none of these."""
+    if not referer.startswith(f"{origins.origin}/"):
+        return "", None
+    capability, path = split_root(referer.removeprefix(origins.origin))
     try:
-        found = read_path(referer.removeprefix(start))
+        found = read_path(path.removeprefix("/web/")) if path.startswith("/web/") else None
     except Invalid:
-        return None
-    return found if isinstance(found, WantedAddress) and found.digits else None
+        return "", None
+    is_capture = isinstance(found, WantedAddress) and bool(found.digits)
+    return (f"/!{capability}" if capability else "", found if is_capture else None)  # type: ignore[return-value]
 
 
 def _meant(asker: WantedAddress, path: str) -> str | None:
@@ -310,17 +354,22 @@ def _meant(asker: WantedAddress, path: str) -> str | None:
         return None
 
 
-raw_router = APIRouter(tags=["replay"])
+raw_router = LateRouter(tags=["replay"])
 
 
 @raw_router.head("/api/snapshots/raw/{snapshot_id}", include_in_schema=False, name="snapshot_raw_head")
 @raw_router.get("/api/snapshots/raw/{snapshot_id}", response_class=HTMLResponse, responses=answers(404, 422))
 def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Response:
     """Show a capture as it was, with a bar that says what it is; 404 if the snapshot, its file or record is missing."""
-    return respond(replay_of(archive).raw(snapshot_id, replay_request(request, archive)))
+    return respond(replay_of(request, archive).raw(snapshot_id, replay_request(request, archive)))
 
 
-cdx_router = APIRouter(tags=["replay"])
+def _listing_origins(archive: Archive, origins: ReplayOrigins) -> ReplayOrigins:
+    with archive.database.read() as session:
+        return listing_origins(session, origins)
+
+
+cdx_router = LateRouter(tags=["replay"])
 
 
 @cdx_router.get("/cdx/search/cdx", include_in_schema=False, name="cdx_wayback")
@@ -337,7 +386,10 @@ async def cdx(
     """Answer from the index of captures. docs/cdx.md lists all parameters, also those that are not named here."""
     # Not by the framework: parameters repeat, have two vocabularies, and are refused with one code.
     question = read_question(request.query_params.multi_items())
-    texts = CdxServer(archive.database, clock=archive.clock).answer(question, origins_here(request, archive))
+    origins = origins_here(request, archive)
+    if question.output is Output.LINK and not origins.is_replay:
+        origins = await run_in_threadpool(_listing_origins, archive, origins)
+    texts = CdxServer(archive.database, clock=archive.clock).answer(question, origins)
     packed = takes_gzip(request) and gzip.lower() not in ("false", "0", "no")
     media_type = TYPES[question.output]
     if question.is_quick:

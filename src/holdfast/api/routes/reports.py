@@ -8,22 +8,25 @@ from __future__ import annotations
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
 from holdfast import feedback
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
 from holdfast.api.errors import OriginRefused, answers
-from holdfast.api.middleware.headers import is_own_origin
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.origins import is_own_origin
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
-from holdfast.api.schemas.base import RowId
+from holdfast.api.schemas.base import RowId, Words
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_cursor, encode_cursor
 from holdfast.db.models import IssueReport
 from holdfast.feedback import (
     Category,
     ProblemReport,
     Receipt,
+    ReportFilter,
     ReportNotFound,
     ReportStatus,
     UsageTally,
@@ -35,7 +38,7 @@ from holdfast.replay.address import raw_path
 from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
-router = APIRouter(tags=["reports"])
+router = LateRouter(tags=["reports"])
 
 
 @router.post("/api/reports", status_code=201, responses=answers(413, 415, 422, 429, 503))
@@ -55,7 +58,7 @@ def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receip
     return receipt
 
 
-admin_router = APIRouter(prefix="/api/admin/reports", tags=["admin"])
+admin_router = LateRouter(prefix="/api/admin/reports", tags=["admin"])
 ReportId = Annotated[RowId, Path(description="A report's id.", examples=[1])]
 
 
@@ -64,12 +67,26 @@ def list_reports(
     session: SessionDep,
     status: Annotated[ReportStatus | None, Query(description="Only these.", examples=["new"])] = None,
     category: Annotated[Category | None, Query(description="Only these.", examples=["takedown"])] = None,
-    limit: Annotated[int, Query(ge=1, le=500, description="Rows of a page.")] = 50,
+    search: Annotated[Words | None, Query(description="A part of the description, the notes or the address.")] = None,
+    snapshot_id: Annotated[RowId | None, Query(alias="snapshotId", description="About this capture.")] = None,
+    cursor: ListCursor = None,
+    limit: ListLimit = DEFAULT_LIMIT,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Rows to leave out first.")] = 0,
 ) -> ReportList:
-    """Return reports, newest first."""
-    rows, total = feedback.reports(session, status=status, category=category, limit=limit, offset=offset)
-    return ReportList(items=[_shown(row) for row in rows], total=total, limit=limit, offset=offset)
+    """Return reports, newest first; ask again with `cursor` set to `next` until that is null."""
+    place = decode_cursor(cursor, int)
+    wanted = ReportFilter(
+        status=status,
+        category=category,
+        search=search,
+        snapshot_id=snapshot_id,
+        before=int(place[0]) if place else None,
+        limit=limit + 1,
+        offset=offset,
+    )
+    rows, total = feedback.reports(session, wanted)
+    after = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None
+    return ReportList(items=[_shown(row) for row in rows[:limit]], next=after, limit=limit, total=total, offset=offset)
 
 
 @admin_router.get("/{id}", responses=answers(403, 404, 422, 503))
@@ -91,20 +108,20 @@ def triage_report(admin: AdminWriteDep, id: ReportId, form: ReportChanges) -> Re
 def _shown(row: IssueReport) -> ReportDetail:
     return ReportDetail(
         report_id=row.id,
-        category=row.category,
+        category=Category(row.category),
         description=row.description,
         snapshot_id=row.snapshot_id,
         original_url=row.original_url,
         reporter_email=row.reporter_email,
         page_url=row.page_url,
-        status=row.status,
+        status=ReportStatus(row.status),
         notes=row.notes,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
 
 
-form_router = APIRouter(tags=["reports"], include_in_schema=False)
+form_router = LateRouter(tags=["reports"], include_in_schema=False)
 _CATEGORIES = {
     "broken_snapshot": "The page is shown wrongly",
     "incorrect_metadata": "Its title, date or language is wrong",
@@ -136,7 +153,7 @@ async def _sent(request: Request) -> dict[str, str]:
     """Return the fields of a form; OriginRefused if a page of another origin sent it."""
     origin = request.headers.get("origin")
     # `null` too: an archived page is sandboxed.
-    if origin is not None and not is_own_origin(origin, request.headers):
+    if origin is not None and not is_own_origin(origin, request.headers, request.app.state.archive.settings):
         raise OriginRefused
     body = (await request.body()).decode("utf-8", "replace")
     try:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SearchDep, SessionDep, Since, Until
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     LinkedHostList,
@@ -31,7 +32,7 @@ from holdfast.search.ranking import Ranking
 from holdfast.search.search import MAX_HOST_CHARS, MAX_PAGE_SIZE, MAX_SNAPSHOT_ID, ResultKind, SearchRequest, Sort
 from holdfast.search.terms_over_time import TermsRequest, TimeUnit, split_terms, terms_csv, terms_object
 
-router = APIRouter(tags=["search"])
+router = LateRouter(tags=["search"])
 
 Words = Annotated[
     str | None,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
 from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     Keyword,
@@ -30,9 +31,9 @@ from holdfast.replay import finding
 from holdfast.replay.address import raw_path
 from holdfast.replay.origins import browse_url
 from holdfast.urls import parse, url_hash
-from holdfast.withdrawals.visibility import visible_snapshot
+from holdfast.withdrawals.visibility import members_source, visible_snapshot
 
-router = APIRouter(tags=["snapshots"])
+router = LateRouter(tags=["snapshots"])
 SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 
 
@@ -55,7 +56,7 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
         original_url=found.url,
         snippet=document.snippet if document else None,
         raw_snapshot_url=raw_path(found.id),
-        browse_url=browse_url(archive.settings, found),
+        browse_url=browse_url(archive.settings, found, for_members=members_source(session, found) is not None),
         capture_backend=found.backend,
         capture_fidelity=found.fidelity,
         mime_type=found.media_type,
@@ -110,11 +111,11 @@ def resolve(
         capture_timestamp=found.captured_at,
         mime_type=found.media_type,
         resolved_url=found.url,
-        browse_url=browse_url(archive.settings, found),
+        browse_url=browse_url(archive.settings, found, for_members=members_source(session, found) is not None),
     )
 
 
-pages_router = APIRouter(tags=["pages"])
+pages_router = LateRouter(tags=["pages"])
 Limit = Annotated[int, Query(ge=1, le=100, description="Pages to return.")]
 Offset = Annotated[int, Query(ge=0, le=100_000, description="Pages to pass over.")]
 Search = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
@@ -27,6 +27,7 @@ from holdfast.api.dependencies import (
     source_of,
 )
 from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary
 from holdfast.api.schemas.base import MAX_ID, Words
@@ -51,9 +52,10 @@ from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.visibility import hidden_counts
+from holdfast.withdrawals.viewers import Visibility
+from holdfast.withdrawals.visibility import hidden_counts, is_for_members
 
-router = APIRouter(tags=["sources"])
+router = LateRouter(tags=["sources"])
 # Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
 # left are looked up. Beyond, crawls keep the dates that were noted of them, and only the count goes without that
 # part.
@@ -89,22 +91,21 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
                 source_name=total.name,
                 base_url=total.base_url,
                 description=total.description,
+                visibility=Visibility(total.visibility),
                 record_count=total.snapshots,
                 first_capture=total.first.date(),
                 last_capture=total.last.date(),
                 latest_record_id=newest,
                 entry_record_id=entry.id if entry else None,
-                entry_browse_url=_browse(archive, entry),
+                entry_browse_url=_browse(archive, entry, for_members=total.visibility == Visibility.MEMBERS),
                 entry_preview_url=None,
             )
         )
     return found
 
 
-def _browse(archive: Archive, entry: Snapshot | None) -> str | None:
-    if entry is None:
-        return None
-    return browse_url(archive.settings, entry)
+def _browse(archive: Archive, entry: Snapshot | None, *, for_members: bool) -> str | None:
+    return None if entry is None else browse_url(archive.settings, entry, for_members=for_members)
 
 
 @router.get("/api/sources/{code}/editions", responses=answers(404, 422, 503))
@@ -145,7 +146,7 @@ def editions(
                     record_count=extent.pages,
                     first_capture=extent.first.date(),
                     last_capture=extent.last.date(),
-                    entry_browse_url=_browse(archive, entry),
+                    entry_browse_url=_browse(archive, entry, for_members=is_for_members(source)),
                 ),
             )
         )
@@ -166,7 +167,7 @@ def preview(session: SessionDep, code: Code) -> None:
     raise NotFound(f"there is no preview of {code}: previews come with browser capture")
 
 
-admin_router = APIRouter(tags=["sources"])
+admin_router = LateRouter(tags=["sources"])
 _READ = answers(400, 403, 404, 503)
 _CHANGED = answers(400, 403, 404, 413, 415, 503)
 # Sources of one import: they are written in one transaction, which must stay short.

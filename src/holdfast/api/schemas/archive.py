@@ -11,6 +11,8 @@ from pydantic.alias_generators import to_camel
 
 from holdfast.api.schemas.base import Answer, RequestForm, RowId, check_fields
 from holdfast.feedback import Category, ReportStatus
+from holdfast.supervision.state import PartState
+from holdfast.withdrawals.viewers import Visibility
 
 
 class Stats(Answer):
@@ -68,6 +70,7 @@ class SourceSummary(Answer):
     source_name: str = Field(examples=["example.org"])
     base_url: str | None = Field(examples=["https://example.org/"])
     description: str | None
+    visibility: Visibility = Field(description="Who may see it; `members` is told to members alone.")
     record_count: int = Field(description="Captures of its pages.", examples=[35])
     first_capture: date
     last_capture: date
@@ -150,6 +153,11 @@ class Checks(Answer):
     writes: Literal["ok", "refused"] | None = Field(
         None, description="Whether the database refused the last write for want of room, with details=1."
     )
+    parts: dict[str, PartState] | None = Field(
+        None,
+        description="How the parts of `holdfast serve` do, by name, where it runs; `failing` ended ten times in "
+        "a minute and is tried once a minute.",
+    )
 
 
 class Services(Answer):
@@ -186,7 +194,9 @@ class AuditList(Answer):
     """A page of the log, newest first."""
 
     items: list[AuditEventShown]
-    next_before: int | None
+    next: str | None = Field(description="Ask again with `cursor` set to this; null at the end.")
+    limit: int
+    next_before: int | None = Field(description="The same for `before`, as older clients ask.")
 
 
 class AdminEdition(Coverage):
@@ -347,13 +357,13 @@ class ReportDetail(Answer):
     """A report, as an operator of the archive reads it."""
 
     report_id: int
-    category: str
+    category: Category
     description: str
     snapshot_id: int | None
     original_url: str | None
     reporter_email: str | None
     page_url: str | None
-    status: str
+    status: ReportStatus
     notes: str | None
     created_at: datetime
     updated_at: datetime
@@ -363,6 +373,7 @@ class ReportList(Answer):
     """A page of reports, newest first."""
 
     items: list[ReportDetail]
-    total: int
+    next: str | None = Field(description="Ask again with `cursor` set to this; null at the end.")
     limit: int
+    total: int
     offset: int

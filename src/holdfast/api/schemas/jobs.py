@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.api.schemas.base import MAX_ID, RequestForm
+from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.jobs.views.job_view import EXECUTION_ALIASES, JOB_ALIASES
 
 
@@ -50,7 +51,7 @@ class JobForm(RequestForm):
     adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
     max_retries: int = Field(3, description="0 to 100.")
     retry_backoff_seconds: int = Field(60, description="0 to 3600; doubled for each further try.")
-    config: dict[str, Any] = Field(
+    config: SourceConfiguration = Field(
         default_factory=dict, description="Fields of the source's configuration that this job has otherwise."
     )
     metadata: dict[str, Any] = Field(default_factory=dict, description="Kept and shown, never read.")
@@ -72,7 +73,7 @@ class JobChanges(RequestForm):
     adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
     max_retries: int = Field(3, description="0 to 100.")
     retry_backoff_seconds: int = Field(60, description="0 to 3600.")
-    config: dict[str, Any] = Field(
+    config: SourceConfiguration = Field(
         default_factory=dict,
         description="What the job has otherwise than its source, written anew as a whole; groups join the source's.",
     )
@@ -279,7 +280,7 @@ class JobShown(JobAnswer):
     shard_key: str | None
     shard_kind: str | None
     acceptance_state: str | None = Field(description="What a person decided about it for its edition: accepted_gap…")
-    config: dict[str, Any] = Field(description="What it has otherwise than its source.")
+    config: SourceConfiguration = Field(description="What it has otherwise than its source.")
     metadata: dict[str, Any]
     created_at: datetime
     updated_at: datetime | None
@@ -398,7 +399,7 @@ class LogList(JobAnswer):
     job_id: int
     executions: list[LogOfExecution]
     has_live_logs: bool
-    stream_v2_available: bool = Field(description="False: poll `/logs/tail`.")
+    stream_v2_available: bool = Field(description="Whether `/logs/stream/v2` streams it.")
     total: int
     limit: int
     offset: int

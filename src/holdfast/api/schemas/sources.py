@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -10,10 +9,11 @@ from pydantic import ConfigDict, Field, model_validator
 
 from holdfast.api.schemas.base import RequestForm, check_fields, check_values
 from holdfast.api.schemas.jobs import JobAnswer
-from holdfast.sources.config import SourceConfig
+from holdfast.api.schemas.source_config import SourceConfiguration
+from holdfast.withdrawals.viewers import Visibility
 
 _SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
-_CONFIG = f"{', '.join(field.name for field in fields(SourceConfig))}."
+_VISIBILITY = "Who may see what was captured of it; left out, a new source is public and another stays as it is."
 
 
 class _Writing(RequestForm):
@@ -50,7 +50,8 @@ class SourceForm(_Writing):
     base_url: str | None = Field(None, max_length=8192, description="The first seed if left out.")
     description: str | None = Field(None, max_length=4000, description="For readers.")
     enabled: bool = Field(True, description="Whether its jobs run.")
-    config: dict[str, Any] = Field(default_factory=dict, description=_CONFIG)
+    visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
+    config: SourceConfiguration = Field(default_factory=dict, description="How it is crawled.")
 
 
 class SourceChanges(_Writing):
@@ -63,7 +64,8 @@ class SourceChanges(_Writing):
     base_url: str | None = Field(None, max_length=8192, description="The address of its first page.")
     description: str | None = Field(None, max_length=4000, description="For readers.")
     enabled: bool | None = Field(None, description="Its jobs wait or go on, as with enable and disable.")
-    config: dict[str, Any] | None = Field(None, description=_CONFIG)
+    visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
+    config: SourceConfiguration | None = Field(None, description="What is to be otherwise about it.")
 
 
 _SOURCE: dict[str, Any] = {
@@ -73,6 +75,7 @@ _SOURCE: dict[str, Any] = {
     "base_url": "https://example.org/",
     "description": None,
     "enabled": True,
+    "visibility": "public",
     "config": {"seeds": ["https://example.org/"], "max_depth": 9},
     "warnings": ["max_depth: 9 is more than 5: the crawl may grow very large"],
     "created_at": "2026-11-01T09:00:00Z",
@@ -91,7 +94,8 @@ class ManagedSource(JobAnswer):
     base_url: str | None
     description: str | None
     enabled: bool
-    config: dict[str, Any] = Field(description=_CONFIG)
+    visibility: Visibility = Field(description="Who may see what was captured of it.")
+    config: SourceConfiguration = Field(description="What differs from the defaults.")
     warnings: list[str] = Field(description="What is worth a second look, or why it cannot be used any more.")
     created_at: datetime
     updated_at: datetime

@@ -1,5 +1,6 @@
 """Every table, by area. Importing this fills the metadata that migrations compare with."""
 
+from holdfast.db.models.accounts import AccountLink, ApiToken, SignInFailure, User, UserSession
 from holdfast.db.models.archive import (
     Document,
     DocumentText,
@@ -12,6 +13,7 @@ from holdfast.db.models.archive import (
     PageGroup,
     PageLink,
     PageSignal,
+    ReplayKey,
     SearchOutbox,
     Snapshot,
     WarcFile,
@@ -33,7 +35,20 @@ from holdfast.db.models.findings import (
     SignalWord,
     UsageCount,
 )
-from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
+from holdfast.db.models.frontier import (
+    AddedUrl,
+    Domain,
+    Exclusion,
+    ExecutionCount,
+    Page,
+    PageCrawl,
+    Queue,
+    Reread,
+    Robots,
+)
+from holdfast.db.models.operating import Operation, Upload
+from holdfast.db.models.series import Alert, AlertTurn, CleanupCount, Series, SeriesTotal
+from holdfast.db.models.webhooks import Event, Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -48,13 +63,20 @@ from holdfast.db.models.work import (
 )
 
 __all__ = [
+    "AccountLink",
+    "AddedUrl",
+    "Alert",
+    "AlertTurn",
+    "ApiToken",
     "AuditEvent",
     "Change",
+    "CleanupCount",
     "Diff",
     "Document",
     "DocumentText",
     "Domain",
     "Edition",
+    "Event",
     "Exclusion",
     "Execution",
     "ExecutionCount",
@@ -75,6 +97,7 @@ __all__ = [
     "NoiseRuling",
     "NoiseSuspect",
     "NoiseVerdict",
+    "Operation",
     "Owner",
     "Page",
     "PageCrawl",
@@ -83,16 +106,26 @@ __all__ = [
     "PageSignal",
     "Queue",
     "Recovery",
+    "ReplayKey",
     "Reread",
     "Robots",
     "RunHour",
     "SearchOutbox",
+    "Series",
+    "SeriesTotal",
+    "SignInFailure",
     "SignalLink",
     "SignalPage",
     "SignalWord",
     "Snapshot",
     "Source",
+    "Upload",
     "UsageCount",
+    "User",
+    "UserSession",
     "WarcFile",
+    "Webhook",
+    "WebhookAttempt",
+    "WebhookDelivery",
     "Withdrawal",
 ]

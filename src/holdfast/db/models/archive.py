@@ -333,6 +333,16 @@ class Withdrawal(Model):
     )
 
 
+class ReplayKey(Model):
+    """What addresses of members' captures on the replay host are signed with; a new one now and then."""
+
+    __tablename__ = "replay_keys"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    secret: Mapped[bytes] = mapped_column(LargeBinary(32))
+    created_at: Mapped[datetime]
+
+
 class NoiseQueue(Model):
     """Captures that were written or changed and are not judged yet: ranges of ids, one or two for a batch."""
 
@@ -438,7 +448,8 @@ class SearchOutbox(Model):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
-    """snapshots (a range of ids that were written or changed), documents (ids in refs), withdrawal, signals."""
+    """snapshots (a range of ids that were written or changed), documents (ids in refs), withdrawal, signals,
+    visibility (of the source that `first_id` names)."""
     first_id: Mapped[int | None] = mapped_column(BigInteger)
     last_id: Mapped[int | None] = mapped_column(BigInteger)
     refs: Mapped[dict[str, Any]] = mapped_column(default=dict)

@@ -35,6 +35,12 @@ class Domain(Model):
     unreachable_since: Mapped[datetime | None]
     is_allowed: Mapped[bool] = mapped_column(server_default=text("true"))
     created_at: Mapped[datetime]
+    paused_at: Mapped[datetime | None]
+    """Since when an operator lets it rest: its attempts stay open, and nothing is asked."""
+    robots_after: Mapped[datetime | None]
+    """Answers of robots files that were read before this moment are asked for anew."""
+    changed_at: Mapped[datetime | None]
+    """When an operator last changed something here; a process that holds the domain gives it back then."""
 
     __table_args__ = (
         Index(
@@ -42,6 +48,24 @@ class Domain(Model):
             "lease_owner",
             sqlite_where=text("lease_owner IS NOT NULL"),
             postgresql_where=text("lease_owner IS NOT NULL"),
+        ),
+        Index(
+            "ix_domains_circuit",
+            "circuit_state",
+            sqlite_where=text("circuit_state <> 'closed'"),
+            postgresql_where=text("circuit_state <> 'closed'"),
+        ),
+        Index(
+            "ix_domains_changed_at",
+            "changed_at",
+            sqlite_where=text("changed_at IS NOT NULL"),
+            postgresql_where=text("changed_at IS NOT NULL"),
+        ),
+        Index(
+            "ix_domains_unreachable_since",
+            "unreachable_since",
+            sqlite_where=text("unreachable_since IS NOT NULL"),
+            postgresql_where=text("unreachable_since IS NOT NULL"),
         ),
     )
 
@@ -239,3 +263,26 @@ class Reread(Model):
     page_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     domain_id: Mapped[int] = mapped_column(BigInteger)
     depth: Mapped[int]
+
+
+class AddedUrl(Model):
+    """An address that a person added to a source: it waits for the next run, or has joined one that was running.
+
+    The next run takes it unless the frontier that it joined has closed it: so none is lost to a run that just ended.
+    """
+
+    __tablename__ = "added_urls"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    source_id: Mapped[int] = mapped_column(ForeignKey("sources.id"))
+    domain: Mapped[str]
+    url_hash: Mapped[int] = mapped_column(BigInteger)
+    url: Mapped[str]
+    priority: Mapped[int] = mapped_column(SmallInteger)
+    depth: Mapped[int]
+    execution_id: Mapped[int | None] = mapped_column(BigInteger)
+    """The execution whose frontier it joined; null while it waits."""
+    added_at: Mapped[datetime]
+    added_by: Mapped[str]
+
+    __table_args__ = (UniqueConstraint("source_id", "domain", "url_hash"),)

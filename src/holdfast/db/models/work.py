@@ -23,8 +23,20 @@ class Source(Model):
     config: Mapped[dict[str, Any]] = mapped_column(default=dict)
     feeds_sought_at: Mapped[datetime | None]
     """When its start page was last searched for feeds."""
+    visibility: Mapped[str] = mapped_column(String(8), default="public", server_default=text("'public'"))
+    """public, members: who may see what was captured of it."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+
+    __table_args__ = (
+        Index(
+            "ix_sources_members",
+            "visibility",
+            "id",
+            sqlite_where=text("visibility = 'members'"),
+            postgresql_where=text("visibility = 'members'"),
+        ),
+    )
 
 
 class Job(Model):

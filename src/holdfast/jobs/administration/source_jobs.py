@@ -15,13 +15,15 @@ from holdfast.config import FeedSettings
 from holdfast.db.engine import Database
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, HoldfastError, Invalid
+from holdfast.feeds.queries import feeds_of_source
+from holdfast.feeds.registry import make_due
 from holdfast.jobs import store
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.journal import emit
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction, State, move, state_of
 from holdfast.sources import registry
-from holdfast.sources.queries import find_source, source_by_id, sources, sources_by_code, with_feeds
+from holdfast.sources.queries import find_source, note_search, source_by_id, sources, sources_by_code, with_feeds
 from holdfast.sources.registry import config_of
 
 _log = log.get()
@@ -276,3 +278,31 @@ def run_soon(session: Session, clock: Clock, actions: JobActions, source_id: int
     elif state_of(job) is State.FAILED:
         actions.act(session, job.id, JobAction.RETRY)
     return job.state
+
+
+class FeedsOff(Conflict):
+    """A source's feeds are not polled: its configuration leaves them alone, or polling is off for all."""
+
+    code = "feeds_off"
+
+    def __init__(self, code: str, *, everywhere: bool) -> None:
+        why = "polling is off for all sources (HOLDFAST_FEEDS_POLL)" if everywhere else f"the feeds of {code} are off"
+        super().__init__(f"{why}; turn them on with: holdfast source edit {code} --set feeds=true")
+
+
+def make_feeds_due(
+    session: Session, clock: Clock, actions: JobActions, source: Source, settings: FeedSettings, *, search: bool = False
+) -> str:
+    """Have a source's feeds polled, or looked for, by the next worker; return the state of their job.
+
+    Those that are disabled, or told us to stay away, keep their time. FeedsOff.
+    """
+    follow_feeds(session, actions, source, settings)
+    if search:
+        note_search(session, source_id=source.id, at=None)
+    else:
+        make_due(clock, feeds_of_source(session, source_id=source.id), settings)
+    state = run_soon(session, clock, actions, source.id)
+    if state is None:
+        raise FeedsOff(source.code, everywhere=not settings.poll)
+    return state

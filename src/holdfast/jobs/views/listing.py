@@ -8,7 +8,7 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, ScalarSelect, Select, String, case, exists, func, literal, null, or_, select
-from sqlalchemy.orm import InstrumentedAttribute, Session, defer
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, defer
 
 from holdfast.db.models import Execution, ExecutionCount, Job, Queue, Source, WarcFile
 from holdfast.jobs import schedule_queries
@@ -311,6 +311,24 @@ def numbered_execution(session: Session, *, job_id: int, number: int | None) -> 
     """Return a job's execution with this number, or its newest."""
     query = _whole().where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
     return session.scalars(query if number is None else query.where(Execution.number == number)).one_or_none()
+
+
+class NewestLog(NamedTuple):
+    """How long the log of a job's newest execution is."""
+
+    job_id: int
+    execution_id: int
+    state: str
+    lines: int
+
+
+def newest_logs(session: Session, job_ids: Sequence[int]) -> list[NewestLog]:
+    """Return how long the newest logs of some jobs are: one seek each."""
+    last = aliased(Execution)
+    number = select(func.max(last.number)).where(last.job_id == Execution.job_id).scalar_subquery()
+    columns = Execution.job_id, Execution.id, Execution.state, Execution.log_lines
+    query = select(*columns).where(Execution.job_id.in_(job_ids), Execution.number == number)
+    return [NewestLog(*row) for row in session.execute(query)]
 
 
 def _admin_status() -> ColumnElement[str]:

@@ -16,12 +16,30 @@ from holdfast.errors import NotFound
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import ReadingRule, rule_of, sentence_of
 from holdfast.jobs.execution_queries import from_json
+from holdfast.series.counting import LATENCY, OUTCOMES, STATUSES, attempts_of, failures_of, percentile_of
 from holdfast.values import dataclass
 
 # Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now.
 _FRESH_S = 10.0
 # A worker that was not heard of for so long counts as gone: what passes since then is no time at work.
 _SILENT = timedelta(minutes=2)
+
+
+RECENT: Final = timedelta(minutes=5)
+_RECENT_COLUMNS: Final = ("pages", *OUTCOMES, *STATUSES, *LATENCY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentMinutes:
+    """What an execution did in the last five minutes."""
+
+    pages: int
+    attempts: int
+    failed: int
+    error_share: float | None
+    """Of 4xx and 5xx among the answers; None without any."""
+    p95_s: float | None
+    """Below which 95 of 100 attempts took; None if they took longer than we tell apart, or there were none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +73,8 @@ class ExecutionStatus:
     error: str | None
     retry_at: datetime | None
     """When its job is tried again, if that is set."""
+    recent: RecentMinutes | None = None
+    """What it did lately, by the series; None if that is nothing."""
     trouble: str | None = None
     """What keeps it from going on now, in words, with what helps."""
     seeds_left: int = 0
@@ -84,7 +104,9 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         is_live = execution.state == "running" and queue > 0
         now = to_micros(clock.now())
         away = execution_queries.away(tx, execution_id=execution.frontier_id, now=now) if is_live else []
+        paused = execution_queries.paused(tx, execution_id=execution.frontier_id) if is_live else []
         reported = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
+        recent = recent_minutes(tx, execution_id=execution.frontier_id, now=now) if is_live else None
     counts = [one.counts for one in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
     # A process that was killed leaves its last totals: they count as done, and not as pages a second.
@@ -95,6 +117,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         outcomes.update(count.get("outcomes", {}))
     conditions = [count.get("state", "running") for count in live]
     slow = [row for count in live for row in count.get("slow", ())] + _away(away, clock.now())
+    slow += _paused(paused, clock.now())
     return ExecutionStatus(
         execution_id=execution.id,
         source=execution.source,
@@ -119,7 +142,30 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         shortfalls=execution.shortfalls,
         error=execution.error,
         retry_at=execution.retry_at,
+        recent=recent,
         trouble=next((str(count["trouble"]) for count in live if count.get("trouble")), None),
+    )
+
+
+def recent_minutes(tx: Transaction, *, execution_id: int, now: int) -> RecentMinutes | None:
+    """Return what an execution did lately: a handful of rows, whatever its size."""
+    since = now - round(RECENT.total_seconds() * 1_000_000)
+    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in _RECENT_COLUMNS)
+    rows = tx.execute(
+        f"SELECT {sums} FROM series WHERE execution_id = ? AND step_s = 60 AND at >= ?",  # noqa: S608 - our columns
+        (execution_id, since),
+    )
+    counts = Counter({name: int(number) for name, number in zip(_RECENT_COLUMNS, rows[0], strict=True)})
+    attempts, answers = attempts_of(counts), sum(counts[name] for name in STATUSES)
+    if not attempts and not answers:
+        return None
+    errors = counts["status_4xx"] + counts["status_5xx"]
+    return RecentMinutes(
+        pages=counts["pages"],
+        attempts=attempts,
+        failed=failures_of(counts),
+        error_share=round(errors / answers, 4) if answers else None,
+        p95_s=percentile_of(counts, 0.95),
     )
 
 
@@ -140,6 +186,18 @@ def _away(rows: list[tuple[str, int, int]], now: datetime) -> list[dict[str, Any
         why = f"cannot be reached since {from_micros(since):%H:%M:%S} UTC, tried again in {wait_s:.0f} s"
         found.append({"domain": domain, "seconds": round(wait_s, 1), "why": why})
     return found
+
+
+def _paused(rows: list[tuple[str, int]], now: datetime) -> list[dict[str, Any]]:
+    """Return the domains that an operator paused, as rows of what is slow."""
+    return [
+        {
+            "domain": domain,
+            "seconds": round((now - from_micros(since)).total_seconds(), 1),
+            "why": f"paused; go on with: holdfast domain resume {domain}",
+        }
+        for domain, since in rows
+    ]
 
 
 def _sum(counts: list[dict[str, Any]], key: str) -> int:
@@ -270,6 +328,25 @@ def locked_by(tx: Transaction) -> dict[str, int]:
     return {str(row[0]): int(row[1]) for row in rows}
 
 
+class FiringAlert(NamedTuple):
+    """Something that is wrong."""
+
+    name: str
+    severity: str
+    since: int
+    value: float
+    message: str
+
+
+def firing_alerts(tx: Transaction, *, limit: int) -> list[FiringAlert]:
+    """Return the alerts that are not resolved, oldest first."""
+    rows = tx.execute(
+        "SELECT name, severity, since, value, message FROM alerts WHERE resolved_at IS NULL ORDER BY id LIMIT ?",
+        (limit,),
+    )
+    return [FiringAlert(*row) for row in rows]
+
+
 LATELY: Final = timedelta(days=7)
 # Owners that run jobs: with a scheduler of their own, or without.
 _WORKERS: Final = ("worker", "runner")
@@ -314,6 +391,7 @@ class JobsOverview:
     low_disk: bool
     low_volume: Path | None = None
     """Which of the volumes has too little room."""
+    alerts: tuple[FiringAlert, ...] = ()
     refusal: WriteRefusal | None = None
     """The last write, if the database refused it for want of room."""
 
@@ -337,6 +415,7 @@ def read_overview(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_
         overdue = overdue_count(tx, before=to_micros(due), most=_MOST)
         unindexed = unindexed_count(tx, most=_MOST)
         locks = locked_by(tx)
+        alerts = firing_alerts(tx, limit=_LOOKED_AT)
     workers = tuple(
         AtWork(name=f"{seen.host}/{seen.id}", seen=seen, jobs=locks.get(f"{seen.host}/{seen.id}", 0))
         for kind in _WORKERS
@@ -356,6 +435,7 @@ def read_overview(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_
         workers=workers,
         low_disk=low,
         low_volume=full,
+        alerts=tuple(alerts),
         refusal=last_refusal(settings.home),
     )
 

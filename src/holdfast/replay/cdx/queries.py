@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Integer, Select, bindparam, func, select, tuple_
 from sqlalchemy.orm import Session
 
+from holdfast.clock import from_micros, to_micros
 from holdfast.db.models import Snapshot, WarcFile
+from holdfast.db.prepared import PreparedSelect
+from holdfast.db.raw import Transaction
 from holdfast.index.queries import CDX_COLUMNS, CdxRow
 from holdfast.withdrawals.visibility import visible
 
@@ -98,6 +101,16 @@ def batch(
         behind = None
     given = {**_given(keys, behind), "since": since, "until": until, "most": limit}
     return [*map(CdxRow._make, session.execute(_batch(_shape(keys, behind, reverse=reverse)), given))]
+
+
+_LOOKUP = PreparedSelect(_batch(_Shape(is_one=True, is_behind=False)))
+
+
+def lookup(tx: Transaction, dialect: str, key: str, *, period: Period, limit: int) -> list[CdxRow]:
+    """Return the first captures of one key, as `batch` does, without putting a statement together."""
+    since, until = (to_micros(end) for end in period)
+    found = _LOOKUP.rows(tx, dialect, low=key, since=since, until=until, most=limit)
+    return [CdxRow._make((*row[:2], from_micros(row[2]), *row[3:])) for row in found]
 
 
 def skip(

@@ -305,8 +305,22 @@ class CdxQuery:
     @property
     def is_quick(self) -> bool:
         """Whether a few reads of one address answer it."""
-        is_plain = not self.filters and not self.collapses and self.page is None and self.mode is CdxMode.LINES
-        return self.is_exact and is_plain and abs(self.limit) + self.offset <= _QUICK
+        return self.is_exact and self._is_plain and abs(self.limit) + self.offset <= _QUICK
+
+    @property
+    def _is_plain(self) -> bool:
+        return not self.filters and not self.collapses and self.page is None and self.mode is CdxMode.LINES
+
+    @property
+    def is_lookup(self) -> bool:
+        """Whether it asks for the captures of one address from the first on, and for nothing beside their rows."""
+        from_the_first = self.order is Order.FORWARD and self.behind is None and self.limit > 0
+        return (
+            self.is_exact
+            and self._is_plain
+            and from_the_first
+            and not (self.resolve_revisits or self.count_duplicates or needs_files(self.fields))
+        )
 
 
 class _Asked:

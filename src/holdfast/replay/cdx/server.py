@@ -13,6 +13,7 @@ from typing import Protocol
 from holdfast import cancellation
 from holdfast.clock import Clock, SystemClock, digits14
 from holdfast.db.engine import Database
+from holdfast.db.raw import Transaction
 from holdfast.index.queries import CdxRow, cdx_rows_of
 from holdfast.replay.address import http_date, safe
 from holdfast.replay.cdx import queries
@@ -372,3 +373,26 @@ class CdxServer:
             yield f"{first.url_key} {digits14(first.captured_at)}\t{page}\n"
             if behind is None:
                 return
+
+
+# Captures of one address that are answered in one piece: the lines of some 40 KB.
+_LOOKED_UP = 200
+
+
+def looked_up(tx: Transaction, dialect: str, question: CdxQuery, origins: ReplayOrigins) -> str | None:
+    """Return the whole answer to a plain lookup of one address; None if it is another question, or has many lines."""
+    if not question.is_lookup:
+        return None
+    most = min(_LOOKED_UP, question.limit + question.offset) + 1
+    rows = queries.lookup(tx, dialect, question.ranges[0].low, period=question.period, limit=most)
+    if len(rows) > _LOOKED_UP:
+        return None
+
+    def read(
+        question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
+    ) -> list[Line]:
+        # All there is was read at once: behind it there is nothing.
+        return [Line(row, "-", None, "-") for row in rows] if behind is None else []
+
+    walk = Walk(read, question, MAX_RECORDS)
+    return "".join(render(walk.lines(), question, origins, walk.rest))

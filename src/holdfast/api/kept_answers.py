@@ -1,0 +1,105 @@
+"""What is asked for again is answered from memory: searches, and records as they were captured. The bytes of an answer
+are kept under the request, what decides what its viewer may see, and the generation of the index; for a few seconds,
+and up to a size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from cachetools import TTLCache
+from starlette.types import Message, Scope, Send
+
+from holdfast.api.quick import QuickAnswer, QuickHandler
+from holdfast.clock import Clock
+from holdfast.db.prepared import RawConnections
+from holdfast.metrics import ServerMetrics
+from holdfast.search.search import SearchService
+from holdfast.withdrawals.viewers import viewer
+from holdfast.withdrawals.visibility import VISIBILITY_MARK
+
+KEPT_S = 5.0
+"""How old an answer may be. Withdrawals, and sources that become members', hold at once: they are part of the key."""
+_BYTES = 32 * 1024**2
+_LARGEST = 512 * 1024
+_KEY = "holdfast_kept_answer"
+
+
+_RECORD = re.compile(r"/web/[0-9]{14}id_/")
+
+
+class KeptAnswers:
+    """Answers of one process, the least recent forgotten first."""
+
+    def __init__(self, search: SearchService, clock: Clock, metrics: ServerMetrics) -> None:
+        self._search, self._metrics = search, metrics
+        self._lock = Lock()
+        self._kept: TTLCache[Any, QuickAnswer] = TTLCache(
+            maxsize=_BYTES, ttl=KEPT_S, timer=clock.monotonic, getsizeof=lambda answer: len(answer.body)
+        )
+
+    def searches(self) -> QuickHandler:
+        """Return the quick way of `/api/search`: what is kept, if it still holds."""
+
+        def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
+            if scope["path"] != "/api/search":
+                return None
+            found = self._look(scope, connections, ("search", scope["query_string"], self._search.generation()))
+            if found is not None:
+                self._metrics.searched("kept")
+            return found
+
+        return answer
+
+    def records(self) -> QuickHandler:
+        """Return the quick way of `/web/…id_/…`: a record that was sent a moment ago."""
+
+        def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
+            if not _RECORD.match(scope["path"]):
+                return None
+            # All headers: a range, a condition or a coding that is accepted makes another answer.
+            asked = ("record", scope.get("raw_path"), scope["path"], scope["query_string"], tuple(scope["headers"]))
+            return self._look(scope, connections, asked)
+
+        return answer
+
+    def _look(self, scope: Scope, connections: RawConnections, asked: tuple[Any, ...]) -> QuickAnswer | None:
+        with connections.read() as (tx, dialect):
+            marks = VISIBILITY_MARK.rows(tx, dialect)
+        # Read before the route runs: an answer never stands under the key of what changed meanwhile.
+        key = (*asked, tuple(map(tuple, marks)), viewer())
+        with self._lock:
+            found = self._kept.get(key)
+        if found is None:
+            scope[_KEY] = key
+        return found
+
+    def keeping(self, scope: Scope, send: Send) -> Send:
+        """Return what sends an answer and keeps it, if it is one that the quick way looked for."""
+        key = scope.get(_KEY)
+        return send if key is None else _collected(send, lambda answer: self._keep(key, answer))
+
+    def _keep(self, key: Any, answer: QuickAnswer) -> None:
+        if answer.status == 200 and len(answer.body) <= _LARGEST:
+            with self._lock:
+                self._kept[key] = answer
+
+
+def _collected(send: Send, keep: Callable[[QuickAnswer], None]) -> Send:
+    status, headers, body = 0, [], b""
+
+    async def collected(message: Message) -> None:
+        nonlocal status, headers, body
+        if message["type"] == "http.response.start":
+            # A copy: the layers around add headers of each request to the list.
+            status, headers = message["status"], [*message.get("headers", ())]
+        elif message["type"] == "http.response.body" and len(body) <= _LARGEST:
+            body += message.get("body", b"")
+            if not message.get("more_body", False):
+                keep(QuickAnswer(status, headers, body))
+        await send(message)
+
+    return collected

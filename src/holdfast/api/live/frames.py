@@ -1,0 +1,70 @@
+"""Server-sent events as bytes: written once for all listeners."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+BEAT = b": beat\n\n"
+"""A comment: it keeps proxies from closing a quiet stream, and readers never see it."""
+
+
+class EndReason(StrEnum):
+    """Why a stream ends."""
+
+    SHUTDOWN = "shutdown"
+    """The server stops; another one, or the same, answers soon."""
+    SLOW = "slow"
+    """The client read more slowly than there was to tell."""
+    REVOKED = "revoked"
+    """The session was revoked, the token has expired, or the role was changed."""
+    LIFETIME = "lifetime"
+    """It has lasted for as long as a stream may; take it up again."""
+    OVER = "over"
+    """Nothing can follow any more."""
+
+
+class Frame(NamedTuple):
+    """One event as it is sent, and its place in the order of its topic: what was seen before is not sent again."""
+
+    order: int
+    data: bytes
+
+
+def frame(event: str, data: Any, *, order: int = 0, event_id: str | None = None) -> Frame:
+    """Return an event; its data is one line of JSON."""
+    named = "" if event_id is None else f"id: {event_id}\n"
+    # JSON has no line breaks of its own, and what stands in its texts is escaped.
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return Frame(order, f"event: {event}\n{named}data: {text}\n\n".encode("utf-8", "replace"))
+
+
+def opening(topic: str, *, retry_ms: int, beat_s: float) -> bytes:
+    """Return what every stream begins with: after how long a client that was cut off comes back, and a greeting."""
+    greeting = frame("connected", {"topic": topic, "heartbeatSeconds": beat_s}).data
+    return b"retry: %d\n\n%b" % (retry_ms, greeting)
+
+
+def ending(reason: EndReason) -> bytes:
+    """Return the last event of a stream."""
+    return frame("end", {"reason": reason.value}).data
+
+
+class FrameBatch(NamedTuple):
+    """What one look of a poller found, as it is sent to everyone."""
+
+    frames: Sequence[Frame]
+    data: bytes
+
+    @classmethod
+    def of(cls, frames: Sequence[Frame]) -> FrameBatch:
+        """Return the frames of one look, joined once for all listeners."""
+        return cls(frames, b"".join(one.data for one in frames))
+
+    def after(self, order: int) -> bytes:
+        """Return what of it comes after a place in the order."""
+        if self.frames[0].order > order:
+            return self.data
+        return b"".join(one.data for one in self.frames if one.order > order)

@@ -1,0 +1,306 @@
+"""The listeners of one process, and the pollers that read for them. Nothing is read for a topic without listeners.
+
+A poller makes one hop to a thread a look, however many listen; a listener that does not read is dropped, never waited
+for. Everything here belongs to the event loop but `Topic`, whose methods run on threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.types import Scope
+
+from holdfast import log
+from holdfast.api.errors import StreamsFull, TooManyStreams
+from holdfast.api.live.frames import BEAT, EndReason, Frame, FrameBatch, ending
+from holdfast.auth.principal import Principal
+from holdfast.auth.roles import Permission
+from holdfast.errors import HoldfastError
+
+_log = log.get()
+BEAT_S = 15.0
+"""The longest silence of a stream."""
+RECHECK_S = 60.0
+"""How often it is asked whether everyone who listens still may."""
+QUEUED_BYTES = 256 * 1024
+"""What may wait for one listener beyond the buffers of its connection."""
+# Looks and replays; requests have threads of their own.
+_THREADS = 2
+
+
+class Topic(Protocol):
+    """What can be listened to, under one or many keys (a job each, say); called on threads, one call at a time."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def interval_s(self) -> float:
+        """The time between two looks."""
+        ...
+
+    def begin(self, key: Hashable) -> None:
+        """Note where a key stands now: what comes after is found by `poll`."""
+        ...
+
+    def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
+        """Return what is new under these keys; one cheap statement if nothing is."""
+        ...
+
+    def forget(self, key: Hashable) -> None:
+        """Forget a key that has no listener left."""
+        ...
+
+
+class Listener:
+    """One client: who it is, and what waits to be sent to it."""
+
+    def __init__(self, principal: Principal, permission: Permission, scope: Scope) -> None:
+        self.principal, self.permission, self.scope = principal, permission, scope
+        self._waiting: deque[FrameBatch | bytes] = deque()
+        self._bytes = 0
+        self._seen = -1
+        self._wake = asyncio.Event()
+        self.reason: EndReason | None = None
+        """Why it ends; None while it does not."""
+        self.was_quiet = True
+        """Whether nothing was sent to it since the last heartbeat."""
+
+    @property
+    def credentials(self) -> Hashable:
+        """What it showed: listeners that showed the same are asked about once."""
+        shown = [pair for pair in self.scope["headers"] if pair[0] in (b"cookie", b"authorization", b"x-admin-token")]
+        peer = self.scope.get("client")
+        return self.permission, str(peer[0]) if peer else "", tuple(shown)
+
+    def has_seen(self, order: int) -> None:
+        """Note up to where a replay has told it everything."""
+        self._seen = order
+
+    def put(self, batch: FrameBatch) -> None:
+        """Queue what a poller found; a listener that is too far behind is ended."""
+        if self.reason is not None:
+            return
+        if self._bytes + len(batch.data) > QUEUED_BYTES and self._bytes:
+            self.end(EndReason.SLOW)
+            return
+        self._bytes += len(batch.data)
+        self._waiting.append(batch)
+        self.was_quiet = False
+        self._wake.set()
+
+    def beat(self) -> None:
+        """Send a comment if nothing else was sent for long."""
+        if self.was_quiet and not self._waiting and self.reason is None:
+            self._waiting.append(BEAT)
+            self._wake.set()
+        self.was_quiet = True
+
+    def end(self, reason: EndReason) -> None:
+        """End the stream with one last event; of a slow one, what waits is let go."""
+        if self.reason is not None:
+            return
+        self.reason = reason
+        if reason is EndReason.SLOW:
+            self._waiting.clear()
+        self._waiting.append(ending(reason))
+        self._wake.set()
+
+    async def next(self) -> tuple[bytes, bool]:
+        """Wait for something to send; return it, and whether more may follow."""
+        while True:
+            sent = b""
+            while self._waiting:
+                one = self._waiting.popleft()
+                if isinstance(one, FrameBatch):
+                    self._bytes -= len(one.data)
+                    sent += one.after(self._seen)
+                else:
+                    sent += one
+            if sent or self.reason is not None:
+                return sent, self.reason is None
+            self._wake.clear()
+            await self._wake.wait()
+
+
+class Channel:
+    """The listeners of one topic, by key, and the one poller that reads for them."""
+
+    def __init__(self, topic: Topic, threads: CapacityLimiter) -> None:
+        self.topic, self._threads = topic, threads
+        self._interest: Counter[Hashable] = Counter()
+        self._listeners: dict[Hashable, set[Listener]] = {}
+        # One at a time: a topic notes where it stands.
+        self._turn = asyncio.Lock()
+        self._poller: asyncio.Task[None] | None = None
+
+    async def join(self, key: Hashable, listener: Listener) -> None:
+        """Let a listener hear what comes under a key from now on; what the database says goes to the caller."""
+        # Counted before anything is awaited: the last listener that leaves meanwhile must not forget the key.
+        self._interest[key] += 1
+        try:
+            if key not in self._listeners:
+                async with self._turn:
+                    await run_sync(self.topic.begin, key, limiter=self._threads)
+        except BaseException:
+            self._let_go(key)
+            raise
+        self._listeners.setdefault(key, set()).add(listener)
+        if self._poller is None:
+            self._poller = asyncio.create_task(self._poll(), name=f"poll {self.topic.name}")
+
+    def leave(self, key: Hashable, listener: Listener) -> None:
+        """Forget a listener; the poller ends with the last one."""
+        listeners = self._listeners.get(key)
+        if listeners is None or listener not in listeners:
+            return
+        listeners.discard(listener)
+        if not listeners:
+            del self._listeners[key]
+        self._let_go(key)
+        if not self._listeners and self._poller is not None:
+            self._poller.cancel()
+            self._poller = None
+
+    def _let_go(self, key: Hashable) -> None:
+        self._interest[key] -= 1
+        if self._interest[key] <= 0:
+            del self._interest[key]
+            self.topic.forget(key)
+
+    async def _poll(self) -> None:
+        failed = False
+        while True:
+            await asyncio.sleep(self.topic.interval_s)
+            try:
+                async with self._turn:
+                    found = await run_sync(self.topic.poll, tuple(self._listeners), limiter=self._threads)
+                failed = False
+            except Exception as exc:
+                # Whatever it was, all who listen would wait for ever without a poller. Told once: a database that is
+                # away for an hour must not fill the log.
+                if not failed:
+                    _log.warning("streams.wait", topic=self.topic.name, message=repr(exc).partition("\n")[0])
+                failed = True
+                continue
+            for key, frames in found.items():
+                self._tell(key, frames)
+
+    def _tell(self, key: Hashable, frames: Sequence[Frame]) -> None:
+        if frames:
+            batch = FrameBatch.of(frames)
+            for listener in self._listeners.get(key, ()):
+                listener.put(batch)
+
+
+class Hub:
+    """All listeners of this process: their number, their heartbeats, and their right to listen."""
+
+    def __init__(self, *, in_all: int, per_principal: int, lasts_s: float) -> None:
+        self._in_all, self._per_principal = in_all, per_principal
+        self.lasts_s = lasts_s
+        """How long a stream may last."""
+        self.identify: Callable[[Scope], Awaitable[Principal]] | None = None
+        """Finds out anew who asks; without it a right lasts as long as its stream."""
+        self.beat_s, self.recheck_s = BEAT_S, RECHECK_S
+        self._listeners: set[Listener] = set()
+        self._held: Counter[Hashable] = Counter()
+        self._channels: dict[str, Channel] = {}
+        self._beating: asyncio.Task[None] | None = None
+        self._threads: CapacityLimiter | None = None
+        self._is_ending = False
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    @property
+    def threads(self) -> CapacityLimiter:
+        """The threads that looks and replays run on."""
+        if self._threads is None:
+            self._threads = CapacityLimiter(_THREADS)
+        return self._threads
+
+    def channel(self, name: str, make: Callable[[], Topic]) -> Channel:
+        """Return the channel of a topic, made when it is first asked for."""
+        if name not in self._channels:
+            self._channels[name] = Channel(make(), self.threads)
+        return self._channels[name]
+
+    def enter(self, listener: Listener) -> None:
+        """Count a listener; TooManyStreams or StreamsFull if there is no place for it."""
+        if self._is_ending or len(self._listeners) >= self._in_all:
+            raise StreamsFull
+        owner = _owner(listener.principal)
+        if self._held[owner] >= self._per_principal:
+            raise TooManyStreams(self._per_principal)
+        self._held[owner] += 1
+        self._listeners.add(listener)
+        if self._beating is None:
+            self._beating = asyncio.create_task(self._watch(), name="heartbeats of streams")
+
+    def leave(self, listener: Listener) -> None:
+        """Give a listener's place back."""
+        if listener not in self._listeners:
+            return
+        self._listeners.discard(listener)
+        owner = _owner(listener.principal)
+        self._held[owner] -= 1
+        if self._held[owner] <= 0:
+            del self._held[owner]
+        if not self._listeners and self._beating is not None:
+            self._beating.cancel()
+            self._beating = None
+
+    def end(self) -> None:
+        """End all streams, and serve no more: the server stops."""
+        self._is_ending = True
+        for listener in self._listeners:
+            listener.end(EndReason.SHUTDOWN)
+
+    async def _watch(self) -> None:
+        """Send heartbeats, and now and then ask whether everyone still may listen."""
+        loop = asyncio.get_running_loop()
+        checked_at = loop.time()
+        while True:
+            await asyncio.sleep(min(self.beat_s, self.recheck_s))
+            for listener in self._listeners:
+                listener.beat()
+            if loop.time() - checked_at >= self.recheck_s:
+                await self.recheck(list(self._listeners))
+                checked_at = loop.time()
+
+    async def recheck(self, listeners: Iterable[Listener]) -> None:
+        """End the streams of those whose session was revoked, whose token has expired, or whose role was changed."""
+        by_credentials: dict[Hashable, list[Listener]] = {}
+        for listener in listeners:
+            by_credentials.setdefault(listener.credentials, []).append(listener)
+        for alike in by_credentials.values():
+            try:
+                may = await self._may_still(alike[0])
+            except (HoldfastError, SQLAlchemyError) as exc:
+                # A database that is away revokes nothing; it is asked again in a minute.
+                _log.warning("streams.unchecked", message=str(exc).partition("\n")[0])
+                return
+            for listener in alike if not may else ():
+                listener.end(EndReason.REVOKED)
+
+    async def _may_still(self, listener: Listener) -> bool:
+        if self.identify is None:
+            return True
+        # A copy with a state of its own: what was found out at the beginning must not count again.
+        scope: dict[str, Any] = {**listener.scope, "state": {}}
+        found = await self.identify(scope)
+        return found.may(listener.permission) and found.user_id == listener.principal.user_id
+
+
+def _owner(principal: Principal) -> Hashable:
+    """Return whose streams are counted together: a user's, however they signed in."""
+    return ("user", principal.user_id) if principal.user_id is not None else ("name", principal.name)

@@ -1,0 +1,318 @@
+"""What can be listened to: the events of jobs, everything that is told outside, health, figures, and logs of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from holdfast.api import queries
+from holdfast.api.figures import CountedWork
+from holdfast.api.live.frames import Frame, frame
+from holdfast.coordination.disk import low_volume
+from holdfast.db.engine import Database
+from holdfast.db.models import Execution, JobEvent, LogLine
+from holdfast.db.raw import last_refusal
+from holdfast.errors import HoldfastError
+from holdfast.jobs.journal import REPLAYED, entry, last_event, last_lines, payload, read_events, read_lines
+from holdfast.jobs.views.listing import newest_logs, numbered_execution
+from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, read_position
+from holdfast.wiring.archive import Archive
+
+LOOK_S = 1.0
+FIGURES_S = 5.0
+CAUGHT_UP = 1000
+"""What a client that comes back is told of what it missed; beyond that it is told of a gap and asks the routes."""
+_AT_ONCE = 500
+_EVENTS_AT_ONCE = 200
+# Health that stays the same is told now and then: a client that shows its age sees that it is not old.
+_AGAIN = 6
+
+
+def _gap(order: int, event_id: str) -> Frame:
+    told = {"message": "more was missed than is told again; ask the routes"}
+    return frame("gap", told, order=order, event_id=event_id)
+
+
+class CrawlerTopic:
+    """The events of jobs: status, progress, completed."""
+
+    name = "crawler"
+    interval_s = LOOK_S
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._after: int | None = None
+
+    def begin(self, key: Hashable) -> None:
+        """Start behind the newest event."""
+        if self._after is None:
+            with self._database.read() as session:
+                self._after = last_event(session)
+
+    def forget(self, key: Hashable) -> None:
+        """Forget where it stood."""
+        self._after = None
+
+    def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
+        """Return the events since the last look."""
+        with self._database.read() as session:
+            rows = read_events(session, after=self._after or 0, limit=_AT_ONCE)
+        if rows:
+            self._after = rows[-1].id
+        return {None: [_job_frame(row) for row in rows]}
+
+    def replay(self, last_id: str | None) -> list[Frame]:
+        """Return what came after an event that a client had seen last; nothing for a new one."""
+        after = _number(last_id)
+        if after is None:
+            return []
+        with self._database.read() as session:
+            last = last_event(session)
+            rows = read_events(session, after=after, limit=CAUGHT_UP + 1)
+        if len(rows) > CAUGHT_UP:
+            return [_gap(last, str(last))]
+        return [_job_frame(row) for row in rows]
+
+
+def _job_frame(row: JobEvent) -> Frame:
+    return frame(row.name, payload(row), order=row.id, event_id=str(row.id))
+
+
+def _number(last_id: str | None) -> int | None:
+    return int(last_id) if last_id and last_id.isascii() and last_id.isdigit() and len(last_id) < 19 else None
+
+
+class EventsTopic:
+    """Everything that webhooks can be told of."""
+
+    name = "events"
+    interval_s = LOOK_S
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._after: Position | None = None
+
+    def begin(self, key: Hashable) -> None:
+        """Start behind everything that has happened."""
+        if self._after is None:
+            with self._database.read() as session:
+                self._after = newest(session)
+
+    def forget(self, key: Hashable) -> None:
+        """Forget where it stood."""
+        self._after = None
+
+    def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
+        """Return what has happened since the last look; one statement if nothing has."""
+        after = self._after or Position()
+        with self._database.read() as session:
+            found, self._after = read_after(session, after, limit=_EVENTS_AT_ONCE)
+        return {None: list(_event_frames(found, after, self._after))}
+
+    def replay(self, last_id: str | None) -> list[Frame]:
+        """Return what happened after an event that a client had seen last; nothing for a new one."""
+        after = read_position(last_id) if last_id else None
+        if after is None:
+            return []
+        frames: list[Frame] = []
+        with self._database.read() as session:
+            end = newest(session)
+            while sum(after) < sum(end):
+                found, following = read_after(session, after, limit=_EVENTS_AT_ONCE)
+                frames += _event_frames(found, after, following)
+                if len(frames) > CAUGHT_UP:
+                    return [_gap(sum(end), str(end))]
+                after = following
+        return frames
+
+
+def _event_frames(events: Sequence[PublicEvent], after: Position, following: Position) -> Iterator[Frame]:
+    """Yield events with the position behind each; behind the last of them it is where the next look begins."""
+    at = after
+    for number, event in enumerate(events, 1):
+        kind, _, row_id = event.key.partition(":")
+        column = {"job": "jobs", "event": "events", "change": "changes"}[kind]
+        at = following if number == len(events) else at._replace(**{column: int(row_id)})
+        data = {"source": event.source, "timestamp": event.at.isoformat(), **event.data}
+        yield frame(event.name.value, data, order=sum(at), event_id=str(at))
+
+
+class SampledTopic:
+    """A state that is looked at from time to time and told when it changes, or when it was not told for long."""
+
+    interval_s = FIGURES_S
+
+    def __init__(self, name: str, event: str, sample: Callable[[], dict[str, Any]]) -> None:
+        self.name, self._event, self._sample = name, event, sample
+        self._told: dict[str, Any] | None = None
+        self._same = self._count = 0
+
+    def begin(self, key: Hashable) -> None:
+        """Nothing: each listener is shown the state first."""
+
+    def forget(self, key: Hashable) -> None:
+        """Nothing is kept."""
+
+    def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
+        """Return the state if it has changed."""
+        found = self._sample()
+        self._same = self._same + 1 if found == self._told else 0
+        if self._same % _AGAIN:
+            return {}
+        self._told = found
+        self._count += 1
+        return {None: [frame(self._event, found, order=self._count)]}
+
+    def replay(self, _last_id: str | None) -> list[Frame]:
+        """Return the state now."""
+        # Its place is before everything that a look finds later.
+        return [frame(self._event, self._sample(), order=-1)]
+
+
+def sample_health(archive: Archive) -> dict[str, Any]:
+    """Return how the archive does, in a few words."""
+    try:
+        with archive.database.read() as session:
+            workers = len(queries.active_workers(session, archive.clock))
+        disk = "ok" if low_volume(archive.settings) is None else "low"
+        writes = "ok" if last_refusal(archive.home) is None else "refused"
+    except (HoldfastError, SQLAlchemyError, OSError):
+        return {"status": "error", "checks": {"db": "error"}}
+    status = "ok" if (disk, writes) == ("ok", "ok") else "degraded"
+    return {"status": status, "checks": {"db": "ok", "disk": disk, "writes": writes}, "workers": workers}
+
+
+def sample_figures(database: Database, work: CountedWork) -> dict[str, Any]:
+    """Return the figures of jobs and crawls, as they were last counted."""
+    with database.read() as session:
+        found = work.read(session)
+    recorded = found.recorded
+    return {
+        "jobs": found.jobs,
+        "pages": sum(counts["pages"] for counts in recorded.by_source.values()),
+        "pagesPerSecond": recorded.pages_per_second,
+        "successRate": recorded.success_rate,
+        "queue": recorded.queue,
+        "domainsLeased": recorded.domains_leased,
+        "domainsWaiting": recorded.domains_waiting,
+        "workers": recorded.workers,
+        "alerts": sorted(name for name, fires in recorded.alerts.items() if fires),
+        "warcBytes": found.warc_bytes,
+    }
+
+
+class LogTopic:
+    """The logs of jobs, by the job's id: each of the newest execution of its job."""
+
+    name = "logs"
+    interval_s = LOOK_S
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._state: dict[Hashable, _LogState] = {}
+
+    def begin(self, key: Hashable) -> None:
+        """Start behind the newest line of a job."""
+        if key not in self._state:
+            with self._database.read() as session:
+                self._state[key] = _state_of(session, key)
+
+    def forget(self, key: Hashable) -> None:
+        """Forget a job."""
+        self._state.pop(key, None)
+
+    def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
+        """Return the new lines of these jobs: one statement for all, and one more for each that has any."""
+        found: dict[Hashable, Sequence[Frame]] = {}
+        with self._database.read() as session:
+            for log in newest_logs(session, [key for key in keys if isinstance(key, int)]):
+                known = self._state.get(log.job_id) or _state_of(session, log.job_id)
+                self._state[log.job_id] = known
+                found[log.job_id] = known.look(session, log.execution_id, lines=log.lines, state=log.state)
+        return found
+
+    def replay(self, job_id: int, number: int | None, last_id: str | None) -> list[Frame]:
+        """Return the last lines of a job's log, or those after the one that a client had seen last.
+
+        Of a numbered execution that is over, also that it is.
+        """
+        after = _number(last_id)
+        with self._database.read() as session:
+            run = numbered_execution(session, job_id=job_id, number=number)
+            if run is None:
+                return []
+            lines = last_lines(session, run.id) if after is None else _missed(session, run, after)
+        frames = [_replayed(job_id, lines[start : start + REPLAYED]) for start in range(0, len(lines), REPLAYED)]
+        if number is not None and run.finished_at is not None:
+            frames.append(_archived(job_id, run.id, run.state, lines[-1].id if lines else after or 0))
+        return frames
+
+    def missed(self, job_id: int, number: int | None, last_id: str) -> bool:
+        """Return whether a run has lines that a client has not seen."""
+        after = _number(last_id)
+        with self._database.read() as session:
+            run = numbered_execution(session, job_id=job_id, number=number)
+            return run is not None and (after is None or bool(read_lines(session, run.id, after=after, limit=1)))
+
+
+def _missed(session: Session, run: Execution, after: int) -> list[LogLine]:
+    """Return what was written after a line; the last lines if that is more than is told again."""
+    lines = read_lines(session, run.id, after=after, limit=CAUGHT_UP + 1)
+    return last_lines(session, run.id) if len(lines) > CAUGHT_UP else lines
+
+
+def _state_of(session: Session, job_id: Hashable) -> _LogState:
+    assert isinstance(job_id, int)
+    run = numbered_execution(session, job_id=job_id, number=None)
+    if run is None:
+        return _LogState(job_id)
+    last = last_lines(session, run.id, limit=1)
+    return _LogState(
+        job_id, run.id, last[-1].id if last else 0, lines=run.log_lines, is_over=run.finished_at is not None
+    )
+
+
+class _LogState:
+    """How far the log of one job was told."""
+
+    def __init__(
+        self, job_id: int, execution_id: int | None = None, after: int = 0, *, lines: int = 0, is_over: bool = False
+    ) -> None:
+        self._job_id, self._execution_id, self._after = job_id, execution_id, after
+        self._lines, self._is_over = lines, is_over
+
+    def look(self, session: Session, execution_id: int, *, lines: int, state: str) -> list[Frame]:
+        """Return what is new; a statement only if the count of lines has grown."""
+        if execution_id != self._execution_id:
+            # Lines are numbered over all executions: those of the next one come behind.
+            self._execution_id, self._lines, self._is_over = execution_id, 0, False
+        frames: list[Frame] = []
+        if lines != self._lines:
+            rows = read_lines(session, execution_id, after=self._after, limit=_AT_ONCE)
+            frames = [_line_frame(self._job_id, row) for row in rows]
+            if rows:
+                self._after = rows[-1].id
+            # A full page: the rest is read at the next look, whatever the count says.
+            self._lines = lines if len(rows) < _AT_ONCE else -1
+        if state in ("completed", "failed", "cancelled") and not self._is_over and self._lines == lines:
+            self._is_over = True
+            frames.append(_archived(self._job_id, execution_id, state, self._after))
+        return frames
+
+
+def _line_frame(job_id: int, line: LogLine) -> Frame:
+    return frame("log:line", entry(line, job_id=job_id), order=2 * line.id, event_id=str(line.id))
+
+
+def _replayed(job_id: int, lines: Sequence[LogLine]) -> Frame:
+    told = {"lines": [entry(line, job_id=job_id) for line in lines], "count": len(lines)}
+    return frame("log:replay", told, order=2 * lines[-1].id, event_id=str(lines[-1].id))
+
+
+def _archived(job_id: int, execution_id: int, state: str, after: int) -> Frame:
+    told = {"job_id": job_id, "execution_id": execution_id, "status": state}
+    # Between the last line and the next: a client that has seen that line has not seen this.
+    return frame("log:archived", told, order=2 * after + 1)

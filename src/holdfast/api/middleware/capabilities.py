@@ -1,0 +1,60 @@
+"""The replay host is read as everybody may see it; an address that begins with a capability shows one source more.
+
+There is no session here, and no cookie: what an address does not say, no one may do. No answer that a capability opened
+may be read by a page of another site, or kept by a cache.
+"""
+
+from __future__ import annotations
+
+from anyio.to_thread import run_sync
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.api.routes.replay import CAPABILITY, refuse_expired
+from holdfast.config import Settings
+from holdfast.replay.capabilities import ReplayKeys, split_root
+from holdfast.withdrawals.viewers import PUBLIC, Viewer, seen_by
+
+
+class Capabilities:
+    """Takes the capability off a path and lets the rest be read by who holds it."""
+
+    def __init__(self, app: ASGIApp, keys: ReplayKeys, settings: Settings) -> None:
+        self._app, self._keys, self._settings = app, keys, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; a capability that is none, or has ended, is refused whatever it is for."""
+        text, rest = split_root(scope["path"]) if scope["type"] == "http" else ("", "")
+        if not text:
+            with seen_by(PUBLIC):
+                await self._app(scope, receive, send)
+            return
+        # A key that another process made is asked for once: on a thread, for the database may take its time.
+        found = self._keys.read(text) if self._keys.knows(text) else await run_sync(self._keys.read, text)
+        if found is None:
+            await refuse_expired(scope, self._settings, rest)(scope, receive, send)
+            return
+        raw = scope.get("raw_path")
+        inner = {**scope, "path": rest, CAPABILITY: f"/!{text}"}
+        if raw is not None:
+            inner["raw_path"] = split_root(raw.decode("latin-1"))[1].encode("latin-1")
+        is_opaque = Headers(scope=scope).get("origin") == "null"
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": _confined(message.get("headers", []), is_opaque=is_opaque)}
+            await send(message)
+
+        with seen_by(Viewer(granted=found.source_id)):
+            await self._app(inner, receive, marked)
+
+
+_OPEN, _CACHE = b"access-control-allow-origin", b"cache-control"
+
+
+def _confined(headers: list[tuple[bytes, bytes]], *, is_opaque: bool) -> list[tuple[bytes, bytes]]:
+    kept = [pair for pair in headers if pair[0].lower() not in (_OPEN, _CACHE)]
+    # What scripts of the archived site may read, its own sandboxed page may: it has no origin, and says `null`.
+    if is_opaque and any(name.lower() == _OPEN for name, _ in headers):
+        kept.append((_OPEN, b"null"))
+    return [*kept, (_CACHE, b"private, no-store"), (b"x-robots-tag", b"noindex")]

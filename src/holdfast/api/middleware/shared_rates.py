@@ -1,0 +1,69 @@
+"""One count of requests for all processes that share a Redis; it may go away at any moment, and nothing stops."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from limits import RateLimitItemPerMinute
+from limits.aio.storage import RedisStorage
+from limits.aio.strategies import MovingWindowRateLimiter
+from redis.asyncio import BlockingConnectionPool
+from redis.exceptions import RedisError
+
+from holdfast import log
+from holdfast.api.middleware.rate_counts import CountedRequest, Rates, Tier, counted_request
+from holdfast.clock import Clock
+
+_log = log.get()
+# Valkey speaks the same protocol.
+_SCHEME = re.compile(r"^valkey(?=s?://)")
+_CONNECTIONS = 8
+# How long Redis may take for one request, and how long it is left alone after it failed.
+_ANSWER_S = 0.5
+_AWAY_S = 5.0
+
+
+class SharedRates:
+    """Counts in Redis, one count for all processes that use it; in this process while Redis is away.
+
+    A request is counted by one script there, so that of many at once exactly as many go on as the limit says.
+    """
+
+    def __init__(self, url: str, clock: Clock, *, prefix: str = "holdfast:rates") -> None:
+        self._clock, self._own = clock, Rates(clock)
+        self._away_until = 0.0
+        # A few connections, waited for: a flood of requests must not become one of connections.
+        self._pool = BlockingConnectionPool.from_url(
+            _SCHEME.sub("redis", url),
+            max_connections=_CONNECTIONS,
+            timeout=_ANSWER_S,
+            socket_timeout=_ANSWER_S,
+            socket_connect_timeout=_ANSWER_S,
+        )
+        # Its types say that an option is a number or a text; a pool is taken, too.
+        options: dict[str, Any] = {"connection_pool": self._pool}
+        storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=prefix, **options)
+        self._limiter = MovingWindowRateLimiter(storage)
+
+    async def close(self) -> None:
+        """End the connections; on the loop that requests were counted on."""
+        await self._pool.disconnect()
+
+    async def count(self, tier: Tier, key: str) -> CountedRequest:
+        """Count a request if its window has room for it; never fails, and never takes longer than half a second."""
+        if self._clock.monotonic() < self._away_until:
+            return self._own.count(tier, key)
+        item = RateLimitItemPerMinute(tier.per_minute)
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                has_room = await self._limiter.hit(item, tier.name, key)
+                reset, left = await self._limiter.get_window_stats(item, tier.name, key)
+        except (RedisError, OSError, TimeoutError) as exc:
+            # Readers are served without Redis: each process counts for itself until it is back.
+            self._away_until = self._clock.monotonic() + _AWAY_S
+            _log.warning("rates.redis_away", message=str(exc) or type(exc).__name__, retry_s=_AWAY_S)
+            return self._own.count(tier, key)
+        # There, windows go by the wall clock of the processes that count.
+        return counted_request(has_room, left, reset - self._clock.now().timestamp())

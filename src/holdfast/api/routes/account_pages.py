@@ -1,0 +1,482 @@
+"""`/signin`, `/setup` and `/account`: the pages by which a person signs in and looks after an account.
+
+Plain HTML with one style sheet and no script: they work before anything else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from fastapi import Depends, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import ValidationError
+
+from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, site_of
+from holdfast.api.errors import OriginRefused, status_of
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.origins import is_own_origin
+from holdfast.api.permissions import PrincipalDep
+from holdfast.api.routes.account import (
+    begin_with_password,
+    browser_of,
+    end_own_session,
+    own_user,
+    password_changed,
+    token_made,
+)
+from holdfast.api.schemas.accounts import PasswordForm, SignInForm, TokenForm
+from holdfast.api.session_cookie import SessionCookie
+from holdfast.auth import queries
+from holdfast.auth.credentials import is_same
+from holdfast.auth.errors import (
+    CrossSiteRefused,
+    LinkSpent,
+    NoAccount,
+    ProviderFailed,
+    ProviderRefused,
+    SignInFailed,
+    SignInThrottled,
+)
+from holdfast.auth.oidc import SignInFlow
+from holdfast.auth.passwords import MIN_CHARS
+from holdfast.auth.principal import Principal, SignInWay
+from holdfast.auth.roles import Permission
+from holdfast.auth.sessions import BegunSession, end_session, end_sessions
+from holdfast.auth.tokens import PER_USER, revoke_token
+from holdfast.auth.users import link_owner
+from holdfast.db.models import ApiToken, User, UserSession
+from holdfast.errors import HoldfastError, Invalid, NotFound
+from holdfast.replay.links import escape
+from holdfast.wiring.archive import Archive
+
+router = LateRouter(tags=["account"], include_in_schema=False)
+_STYLE = (Path(__file__).parents[1] / "account.css").read_text("utf-8")
+# The secret of a one-time link stands in the address: it must not leave in a Referer. `same-origin` and not
+# `no-referrer`, with which a browser sends `Origin: null`.
+_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
+_MAX_FIELDS = 30
+_SHOWN = PER_USER
+
+
+@router.get("/account.css")
+def account_style() -> Response:
+    """Return the style sheet of these pages."""
+    return Response(_STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})
+
+
+def _page(title: str, body: str, *, status: int = 200, wide: bool = False, head: str = "") -> HTMLResponse:
+    top = (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width,initial-scale=1'><meta name=robots content=noindex>"
+        f"<title>{escape(title)} · Holdfast</title><link rel=stylesheet href=/account.css>{head}</head>"
+    )
+    kind = " class=wide" if wide else ""
+    return HTMLResponse(f"{top}<body><main{kind}>{body}</main></body></html>", status, _HEADERS)
+
+
+def _alert(message: str | None) -> str:
+    return "" if message is None else f"<p role=alert>{escape(message)}</p>"
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """Return the fields of a form that a page of ours sent; OriginRefused for any other, and for what no browser is."""
+    origin = request.headers.get("origin")
+    if origin is None or not is_own_origin(origin, request.headers, request.app.state.archive.settings):
+        raise OriginRefused
+    body = (await request.body()).decode("utf-8", "replace")
+    try:
+        pairs = parse_qsl(body, max_num_fields=_MAX_FIELDS, keep_blank_values=True)
+    except ValueError:
+        raise Invalid("this form has more fields than any of ours; load the page again") from None
+    # Lists are one word each, with spaces between.
+    fields: dict[str, str] = {}
+    for name, value in pairs:
+        fields[name] = f"{fields[name]} {value}" if name in fields else value
+    return fields
+
+
+async def _own_fields(request: Request) -> dict[str, str]:
+    """Return the fields of a form on the page of an account; CrossSiteRefused without the session's token in it."""
+    principal: Principal = request.state.principal
+    if principal.way is not SignInWay.SESSION:
+        raise NoAccount
+    fields = await _fields(request)
+    if not is_same(fields.pop("csrf", ""), request.scope["state"]["csrf_token"]):
+        raise CrossSiteRefused
+    return fields
+
+
+Fields = Annotated[dict[str, str], Depends(_fields)]
+OwnFields = Annotated[dict[str, str], Depends(_own_fields)]
+Next = Annotated[str, Query(alias="next", max_length=2048)]
+
+
+def safe_next(path: str) -> str:
+    """Return where to go after signing in: a path of this host, whatever was asked for."""
+    # `//host` and `/\\host` are other hosts to a browser, and it drops tabs and line breaks before it looks.
+    is_plain = path.startswith("/") and path.isprintable() and not path.startswith(("//", "/\\"))
+    return path if is_plain and not urlsplit(path).netloc else "/account"
+
+
+@router.get("/signin")
+async def sign_in_page(archive: ArchiveDep, principal: PrincipalDep, following: Next = "/account") -> Response:
+    """Show the form to sign in with; who is signed in goes on."""
+    if principal.way is SignInWay.SESSION:
+        return RedirectResponse(safe_next(following), 303, _HEADERS)
+    return _page("Sign in", _sign_in_form(archive, safe_next(following)))
+
+
+def _sign_in_form(archive: Archive, following: str, *, name: str = "", problem: str | None = None) -> str:
+    auth = archive.settings.auth
+    other = ""
+    if auth.oidc_issuer:
+        query = f"/signin/oidc?next={escape(_quoted(following))}"
+        other = f'<p class=or>or</p><a class="button wide" href="{query}">Sign in with {escape(auth.oidc_name)}</a>'
+    # Who typed a wrong password types it again, and not the name.
+    first, second = ("", " autofocus") if name else (" autofocus", "")
+    return (
+        f"<h1>Sign in</h1>{_alert(problem)}<section><form method=post action=/signin>"
+        f'<input type=hidden name=next value="{escape(following)}">'
+        f'<label for=name>Name</label><input id=name name=name value="{escape(name)}" required{first} '
+        "autocomplete=username autocapitalize=none spellcheck=false maxlength=256>"
+        f"<label for=password>Password</label><input id=password name=password type=password required{second} "
+        "autocomplete=current-password maxlength=256>"
+        f"<button class=wide>Sign in</button></form>{other}</section>"
+        "<p class=quiet>No account, or no password any more? An administrator can send you a link.</p>"
+    )
+
+
+def _quoted(text: str) -> str:
+    return text.replace("%", "%25").replace("&", "%26").replace("#", "%23").replace("+", "%2B").replace(" ", "%20")
+
+
+@router.post("/signin")
+async def send_sign_in(request: Request, archive: ArchiveDep, accounts: AccountsDep, fields: Fields) -> Response:
+    """Sign in, or show the form again with what is wrong."""
+    following, name = safe_next(fields.get("next", "")), fields.get("name", "")[:256]
+    try:
+        form = SignInForm(name=name or " ", password=fields.get("password", "")[:1024] or " ")
+        begun = await begin_with_password(request, archive, accounts, form)
+    except (SignInFailed, SignInThrottled, ValidationError) as exc:
+        return _again(request, archive, following, name=name, problem=exc)
+    return _begun(request, archive, begun, following)
+
+
+def _again(request: Request, archive: Archive, following: str, *, name: str, problem: Exception) -> Response:
+    if isinstance(problem, HoldfastError):
+        said, status = str(problem), status_of(problem, request.url.path)
+    else:
+        said, status = "the name or the password is wrong; try again", 401
+    answer = _page("Sign in", _sign_in_form(archive, following, name=name, problem=_sentence(said)), status=status)
+    if isinstance(problem, SignInThrottled):
+        answer.headers["Retry-After"] = str(problem.retry_after_s)
+    return answer
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+def _begun(request: Request, archive: Archive, begun: BegunSession, following: str) -> Response:
+    cookie = SessionCookie(archive.settings).written(request.scope, begun.secret)
+    return RedirectResponse(following, 303, {**_HEADERS, "Set-Cookie": cookie})
+
+
+@router.get("/signin/oidc")
+async def begin_at_provider(
+    request: Request, archive: ArchiveDep, accounts: AccountsDep, following: Next = "/account"
+) -> Response:
+    """Send a browser to the identity provider."""
+    if accounts.provider is None:
+        raise NotFound("no identity provider is set; sign in at /signin")
+    try:
+        begun = await accounts.provider.begin(_callback(request, archive), safe_next(following))
+    except ProviderFailed as exc:
+        return _at_provider(request, archive, exc)
+    cookie = SessionCookie(archive.settings).written_flow(request.scope, begun.flow.sealed())
+    return RedirectResponse(begun.url, 303, {**_HEADERS, "Set-Cookie": cookie})
+
+
+def _callback(request: Request, archive: Archive) -> str:
+    return f"{site_of(request, archive.settings)}/signin/oidc/callback"
+
+
+@router.get("/signin/oidc/callback")
+async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: AccountsDep) -> Response:
+    """Take a browser back from the identity provider, and begin its session."""
+    if accounts.provider is None:
+        raise NotFound("no identity provider is set; sign in at /signin")
+    cookies = SessionCookie(archive.settings)
+    try:
+        flow = SignInFlow.opened(cookies.read_flow(request.scope))
+        identity = await accounts.provider.finish(request.query_params, flow, _callback(request, archive))
+        browser, sign_in = browser_of(request), accounts.sign_in
+        begun = await accounts.turns.run(lambda: sign_in.with_identity(identity, browser))
+    except (ProviderFailed, ProviderRefused) as exc:
+        answer = _at_provider(request, archive, exc)
+    else:
+        # A page and not a redirect: this request comes from another site, and with SameSite=Strict a browser would
+        # leave the new cookie out of what it follows from here.
+        target = escape(safe_next(flow.following))
+        answer = _page(
+            "Signed in",
+            f'<h1>Signed in</h1><p><a href="{target}">Go on</a></p>',
+            head=f'<meta http-equiv=refresh content="0;url={target}">',
+        )
+        answer.headers.append("Set-Cookie", cookies.written(request.scope, begun.secret))
+    answer.headers.append("Set-Cookie", cookies.written_flow(request.scope, ""))
+    return answer
+
+
+def _at_provider(request: Request, archive: Archive, problem: HoldfastError) -> Response:
+    form = _sign_in_form(archive, "/account", problem=_sentence(str(problem)))
+    return _page("Sign in", form, status=status_of(problem, request.url.path))
+
+
+Secret = Annotated[str, Query(alias="token", max_length=200)]
+
+
+@router.get("/setup")
+def setup_page(archive: ArchiveDep, session: SessionDep, secret: Secret = "") -> Response:
+    """Show the form of a one-time link: a name for the first administrator, and a password."""
+    try:
+        owner = link_owner(session, archive.clock, secret)
+    except LinkSpent as exc:
+        return _page("Link", f"<h1>This link does not work</h1>{_alert(_sentence(str(exc)))}", status=404)
+    return _page("Choose a password", _setup_form(secret, owner))
+
+
+def _setup_form(secret: str, owner: User | None, *, name: str = "", problem: str | None = None) -> str:
+    title = "Make the first administrator" if owner is None else "Choose a password"
+    who = (
+        f'<label for=name>Name</label><input id=name name=name value="{escape(name)}" required autofocus '
+        "autocomplete=username autocapitalize=none spellcheck=false maxlength=64>"
+        if owner is None
+        else f"<p>For <strong>{escape(owner.name)}</strong>.</p><input type=hidden name=name autocomplete=username "
+        f'value="{escape(owner.name)}">'
+    )
+    return (
+        f"<h1>{title}</h1>{_alert(problem)}<section><form method=post action=/setup>"
+        f'<input type=hidden name=token value="{escape(secret)}">{who}'
+        f"{_new_password()}<button class=wide>Save and sign in</button></form></section>"
+    )
+
+
+def _new_password() -> str:
+    return (
+        "<label for=new>New password</label><input id=new name=new type=password required "
+        f"autocomplete=new-password minlength={MIN_CHARS} maxlength=256 aria-describedby=rule>"
+        f"<p class=quiet id=rule>At least {MIN_CHARS} characters; several words are easy to keep in mind.</p>"
+        "<label for=again>The same again</label><input id=again name=again type=password required "
+        f"autocomplete=new-password minlength={MIN_CHARS} maxlength=256>"
+    )
+
+
+@router.post("/setup")
+async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDep, fields: Fields) -> Response:
+    """Use a one-time link and sign in, or show the form again with what is wrong."""
+    secret, name = fields.get("token", "")[:200], fields.get("name", "")[:64]
+    browser = browser_of(request)
+
+    def choose() -> BegunSession:
+        if fields.get("new", "") != fields.get("again", ""):
+            raise Invalid("the two passwords differ; type the same twice")
+        return accounts.sign_in.with_link(secret, name=name, password=fields.get("new", "")[:1024], browser=browser)
+
+    def owner() -> User | None:
+        with archive.database.read() as session:
+            return link_owner(session, archive.clock, secret)
+
+    try:
+        begun = await accounts.turns.run(choose)
+    except LinkSpent as exc:
+        return _page("Link", f"<h1>This link does not work</h1>{_alert(_sentence(str(exc)))}", status=404)
+    except Invalid as exc:
+        form = _setup_form(secret, await accounts.turns.run(owner), name=name, problem=_sentence(str(exc)))
+        return _page("Choose a password", form, status=422)
+    accounts.identities.forget()
+    return _begun(request, archive, begun, "/account")
+
+
+@router.get("/account")
+def account_page(request: Request, archive: ArchiveDep, session: SessionDep, principal: PrincipalDep) -> Response:
+    """Show one's own account: password, sessions, tokens."""
+    return _account(request, archive, session, principal)
+
+
+def _account(
+    request: Request, archive: Archive, session: Any, principal: Principal, *, notice: str = "", status: int = 200
+) -> Response:
+    user = own_user(session, principal)
+    csrf = f'<input type=hidden name=csrf value="{escape(request.scope["state"].get("csrf_token", ""))}">'
+    sessions = queries.sessions_of(session, user.id, now=archive.clock.now(), after=0, limit=_SHOWN)
+    tokens = queries.tokens_of(session, user.id, after=0, limit=_SHOWN)
+    body = (
+        f"<header><h1>{escape(user.name)}</h1><form method=post action=/signout class=inline>{csrf}"
+        f"<button class=plain>Sign out</button></form></header><p class=quiet>You are {escape(user.role)}. "
+        f"<a href=/>To the archive</a></p>{notice}"
+        f"{_sessions(sessions, principal.session_id, csrf)}{_tokens(tokens, principal, csrf)}{_password(user, csrf)}"
+    )
+    return _page("Account", body, status=status, wide=True)
+
+
+def _sessions(rows: list[UserSession], current: int | None, csrf: str) -> str:
+    lines = "".join(
+        f"<tr><td class=agent>{escape(row.agent) or 'unknown'}<td>{escape(row.address)}<td>{_when(row.created_at)}"
+        f"<td>{_when(row.seen_at)}<td>"
+        + (
+            "this browser"
+            if row.id == current
+            else f"<form method=post action=/account/sessions class=inline>{csrf}"
+            f"<button class=plain name=id value={row.id}>End</button></form>"
+        )
+        for row in reversed(rows)
+    )
+    return (
+        "<section><h2>Signed in</h2><div class=scroll><table><tr><th>Browser<th>Address<th>Since<th>Last seen<th>"
+        f"{lines}</table></div><form method=post action=/account/sessions>{csrf}"
+        "<p><button class=plain name=id value=others>End all others</button></p></form></section>"
+    )
+
+
+def _tokens(rows: list[ApiToken], principal: Principal, csrf: str) -> str:
+    lines = "".join(
+        f"<tr><td>{escape(row.name)}<td><code>{escape(row.hint)}…</code><td>{escape(', '.join(row.scopes))}"
+        f"<td>{_when(row.expires_at)}<td>{_when(row.used_at) if row.used_at else 'never'}<td>"
+        f"<form method=post action=/account/tokens/revoke class=inline>{csrf}"
+        f"<button class=plain name=id value={row.id}>Revoke</button></form>"
+        for row in reversed(rows)
+    )
+    table = (
+        f"<div class=scroll><table><tr><th>Name<th>Begins with<th>May<th>Until<th>Last used<th>{lines}</table></div>"
+        if rows
+        else "<p class=quiet>A token lets a program act for you. You have none.</p>"
+    )
+    choices = "".join(
+        f"<label class=choice><input type=checkbox name=scopes value={one.value}"
+        f"{' checked' if one is Permission.READ else ''}> {one.value}</label>"
+        for one in Permission
+        if principal.may(one)
+    )
+    return (
+        f"<section><h2>Tokens</h2>{table}<form method=post action=/account/tokens>{csrf}"
+        "<div class=row><div><label for=token-name>Name of a new token</label><input id=token-name name=name required "
+        "maxlength=100 autocomplete=off></div><div><label for=days>Days</label><input id=days name=days type=number "
+        f"min=1 max=366 value=90 required></div></div><fieldset><legend>It may</legend>{choices}</fieldset>"
+        "<p><button>Make a token</button></p></form></section>"
+    )
+
+
+def _password(user: User, csrf: str) -> str:
+    if user.password_hash is None:
+        return f"<section><h2>Password</h2><p class=quiet>You sign in at {escape(user.issuer or '')}.</p></section>"
+    return (
+        f"<section><h2>Password</h2><form method=post action=/account/password>{csrf}"
+        f'<input type=hidden autocomplete=username value="{escape(user.name)}">'
+        "<label for=current>Current password</label><input id=current name=current type=password required "
+        f"autocomplete=current-password maxlength=256>{_new_password()}"
+        "<p class=quiet>All other browsers are signed out.</p><p><button>Change it</button></p></form></section>"
+    )
+
+
+def _when(moment: datetime) -> str:
+    return f"<time datetime={moment.isoformat()}>{moment:%Y-%m-%d %H:%M}</time>"
+
+
+def _back() -> Response:
+    return RedirectResponse("/account", 303, _HEADERS)
+
+
+def _id(fields: Mapping[str, str]) -> int:
+    number = fields.get("id", "")
+    # Longer ones are no ids of ours, and break a database driver.
+    if not number.isascii() or not number.isdecimal() or len(number) > 18:
+        raise Invalid("id: it is no number; load the page again")
+    return int(number)
+
+
+@router.post("/account/sessions")
+def send_end_session(
+    accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields
+) -> Response:
+    """End one session, or all but this one."""
+    with write.write() as session:
+        user = own_user(session, principal)
+        if fields.get("id") == "others":
+            end_sessions(session, write.job_service.clock, user, keep=principal.session_id)
+        else:
+            end_session(session, write.job_service.clock, user, _id(fields))
+    accounts.identities.forget()
+    return _back()
+
+
+@router.post("/account/tokens")
+def send_token(
+    request: Request, archive: ArchiveDep, principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields
+) -> Response:
+    """Make a token and show its secret, this once."""
+    try:
+        days = fields.get("days", "")
+        form = TokenForm(
+            name=fields.get("name", ""),
+            scopes=fields.get("scopes", "read").split(),  # type: ignore[arg-type]
+            days=int(days) if days.isascii() and days.isdecimal() and len(days) < 5 else 0,
+        )
+        made = token_made(principal, write, form)
+        notice = (
+            "<section role=status><h2>Your new token</h2><p>Copy it now: it is not shown again.</p>"
+            f"<code class=secret>{escape(made.secret)}</code></section>"
+        )
+        status = 201
+    except ValidationError:
+        notice, status = _alert("A token needs a name, 1 to 366 days, and something that it may do."), 422
+    except (Invalid, HoldfastError) as exc:
+        notice, status = _alert(_sentence(str(exc))), status_of(exc, request.url.path)
+    with archive.database.read() as session:
+        return _account(request, archive, session, principal, notice=notice, status=status)
+
+
+@router.post("/account/tokens/revoke")
+def send_revoke(accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields) -> Response:
+    """Revoke a token."""
+    with write.write() as session:
+        revoke_token(session, write.job_service.clock, own_user(session, principal), _id(fields))
+    accounts.identities.forget()
+    return _back()
+
+
+@router.post("/account/password")
+async def send_password(
+    request: Request, archive: ArchiveDep, accounts: AccountsDep, principal: PrincipalDep, fields: OwnFields
+) -> Response:
+    """Change one's own password; all other sessions end."""
+    try:
+        if fields.get("new", "") != fields.get("again", ""):
+            raise Invalid("the two passwords differ; type the same twice")
+        form = PasswordForm(current=fields.get("current", "")[:1024] or " ", new=fields.get("new", "")[:1024] or " ")
+        ended = await password_changed(request, accounts, principal, form)
+        notice = f"<p role=status>Your password is changed. {ended} other sessions ended.</p>"
+        status = 200
+    except (Invalid, SignInThrottled) as exc:
+        notice, status = _alert(_sentence(str(exc))), status_of(exc, request.url.path)
+
+    def show() -> Response:
+        with archive.database.read() as session:
+            return _account(request, archive, session, principal, notice=notice, status=status)
+
+    return await accounts.turns.run(show)
+
+
+@router.post("/signout")
+def send_sign_out(
+    request: Request, archive: ArchiveDep, accounts: AccountsDep, write: AdminWriteDep, fields: OwnFields
+) -> Response:
+    """End this session."""
+    assert fields is not None
+    end_own_session(request, accounts, write)
+    cleared = SessionCookie(archive.settings).cleared(request.scope)
+    return RedirectResponse("/signin", 303, {**_HEADERS, "Set-Cookie": cleared})

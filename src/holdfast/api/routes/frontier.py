@@ -1,0 +1,187 @@
+"""`/api/frontier`: what is queued, and what operators do about it while a crawl runs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from fastapi import Query
+
+from holdfast.api.dependencies import (
+    ArchiveDep,
+    FrontierCountsDep,
+    FrontierDep,
+    JobServiceDep,
+    ServedFrontierTurn,
+    SessionDep,
+)
+from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.schemas.base import RowId, Words
+from holdfast.api.schemas.crawler import (
+    AddForm,
+    AddReceipt,
+    ClearReceipt,
+    DiscoveredHost,
+    FrontierFigures,
+    QueuedUrl,
+    RecoverReceipt,
+    SeedForm,
+)
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
+from holdfast.clock import Clock
+from holdfast.errors import Invalid
+from holdfast.jobs.administration.frontier_actions import AddingUrls, AddWish, clear
+from holdfast.jobs.views.frontier_queries import (
+    UrlFilter,
+    UrlStatus,
+    frontier_urls,
+    left_out_hosts,
+    meant_frontier,
+)
+from holdfast.types import UrlKind
+from holdfast.urls import typed_host
+from holdfast.wiring.archive import Archive
+from holdfast.wiring.jobs import JobService
+
+router = LateRouter(tags=["crawler"])
+PORTION_S = 5.0
+"""How long one request takes attempts from a queue; it says whether to go on."""
+WhichExecution = Annotated[
+    RowId | None, Query(description="An execution's id; the newest crawl that has a frontier if left out.")
+]
+Host = Annotated[str, Query(max_length=255, description="A host, with its port if that is neither 80 nor 443.")]
+
+
+@router.get("/api/frontier/stats", responses=answers(403, 404, 422, 503))
+def frontier_stats(session: SessionDep, counts: FrontierCountsDep, execution: WhichExecution = None) -> FrontierFigures:
+    """Return what is queued, under way, done and failed in an execution."""
+    meant = meant_frontier(session, execution)
+    return FrontierFigures.of(meant, counts.figures(session, meant))
+
+
+@router.get("/api/frontier/urls", responses=answers(403, 404, 422, 503))
+def list_frontier_urls(
+    session: SessionDep,
+    execution: WhichExecution = None,
+    status: Annotated[UrlStatus | None, Query(description="Where an attempt stands.")] = None,
+    domain: Host | None = None,
+    kind: Annotated[UrlKind | None, Query(description="What it is asked for as.")] = None,
+    search: Annotated[Words, Query(description="A part of the address.")] = "",
+    limit: ListLimit = DEFAULT_LIMIT,
+    cursor: ListCursor = None,
+) -> Listed[QueuedUrl]:
+    """Return attempts of an execution: pending ones in the order of their turn, all others by domain and page.
+
+    A filter that no index has is looked for in a few thousand attempts at a time: an answer may hold fewer than `limit`
+    and still have a `next`.
+    """
+    meant = meant_frontier(session, execution)
+    place = decode_cursor(cursor, int, int, int)
+    wanted = UrlFilter(
+        status=status,
+        domain=None if domain is None else typed_host(domain.replace("\x00", "")),
+        kind=kind,
+        search=search.strip() or None,
+        limit=limit,
+        after=None if place is None else [int(part) for part in place],
+    )
+    found = frontier_urls(session, meant.frontier_id, wanted)
+    return Listed(
+        items=[QueuedUrl.of(row) for row in found.rows],
+        next=None if found.next is None else encode_cursor(*found.next),
+        limit=limit,
+    )
+
+
+@router.post("/api/frontier/add", responses=answers(403, 404, 409, 422, 503))
+def add_frontier_urls(
+    archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: AddForm
+) -> AddReceipt:
+    """Add addresses to the run of their source that is under way, to its next run, or to a job of their own."""
+    wish = AddWish(urls=form.urls, source=form.source, priority=form.priority)
+    with adding_urls(archive, job_service, frontier) as adding:
+        return AddReceipt.of(adding.add(wish))
+
+
+@router.post("/api/frontier/seed", responses=answers(403, 404, 409, 422, 503))
+def seed_frontier(archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: SeedForm) -> AddReceipt:
+    """Add addresses as seeds: first in their turn, their links one step away; without any, those of the source."""
+    if not form.urls and form.source is None:
+        raise Invalid("urls: name addresses, or a source whose seeds are meant")
+    with adding_urls(archive, job_service, frontier) as adding:
+        urls = form.urls or adding.seeds_of(form.source or "")
+        return AddReceipt.of(adding.add(AddWish(urls=urls, source=form.source, is_seed=True)))
+
+
+@contextmanager
+def adding_urls(archive: Archive, job_service: JobService, frontier: ServedFrontierTurn) -> Iterator[AddingUrls]:
+    """Open what adds addresses in a client's name."""
+    with frontier.open() as runtime:
+        yield AddingUrls(
+            runtime.frontier,
+            runtime.clock,
+            job_service.actions,
+            read=archive.database.read,
+            write=lambda: job_service.write(frontier.actor),
+        )
+
+
+@router.post("/api/frontier/recover", responses=answers(403, 422, 503))
+def recover_frontier(
+    frontier: FrontierDep,
+    minutes: Annotated[
+        float | None, Query(ge=0, le=100_000, description="Age of an expired lease that is freed; 15 if not set.")
+    ] = None,
+) -> RecoverReceipt:
+    """Free what dead processes of this machine held, and leases that expired long ago anywhere."""
+    with frontier.open() as runtime:
+        # Loaded by name: it brings the repair of WARC files, which no other route needs.
+        done = importlib.import_module("holdfast.operations.frontier_recovery").recover_frontier(
+            runtime, minutes=minutes
+        )
+    return RecoverReceipt(
+        recovered=done.domains,
+        processes=done.processes,
+        files=list(done.files),
+        orphan_records=done.orphan_records,
+    )
+
+
+@router.delete("/api/frontier", responses=answers(403, 404, 422, 503))
+def clear_frontier(archive: ArchiveDep, frontier: FrontierDep, execution: WhichExecution = None) -> ClearReceipt:
+    """Take everything that is queued from an execution; what it has captured stays, and a crawl that runs ends."""
+    with archive.database.read() as session:
+        meant = meant_frontier(session, execution)
+    with frontier.open() as runtime:
+        return ClearReceipt.of(
+            clear(runtime.frontier, runtime.clock, meant.frontier_id, goes_on=within(archive.clock, PORTION_S))
+        )
+
+
+def within(clock: Clock, seconds: float) -> Callable[[], bool]:
+    """Return what says whether so many seconds have not passed yet."""
+    until = clock.monotonic() + seconds
+    return lambda: clock.monotonic() < until
+
+
+@router.get("/api/crawler/discovered", responses=answers(403, 404, 422, 503))
+def list_discovered_hosts(
+    session: SessionDep,
+    execution: WhichExecution = None,
+    rule: Annotated[Words | None, Query(description="Only those that this rule left out.")] = None,
+    limit: ListLimit = DEFAULT_LIMIT,
+    cursor: ListCursor = None,
+) -> Listed[DiscoveredHost]:
+    """Return hosts that links led to and that were not followed, by rule and host, with how many links."""
+    meant = meant_frontier(session, execution)
+    place = decode_cursor(cursor, str, str)
+    after = None if place is None else [str(part) for part in place]
+    rows = left_out_hosts(session, meant.frontier_id, rule=rule, after=after, limit=limit)
+    return Listed(
+        items=[DiscoveredHost.of(row) for row in rows],
+        next=encode_cursor(rows[-1].rule, rows[-1].host) if len(rows) == limit else None,
+        limit=limit,
+    )

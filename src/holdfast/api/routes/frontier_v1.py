@@ -1,0 +1,166 @@
+"""`/api/v1/frontier` and `/api/v1/discovered-links`: the same frontier in the words of that version."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+
+from holdfast.api.dependencies import ArchiveDep, FrontierCountsDep, FrontierDep, JobServiceDep, SessionDep
+from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.routes.frontier import adding_urls
+from holdfast.api.schemas.base import RowId, Words
+from holdfast.api.schemas.frontier_v1 import (
+    STATUS_OF,
+    DiscoveredLink,
+    DiscoveredLinks,
+    FrontierEntry,
+    FrontierPage,
+    FrontierTotals,
+    FrontierWord,
+    SubmitForm,
+    Submitted,
+)
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_cursor, encode_cursor
+from holdfast.errors import NotFound
+from holdfast.jobs.administration.frontier_actions import AddedPlace, AddWish, drop_attempt
+from holdfast.jobs.views.frontier_queries import (
+    QueueFigures,
+    UrlFilter,
+    attempt_by_id,
+    frontier_urls,
+    meant_frontier,
+    newest_of_source,
+)
+from holdfast.search.linked_hosts import MAX_LISTED, host_name
+from holdfast.search.linked_queries import linked_hosts
+from holdfast.sources.queries import source_by_id
+from holdfast.urls import typed_host
+
+router = LateRouter(prefix="/api/v1", tags=["crawler"])
+AttemptId = Annotated[RowId, Path(description="An attempt's id, as it is listed.")]
+
+
+@router.get("/frontier", responses=answers(400, 403, 404, 503))
+def list_frontier_v1(
+    session: SessionDep,
+    counts: FrontierCountsDep,
+    status: Annotated[FrontierWord | None, Query(description="Where an address stands.")] = None,
+    source_id: Annotated[RowId | None, Query(description="Its newest crawl; the newest of all if left out.")] = None,
+    host: Annotated[str | None, Query(max_length=255, description="Only of this host.")] = None,
+    search: Annotated[Words, Query(description="A part of the address.")] = "",
+    limit: ListLimit = DEFAULT_LIMIT,
+    cursor: ListCursor = None,
+) -> FrontierPage:
+    """Return attempts of a crawl, piece by piece."""
+    meant = meant_frontier(session, None if source_id is None else newest_of_source(session, source_id))
+    place = decode_cursor(cursor, int, int, int)
+    wanted = UrlFilter(
+        status=None if status is None else STATUS_OF[status],
+        domain=None if host is None else typed_host(host.replace("\x00", "")),
+        search=search.strip() or None,
+        limit=limit,
+        after=None if place is None else [int(part) for part in place],
+    )
+    found = frontier_urls(session, meant.frontier_id, wanted)
+    return FrontierPage(
+        urls=[FrontierEntry.of(row) for row in found.rows],
+        total=_total(counts.figures(session, meant), status),
+        next=None if found.next is None else encode_cursor(*found.next),
+        limit=limit,
+    )
+
+
+def _total(figures: QueueFigures, status: FrontierWord | None) -> int:
+    if status is None:
+        return figures.pending + figures.completed + figures.failed + figures.ruled_out
+    by_word = {
+        FrontierWord.PENDING: figures.pending,
+        FrontierWord.FETCHED: figures.completed,
+        FrontierWord.DEAD: figures.failed,
+    }
+    return by_word.get(status, 0)
+
+
+@router.get("/frontier/stats", responses=answers(400, 403, 404, 503))
+def frontier_stats_v1(session: SessionDep, counts: FrontierCountsDep) -> FrontierTotals:
+    """Return the figures of the newest crawl."""
+    return FrontierTotals.of(counts.figures(session, meant_frontier(session, None)))
+
+
+@router.post("/frontier/submit", status_code=201, responses=answers(400, 403, 404, 503))
+def submit_url(archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: SubmitForm) -> Submitted:
+    """Add one address: to the run of its source, to its next run, or to a job of its own."""
+    code = None
+    if form.source_id is not None:
+        with archive.database.read() as session:
+            source = source_by_id(session, form.source_id)
+        if source is None:
+            raise NotFound(f"there is no source {form.source_id}; they are listed at /api/v1/sources")
+        code = source.code
+    with adding_urls(archive, job_service, frontier) as adding:
+        [place] = adding.add(AddWish(urls=[form.url], source=code, priority=form.priority)).places
+    return _submitted(place)
+
+
+def _submitted(place: AddedPlace) -> Submitted:
+    return Submitted(
+        source=place.source,
+        status=place.as_what.value,
+        added=place.added,
+        execution_id=place.execution_id,
+        job_id=place.job_id,
+    )
+
+
+@router.get("/frontier/{id}", responses=answers(400, 403, 404, 503))
+def frontier_entry(session: SessionDep, id: AttemptId) -> FrontierEntry:
+    """Return one attempt."""
+    return FrontierEntry.of(attempt_by_id(session, id).row)
+
+
+@router.post("/frontier/{id}/retry", responses=answers(400, 403, 404, 503))
+def retry_url(archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, id: AttemptId) -> Submitted:
+    """Ask once more for an address that is dead: in its run if that is under way, else in the source's next."""
+    with adding_urls(archive, job_service, frontier) as adding:
+        return _submitted(adding.retry(id))
+
+
+@router.delete("/frontier/{id}", status_code=204, responses=answers(400, 403, 404, 503))
+def drop_url(archive: ArchiveDep, frontier: FrontierDep, id: AttemptId) -> Response:
+    """Take one queued address from its crawl."""
+    with archive.database.read() as session:
+        attempt = attempt_by_id(session, id)
+    with frontier.open() as runtime:
+        drop_attempt(runtime.frontier, runtime.clock, attempt)
+    return Response(status_code=204)
+
+
+@router.get("/discovered-links", responses=answers(400, 403, 503))
+def list_discovered_links(
+    session: SessionDep,
+    limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="How many to list at most.")] = DEFAULT_LIMIT,
+    offset: Annotated[int, Query(ge=0, le=100_000, description="How many to pass over.")] = 0,
+) -> DiscoveredLinks:
+    """Return hosts that captures link to and of which nothing is kept, those with the most linking sites first."""
+    rows = linked_hosts(session, limit=limit, offset=offset)
+    links = [
+        DiscoveredLink(id=name, url=f"https://{name}/", links=row.links, linking_sites=row.sites)
+        for row in rows
+        for name in (host_name(row.key),)
+    ]
+    return DiscoveredLinks(links=links, limit=limit, offset=offset)
+
+
+@router.post("/discovered-links/{id}/create-job", status_code=201, responses=answers(400, 403, 404, 503))
+def crawl_discovered_host(
+    archive: ArchiveDep,
+    job_service: JobServiceDep,
+    frontier: FrontierDep,
+    id: Annotated[str, Path(max_length=255, description="A host.", examples=["example.org"])],
+) -> Submitted:
+    """Make a job that crawls a host once, and a source for it if there is none."""
+    with adding_urls(archive, job_service, frontier) as adding:
+        [place] = adding.add(AddWish(urls=[f"https://{id}/"], is_seed=True)).places
+    return _submitted(place)

@@ -1,0 +1,46 @@
+"""`/mcp`: the archive as tools for assistants, in the name of who asks. No session is kept."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from holdfast.api.dependencies import ArchiveDep, SearchDep
+from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.permissions import PrincipalDep
+from holdfast.auth.errors import Unauthenticated
+from holdfast.auth.roles import Role
+
+# JSON-RPC, which the OpenAPI document cannot describe: the protocol has a schema of its own.
+router = LateRouter(tags=["assistants"], include_in_schema=False)
+
+
+class _Answered(Response):
+    """Hands a request to the tool server, which writes the answer itself."""
+
+    def __init__(self, **handed: Any) -> None:
+        super().__init__()
+        self._handed = handed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Loaded with the first request: the SDK takes longer to load than the whole server.
+        server = importlib.import_module("holdfast.assistants.server")
+        async with self._handed["sessions"]:
+            await server.serve_request(self._handed["tools"](), self._handed["principal"], scope, receive, send)
+
+
+@router.post("/mcp", responses=answers(401, 403), response_class=Response)
+async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, principal: PrincipalDep) -> Response:
+    """Speak the Model Context Protocol: list tools and call them. Answers are what the caller may see."""
+    if getattr(request.app.state, "tools_only", False) and principal.role is Role.ANONYMOUS:
+        raise Unauthenticated
+
+    def tools() -> Any:
+        return importlib.import_module("holdfast.assistants.tools").ToolArchive(archive=archive, search=search)
+
+    return _Answered(sessions=request.app.state.sessions, tools=tools, principal=principal)

@@ -1,0 +1,90 @@
+"""`/api/stats/timeseries` and `/api/alerts`: what crawls did over time, and what is wrong with them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Query
+
+from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_of
+from holdfast.api.errors import answers
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.schemas.base import RowId
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
+from holdfast.api.schemas.series import AlertShown, AlertState, SeriesStep, TimeSeries
+from holdfast.db.models import Alert
+from holdfast.jobs.alert_queries import list_alerts as select_alerts
+from holdfast.jobs.alerts import AlertName, AlertSeverity
+from holdfast.jobs.views.timeseries import DEFAULT_HOURS, SeriesQuestion, read_series, series_columns
+
+router = LateRouter(tags=["crawler"])
+
+
+@router.get("/api/stats/timeseries", responses=answers(404, 422, 503))
+def show_timeseries(
+    archive: ArchiveDep,
+    session: SessionDep,
+    hours: Annotated[int, Query(ge=1, le=43_800, description="How far back, if `from` is left out.")] = DEFAULT_HOURS,
+    since: Annotated[datetime | None, Query(alias="from", description="First moment; UTC unless it says.")] = None,
+    until: Annotated[datetime | None, Query(alias="to", description="Last moment; now if left out.")] = None,
+    step: Annotated[
+        SeriesStep | None,
+        Query(description="Seconds of a point; ours if left out, longer where no finer ones are kept."),
+    ] = None,
+    execution: Annotated[RowId | None, Query(description="Only this execution.")] = None,
+    source: SourceCode = None,
+) -> TimeSeries:
+    """Return what crawls did: pages, bytes, outcomes, statuses, times, queue; at most 2,000 points."""
+    asked = SeriesQuestion(
+        hours=hours,
+        since=_aware(since),
+        until=_aware(until),
+        step_s=step,
+        execution_id=execution,
+        source=source_of(session, source).code if source else None,
+    )
+    found = read_series(session, archive.clock, archive.settings.jobs, asked)
+    columns = series_columns(found.points)
+    return TimeSeries(since=found.since, until=found.until, step_seconds=found.step_s, **columns)
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+@router.get("/api/alerts", responses=answers(422, 503))
+def list_alerts(
+    session: SessionDep,
+    state: Annotated[AlertState | None, Query(description="Only these.")] = None,
+    cursor: ListCursor = None,
+    limit: ListLimit = DEFAULT_LIMIT,
+) -> Listed[AlertShown]:
+    """Return what is and was wrong, newest first."""
+    place = decode_cursor(cursor, int)
+    rows = select_alerts(
+        session,
+        is_firing=None if state is None else state is AlertState.FIRING,
+        before=int(place[0]) if place else None,
+        limit=limit + 1,
+    )
+    shown = rows[:limit]
+    return Listed(
+        items=[_shown(row) for row in shown],
+        next=encode_cursor(shown[-1].id) if len(rows) > limit else None,
+        limit=limit,
+    )
+
+
+def _shown(row: Alert) -> AlertShown:
+    return AlertShown(
+        id=row.id,
+        name=AlertName(row.name),
+        severity=AlertSeverity(row.severity),
+        state=AlertState.FIRING if row.resolved_at is None else AlertState.RESOLVED,
+        since=row.since,
+        last_seen_at=row.last_seen_at,
+        resolved_at=row.resolved_at,
+        value=row.value,
+        message=row.message,
+    )

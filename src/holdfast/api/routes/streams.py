@@ -1,0 +1,137 @@
+"""Live streams of server-sent events: jobs, health, figures, everything that happens, and the logs of jobs.
+
+A client that was cut off sends `Last-Event-ID` and is told what it missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import Header, Request
+from fastapi.responses import Response, StreamingResponse
+
+from holdfast.api.dependencies import ArchiveDep, WorkDep
+from holdfast.api.errors import OriginRefused, answers
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.live.hub import Hub, Listener, Topic
+from holdfast.api.live.stream import EventStream, StreamWish
+from holdfast.api.live.topics import (
+    CrawlerTopic,
+    EventsTopic,
+    LogTopic,
+    SampledTopic,
+    sample_figures,
+    sample_health,
+)
+from holdfast.api.origins import is_own_origin
+from holdfast.api.permissions import permission_of, principal_of
+from holdfast.api.routes.job_logs import Which, execution_of
+from holdfast.api.routes.jobs import JobId
+
+router = LateRouter(tags=["live"])
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}, "description": "Events until the client goes, or `end`."}
+}
+_ANSWERS = _STREAM | answers(403, 429, 503)
+LastEventId = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", max_length=100, description="The `id` of the last event that was seen."),
+]
+
+
+def _open(request: Request, wish: StreamWish) -> EventStream:
+    """Return the stream; OriginRefused for a page of another origin."""
+    origin = request.headers.get("origin")
+    # Browsers let any page open a stream with the reader's cookies; it could not read it, but it would hold a place.
+    if origin is not None and not is_own_origin(origin, request.headers, request.app.state.archive.settings):
+        raise OriginRefused
+    permission = permission_of(request.method, request.scope["route"].path)
+    listener = Listener(principal_of(request.scope), permission, request.scope)
+    hub: Hub = request.app.state.hub
+    return EventStream(hub, listener, wish)
+
+
+def _simple(request: Request, name: str, make: Callable[[], Topic], last_id: str | None) -> EventStream:
+    """Return the stream of a topic without keys."""
+    hub: Hub = request.app.state.hub
+    channel = hub.channel(name, make)
+    topic = channel.topic
+    assert isinstance(topic, CrawlerTopic | EventsTopic | SampledTopic)
+    return _open(request, StreamWish(channel=channel, key=None, replay=lambda: topic.replay(last_id)))
+
+
+@router.get("/sse/crawler/events", include_in_schema=False, name="stream_crawler_sse")
+@router.get("/api/crawler/events", response_class=StreamingResponse, responses=_ANSWERS)
+async def stream_crawler(request: Request, archive: ArchiveDep, last_event_id: LastEventId = None) -> Response:
+    """Stream what happens to jobs: `job:status`, `job:progress` and `job:completed`."""
+    return _simple(request, "crawler", lambda: CrawlerTopic(archive.database), last_event_id)
+
+
+@router.get("/sse/events", include_in_schema=False, name="stream_events_sse")
+@router.get("/api/events", response_class=StreamingResponse, responses=_ANSWERS)
+async def stream_events(request: Request, archive: ArchiveDep, last_event_id: LastEventId = None) -> Response:
+    """Stream everything that webhooks can be told of, under the same names: `execution.failed`, `change.detected`."""
+    return _simple(request, "events", lambda: EventsTopic(archive.database), last_event_id)
+
+
+@router.get("/sse/health/events", include_in_schema=False, name="stream_health_sse")
+@router.get("/api/health/events", response_class=StreamingResponse, responses=_ANSWERS)
+async def stream_health(request: Request, archive: ArchiveDep) -> Response:
+    """Stream how the archive does: `health:status` at once, when it changes, and every half minute."""
+
+    def make() -> Topic:
+        return SampledTopic("health", "health:status", lambda: sample_health(archive))
+
+    return _simple(request, "health", make, None)
+
+
+@router.get("/sse/metrics/events", include_in_schema=False, name="stream_metrics_sse")
+@router.get("/api/metrics/events", response_class=StreamingResponse, responses=_ANSWERS)
+async def stream_metrics(request: Request, archive: ArchiveDep, work: WorkDep) -> Response:
+    """Stream figures of jobs and crawls: `metrics:update` at once, when they change, and every half minute."""
+
+    def make() -> Topic:
+        return SampledTopic("metrics", "metrics:update", lambda: sample_figures(archive.database, work))
+
+    return _simple(request, "metrics", make, None)
+
+
+@router.get("/api/v1/jobs/{id}/logs/stream", include_in_schema=False, name="stream_log_first")
+@router.get(
+    "/api/v1/jobs/{id}/logs/stream/v2",
+    response_class=StreamingResponse,
+    responses=_STREAM
+    | answers(400, 403, 404, 429, 503)
+    | {204: {"description": "That execution is over and everything of it was seen: do not ask again."}},
+)
+async def stream_log(
+    request: Request, archive: ArchiveDep, id: JobId, execution: Which = "latest", last_event_id: LastEventId = None
+) -> Response:
+    """Stream a job's log: `log:replay` with the last 200 lines, or with those after `Last-Event-ID`; then `log:line`.
+
+    `log:archived` tells that an execution has ended. With `latest` the next execution follows; a numbered one that is
+    over is the end of the stream.
+    """
+    hub: Hub = request.app.state.hub
+    channel = hub.channel("logs", lambda: LogTopic(archive.database))
+    topic = channel.topic
+    assert isinstance(topic, LogTopic)
+
+    def find() -> bool:
+        with archive.database.read() as session:
+            return execution_of(session, id, execution, must_exist=execution != "latest")
+
+    is_over = await run_sync(find, limiter=hub.threads)
+    number = None if execution == "latest" else int(execution)
+    if is_over and last_event_id and not await run_sync(topic.missed, id, number, last_event_id, limiter=hub.threads):
+        # What a browser's EventSource takes as: do not come back.
+        return Response(status_code=204)
+    wish = StreamWish(
+        channel=channel,
+        key=id,
+        replay=lambda: topic.replay(id, number, last_event_id),
+        is_over=lambda: is_over,
+    )
+    return _open(request, wish)

@@ -1,0 +1,392 @@
+"""`/api/admin/uploads`: WARC and WACZ files arrive in pieces and are imported once they are whole.
+
+The protocol is tus 1.0 with creation, checksum, termination and expiration: any of its clients works. A piece that
+breaks off is kept as far as it came, unless it was sent with a checksum; a server that is killed goes on at what it
+had synced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from base64 import b64decode
+from binascii import Error as NoBase64
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, suppress
+from email.utils import format_datetime
+from functools import partial
+from typing import Annotated, Any
+
+from anyio import CancelScope
+from anyio.to_thread import run_sync
+from fastapi import Depends, Header, Path, Query, Request, Response
+from starlette.requests import ClientDisconnect
+
+from holdfast.api.dependencies import (
+    AdminWriteDep,
+    ArchiveDep,
+    OperationsDep,
+    SessionDep,
+    WriteTurns,
+    WriteTurnsDep,
+)
+from holdfast.api.errors import BodyRefused, BodyTooSlow, FieldRefused, ServerBusy, TusVersionRefused, answers
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.query_names import KNOWN_ONLY
+from holdfast.api.schemas.base import RowId
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
+from holdfast.api.schemas.operations import OperationShown, UploadShown
+from holdfast.config import Settings
+from holdfast.db.models import Upload
+from holdfast.errors import HoldfastError
+from holdfast.operations import long_running, upload_queries, uploads
+from holdfast.operations.uploads import (
+    CHECKSUMS,
+    ChecksumMismatch,
+    PartFile,
+    UploadState,
+    UploadTooLarge,
+    UploadWish,
+    demand_here,
+    open_part,
+    remove_part,
+)
+from holdfast.outside_text import clean
+from holdfast.sources.queries import is_code
+from holdfast.wiring.archive import Archive
+
+VERSION = "1.0.0"
+_PIECE_TYPE = "application/offset+octet-stream"
+_EXTENSIONS = "creation,checksum,termination,expiration"
+# Bytes that are written by one step on a thread, and between two syncs: a kill costs a client at most the latter.
+_STEP_BYTES = 1 << 20
+_SYNC_BYTES = 16 << 20
+# Pieces that are taken at once: each keeps the disk and a thread busy.
+_AT_ONCE = 4
+_METADATA_CHARS = 4096
+_MAX_OFFSET = (1 << 63) - 1
+
+UploadId = Annotated[RowId, Path(description="An upload's id.", examples=[3])]
+TusVersion = Annotated[
+    str | None, Header(alias="Tus-Resumable", description="1.0.0.", max_length=20, examples=[VERSION])
+]
+Bytes = Annotated[int, Header(ge=0, le=_MAX_OFFSET)]
+
+
+def _headers(name: str) -> dict[str, Any]:
+    return {"description": name, "schema": {"type": "string"}}
+
+
+_TUS_HEADERS = {name: _headers(name) for name in ("Tus-Resumable", "Upload-Offset", "Upload-Expires")}
+_CREATED: dict[int | str, dict[str, Any]] = {
+    201: {"description": "Begun.", "headers": {**_TUS_HEADERS, "Location": _headers("Where its pieces go.")}}
+}
+_NO_CONTENT: dict[int | str, dict[str, Any]] = {204: {"description": "Done.", "headers": _TUS_HEADERS}}
+
+
+async def _spoken(version: TusVersion = None) -> None:
+    if version != VERSION:
+        raise TusVersionRefused
+
+
+SPEAKS_TUS = Depends(_spoken)
+router = LateRouter(prefix="/api/admin/uploads", tags=["uploads"], dependencies=[KNOWN_ONLY])
+
+
+def _tus(row: Upload | None = None, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the headers of the protocol."""
+    headers = {"Tus-Resumable": VERSION, "Cache-Control": "no-store", **(more or {})}
+    if row is not None:
+        headers |= {"Upload-Offset": str(row.received), "Upload-Length": str(row.size)}
+        if row.expires_at is not None:
+            headers["Upload-Expires"] = format_datetime(row.expires_at, usegmt=True)
+        if row.operation_id is not None:
+            headers["Holdfast-Operation"] = f"/api/admin/operations/{row.operation_id}"
+    return headers
+
+
+@router.options("", status_code=204, response_class=Response, responses=_NO_CONTENT)
+async def describe_uploads(archive: ArchiveDep) -> Response:
+    """Say which version and extensions of the protocol are spoken, and how large a file may be."""
+    return Response(
+        status_code=204,
+        headers=_tus(
+            more={
+                "Tus-Version": VERSION,
+                "Tus-Extension": _EXTENSIONS,
+                "Tus-Max-Size": str(archive.settings.uploads.max_bytes),
+                "Tus-Checksum-Algorithm": ",".join(CHECKSUMS),
+            }
+        ),
+    )
+
+
+@router.get("", responses=answers(403, 422, 503))
+def list_uploads(
+    session: SessionDep,
+    state: Annotated[UploadState | None, Query(description="Only these.")] = None,
+    cursor: ListCursor = None,
+    limit: ListLimit = DEFAULT_LIMIT,
+) -> Listed[UploadShown]:
+    """Return uploads, newest first."""
+    place = decode_cursor(cursor, int)
+    before = int(place[0]) if place else None
+    rows = upload_queries.listed_uploads(session, state=state, before=before, limit=limit + 1)
+    after = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None
+    return Listed(items=[UploadShown.of(row) for row in rows[:limit]], next=after, limit=limit)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_class=Response,
+    dependencies=[SPEAKS_TUS],
+    responses=_CREATED | answers(403, 409, 412, 413, 415, 422, 503, 507),
+)
+def create_upload(
+    archive: ArchiveDep,
+    admin: AdminWriteDep,
+    upload_length: Annotated[Bytes, Header(description="Bytes of the whole file.", examples=[1048576])],
+    upload_metadata: Annotated[
+        str,
+        Header(
+            max_length=_METADATA_CHARS,
+            description="Pairs of a name and a value in Base64, with commas between them: `source`, the code of the "
+            "source, is needed; `filename`, `name` (of a new source), `strict` and `sha256` may be given.",
+            examples=["source ZXhhbXBsZQ==,filename Y3Jhd2wud2FyYy5neg=="],
+        ),
+    ],
+) -> Response:
+    """Begin an upload; its pieces go to `Location`. Refused at once if it is too large or the disk has no room."""
+    wish = _wish(upload_length, upload_metadata)
+    with admin.write() as session:
+        row = uploads.create(session, admin.job_service.clock, archive.settings, wish)
+    return Response(status_code=201, headers=_tus(row, {"Location": f"/api/admin/uploads/{row.id}"}))
+
+
+def _wish(size: int, metadata: str) -> UploadWish:
+    given = _metadata(metadata)
+    source = given.get("source", "")
+    if not is_code(source):
+        raise FieldRefused("Upload-Metadata.source", "name the code of a source: lower-case letters, digits, hyphens")
+    if size == 0:
+        raise FieldRefused("Upload-Length", "there is no archive in an empty file")
+    sha256 = given.get("sha256", "").lower() or None
+    if sha256 is not None and (len(sha256) != 64 or set(sha256) - set("0123456789abcdef")):
+        raise FieldRefused("Upload-Metadata.sha256", "it must be 64 hexadecimal digits")
+    return UploadWish(
+        size=size,
+        # Shown to people and kept in rows, never used as a path.
+        name=clean(given.get("filename", ""), 200) or "upload",
+        source=source,
+        source_name=clean(given["name"], 200) if given.get("name") else None,
+        strict=given.get("strict", "") in ("1", "true", "yes"),
+        sha256=sha256,
+        metadata_text=metadata,
+    )
+
+
+def _metadata(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in text.split(","):
+        name, _, value = pair.strip().partition(" ")
+        if not name.isascii() or not name.isprintable() or not name or name in found:
+            raise FieldRefused("Upload-Metadata", "write pairs of a name and a value in Base64, each name once")
+        try:
+            found[name] = b64decode(value.strip(), validate=True).decode()
+        except (NoBase64, ValueError):
+            raise FieldRefused(f"Upload-Metadata.{name[:60]}", "its value must be text in Base64") from None
+    return found
+
+
+@router.get("/{id}", responses=answers(403, 404, 422, 503))
+def get_upload(session: SessionDep, response: Response, id: UploadId) -> UploadShown:
+    """Return how far an upload is; HEAD answers with `Upload-Offset`, where the next piece begins."""
+    row = uploads.find(session, id)
+    response.headers.update(_tus(row, {"Upload-Metadata": row.metadata_text} if row.metadata_text else {}))
+    return UploadShown.of(row)
+
+
+@router.head("/{id}", include_in_schema=False, dependencies=[SPEAKS_TUS], response_class=Response)
+def measure_upload(session: SessionDep, id: UploadId) -> Response:
+    """Say where the next piece begins; 410 for an upload that is over."""
+    row = demand_here(uploads.find(session, id))
+    return Response(headers=_tus(row, {"Upload-Metadata": row.metadata_text} if row.metadata_text else {}))
+
+
+@router.patch(
+    "/{id}",
+    status_code=204,
+    response_class=Response,
+    dependencies=[SPEAKS_TUS],
+    responses=_NO_CONTENT | answers(403, 404, 408, 409, 410, 412, 413, 415, 422, 423, 460, 503, 507),
+    openapi_extra={
+        "requestBody": {"required": True, "content": {_PIECE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+    },
+)
+async def append_to_upload(
+    request: Request,
+    archive: ArchiveDep,
+    turns: WriteTurnsDep,
+    operations: OperationsDep,
+    id: UploadId,
+    upload_offset: Annotated[Bytes, Header(description="Where the piece begins.", examples=[0])],
+    upload_checksum: Annotated[
+        str | None, Header(max_length=200, description="`sha1` or `sha256` and the piece's digest in Base64.")
+    ] = None,
+) -> Response:
+    """Take the next piece of a file. With the last one its import is queued, which `Holdfast-Operation` names."""
+    piece = _Piece(archive, turns, id)
+    try:
+        row = await piece.take(request, offset=upload_offset, checksum=upload_checksum)
+    except HoldfastError:
+        # A client that is still sending reads no answer: what is on its way is dropped first, as far as that goes.
+        await _drop(request)
+        raise
+    if row.state == UploadState.RECEIVED:
+        operations.wake()
+    return Response(status_code=204, headers=_tus(row))
+
+
+async def _drop(request: Request) -> None:
+    with suppress(ClientDisconnect, TimeoutError, RuntimeError):
+        async with asyncio.timeout(5.0):
+            dropped = 0
+            async for piece in request.stream():
+                dropped += len(piece)
+                if dropped > _SYNC_BYTES:
+                    return
+
+
+class _Piece:
+    """One piece on its way to the file."""
+
+    _under_way = 0
+
+    def __init__(self, archive: Archive, turns: WriteTurns, upload_id: int) -> None:
+        self._archive, self._turns, self._id = archive, turns, upload_id
+        self._settings: Settings = archive.settings
+
+    async def take(self, request: Request, *, offset: int, checksum: str | None) -> Upload:
+        """Write the piece as it arrives; return the row as it is then."""
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _PIECE_TYPE:
+            raise BodyRefused(f"send a piece as {_PIECE_TYPE}")
+        expected = _expected(checksum)
+        if _Piece._under_way >= _AT_ONCE:
+            raise ServerBusy
+        _Piece._under_way += 1
+        stack = ExitStack()
+        try:
+            row = await run_sync(self._read)
+            if row.state != UploadState.RECEIVING:
+                raise uploads.UploadOffset(row.id, row.received)
+            length = request.headers.get("content-length", "")
+            if length.isdecimal() and offset + int(length[:20]) > row.size:
+                raise UploadTooLarge(row.size)
+            part = await run_sync(partial(stack.enter_context, open_part(self._archive.home, row, offset)))
+            return await self._write(request, part, row, expected)
+        finally:
+            _Piece._under_way -= 1
+            with CancelScope(shield=True):
+                await run_sync(stack.close)
+
+    def _read(self) -> Upload:
+        with self._archive.database.read() as session:
+            return demand_here(uploads.find(session, self._id))
+
+    async def _write(self, request: Request, part: PartFile, row: Upload, expected: tuple[str, bytes] | None) -> Upload:
+        hasher = None if expected is None else uploads.new_hasher(expected[0])
+        synced, buffer = part.offset, bytearray()
+
+        def step(content: bytes) -> None:
+            part.write(content)
+            if hasher is not None:
+                hasher.update(content)
+
+        try:
+            async for content in self._arriving(request):
+                buffer += content
+                if part.offset + len(buffer) > row.size:
+                    raise UploadTooLarge(row.size)
+                if len(buffer) >= _STEP_BYTES:
+                    await run_sync(step, bytes(buffer))
+                    buffer.clear()
+                # Without a checksum each part counts as soon as it is on the disk.
+                if hasher is None and part.offset - synced >= _SYNC_BYTES:
+                    row = await run_sync(self._keep, part)
+                    synced = part.offset
+        except (ClientDisconnect, BodyTooSlow):
+            # What came before the break counts, unless its checksum can never be looked at.
+            if hasher is None:
+                with CancelScope(shield=True):
+                    await run_sync(step, bytes(buffer))
+                    await run_sync(self._keep, part)
+            raise
+        await run_sync(step, bytes(buffer))
+        if hasher is not None and expected is not None and not hmac.compare_digest(hasher.digest(), expected[1]):
+            await run_sync(part.cut, synced)
+            raise ChecksumMismatch
+        return await run_sync(self._keep, part)
+
+    def _keep(self, part: PartFile) -> Upload:
+        """Let what was written count: on the disk first, then in the row."""
+        part.sync()
+        with self._turns.write() as session:
+            clock = self._turns.job_service.clock
+            return uploads.advance(session, clock, self._settings, self._id, received=part.offset)
+
+    async def _arriving(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield what arrives; BodyTooSlow if nothing does for too long."""
+        silence_s = self._settings.uploads.silence_s
+        stream = request.stream().__aiter__()
+        while True:
+            try:
+                async with asyncio.timeout(silence_s):
+                    piece = await anext(stream)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise BodyTooSlow(silence_s) from None
+            yield piece
+
+
+def _expected(checksum: str | None) -> tuple[str, bytes] | None:
+    if checksum is None:
+        return None
+    algorithm, _, digest = checksum.strip().partition(" ")
+    if algorithm not in CHECKSUMS:
+        raise FieldRefused("Upload-Checksum", f"use one of {', '.join(CHECKSUMS)}")
+    try:
+        return algorithm, b64decode(digest.strip(), validate=True)
+    except (NoBase64, ValueError):
+        raise FieldRefused("Upload-Checksum", "the digest must be in Base64") from None
+
+
+@router.delete(
+    "/{id}",
+    status_code=204,
+    response_class=Response,
+    dependencies=[SPEAKS_TUS],
+    responses=_NO_CONTENT | answers(403, 404, 409, 410, 412, 422, 503),
+)
+def end_upload(archive: ArchiveDep, admin: AdminWriteDep, id: UploadId) -> Response:
+    """End an upload and remove its bytes; one that is being imported is not ended: cancel its operation first."""
+    with admin.write() as session:
+        uploads.terminate(session, admin.job_service.clock, id)
+    # Behind the commit: a row that says it is open never stands without its bytes.
+    remove_part(archive.home, id)
+    return Response(status_code=204, headers=_tus())
+
+
+@router.post("/{id}/import", status_code=202, responses=answers(403, 404, 409, 410, 422, 503))
+def import_upload(
+    archive: ArchiveDep, admin: AdminWriteDep, operations: OperationsDep, response: Response, id: UploadId
+) -> OperationShown:
+    """Import a whole upload again whose import failed or was cancelled, without sending it again."""
+    with admin.write() as session:
+        row = uploads.import_again(session, admin.job_service.clock, archive.settings, id)
+        assert row.operation_id is not None
+        begun = OperationShown.of(long_running.find(session, row.operation_id))
+    operations.wake()
+    response.headers["Location"] = f"/api/admin/operations/{begun.id}"
+    return begun

@@ -1,0 +1,70 @@
+"""The cookie that holds a browser's session: HttpOnly, SameSite=Strict, and bound to this host over https.
+
+On plain http its name has no `__Host-` prefix, because browsers take that with Secure alone. That is only done on this
+machine's own loopback address, where nothing says that others reach the server.
+"""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from holdfast.config import Settings
+from holdfast.wiring.server import is_loopback, outside_hint
+
+_SECURE = "__Host-holdfast"
+_PLAIN = "holdfast-session"
+_FLOW_SECURE = "__Host-holdfast-signin"
+_FLOW_PLAIN = "holdfast-signin"
+FLOW_S = 600
+"""How long signing in at an identity provider may take."""
+
+
+class SessionCookie:
+    """Reads and writes the cookie; a second, short-lived one binds a sign-in at an identity provider to the browser."""
+
+    def __init__(self, settings: Settings) -> None:
+        # A proxy on this machine may forward its own Host: then every browser is told to send it over https alone.
+        self._may_be_plain = not settings.api.strict and outside_hint(settings) is None
+        self._max_age_s = int(settings.auth.session_hours * 3600)
+
+    def is_secure(self, scope: Scope) -> bool:
+        """Return whether the browser must keep the cookie to https."""
+        host = Headers(scope=scope).get("host", "")
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        return not (self._may_be_plain and scope.get("scheme", "http") == "http" and is_loopback(name))
+
+    def read(self, scope: Scope, headers: Headers) -> str | None:
+        """Return the secret that a browser sends, None if it sends none."""
+        return self._read(headers, _SECURE if self.is_secure(scope) else _PLAIN)
+
+    def read_flow(self, scope: Scope) -> str | None:
+        """Return what binds a sign-in at an identity provider to this browser."""
+        return self._read(Headers(scope=scope), _FLOW_SECURE if self.is_secure(scope) else _FLOW_PLAIN)
+
+    def _read(self, headers: Headers, name: str) -> str | None:
+        # By hand: the standard library gives up on all cookies if another page of this host set a strange one.
+        for line in headers.getlist("cookie"):
+            for pair in line.split(";"):
+                key, _, value = pair.strip().partition("=")
+                if key == name:
+                    return value
+        return None
+
+    def written(self, scope: Scope, secret: str) -> str:
+        """Return the header that gives a browser its session."""
+        return self._made(scope, (_SECURE, _PLAIN), secret, self._max_age_s, "Strict")
+
+    def cleared(self, scope: Scope) -> str:
+        """Return the header that makes a browser forget its session."""
+        return self._made(scope, (_SECURE, _PLAIN), "", 0, "Strict")
+
+    def written_flow(self, scope: Scope, value: str) -> str:
+        """Return the header that binds a sign-in to the browser; empty makes it forget."""
+        # Lax: it has to come back with the redirect from the provider, which is another site.
+        return self._made(scope, (_FLOW_SECURE, _FLOW_PLAIN), value, FLOW_S if value else 0, "Lax")
+
+    def _made(self, scope: Scope, names: tuple[str, str], value: str, max_age_s: int, same_site: str) -> str:
+        is_secure = self.is_secure(scope)
+        parts = [f"{names[0] if is_secure else names[1]}={value}", "Path=/", f"Max-Age={max_age_s}", "HttpOnly"]
+        return "; ".join([*parts, f"SameSite={same_site}", *(["Secure"] if is_secure else [])])

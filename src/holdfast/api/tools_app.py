@@ -1,0 +1,65 @@
+"""`holdfast mcp --http`: the application with `/mcp` alone, for requests that show a token; guesses are counted."""
+
+from __future__ import annotations
+
+from limits import RateLimitItemPerMinute
+from limits.strategies import MovingWindowRateLimiter
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.api.app import application as whole_application
+from holdfast.api.errors import TooManyRequests, response_to
+from holdfast.api.middleware.host_routing import RefuseAll
+from holdfast.api.middleware.rate_counts import AddressWindows
+from holdfast.api.middleware.rate_limits import address_of
+from holdfast.auth.errors import Unauthenticated
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import NotFound
+
+GUESSES_PER_MINUTE = 10
+_ADDRESSES = 50_000
+_OPEN = frozenset({"/api/health", "/health"})
+_TOOLS = "/mcp"
+_MISSING = "show an API token, or the admin token, as Authorization: Bearer; this server answers nobody else"
+
+
+class TokenGate:
+    """Lets requests to `/mcp` in that show a token, and refuses an address whose tokens were wrong too often."""
+
+    def __init__(self, app: ASGIApp, clock: Clock, *, per_minute: int = GUESSES_PER_MINUTE) -> None:
+        self._app = app
+        self._limiter = MovingWindowRateLimiter(AddressWindows(clock, addresses=_ADDRESSES))
+        self._item, self._per_minute = RateLimitItemPerMinute(per_minute), per_minute
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or refuse it."""
+        if scope["type"] != "http" or scope["path"] in _OPEN:
+            await self._app(scope, receive, send)
+            return
+        if scope["path"] != _TOOLS:
+            refusal = NotFound("only /mcp is served here; the whole API is: holdfast api")
+            await RefuseAll(refusal)(scope, receive, send)
+            return
+        address = address_of(scope)
+        # Before the token is looked at: who guesses learns nothing any more, not even that one was right.
+        if not self._limiter.test(self._item, "guesses", address):
+            await RefuseAll(TooManyRequests(self._per_minute, 60))(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if "authorization" not in headers and "x-admin-token" not in headers:
+            answer = response_to(Unauthenticated(_MISSING), path=_TOOLS, request_id="")
+            answer.status_code, answer.headers["WWW-Authenticate"] = 401, "Bearer"
+            await answer(scope, receive, send)
+            return
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in (401, 403):
+                self._limiter.hit(self._item, "guesses", address)
+            await send(message)
+
+        await self._app(scope, receive, counted)
+
+
+def application() -> ASGIApp:
+    """Return the application for the settings in force, as the server starts it."""
+    return TokenGate(whole_application(tools_only=True), SystemClock())

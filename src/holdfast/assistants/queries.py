@@ -1,0 +1,66 @@
+"""The captures that tools answer with: what the viewer may see, each list bounded."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, func, literal, select, tuple_
+from sqlalchemy.orm import Session
+
+from holdfast.assistants.moments import Period
+from holdfast.db.models import Snapshot
+from holdfast.withdrawals.visibility import visible
+
+# More are told as "more than": to count a million captures for one question would take seconds.
+COUNTED = 10_000
+
+
+class CapturesOf(NamedTuple):
+    """Which captures: of one normalised address, or of the key that its spellings share."""
+
+    clause: ColumnElement[bool]
+    is_exact: bool
+
+
+def captures_of(session: Session, *, url_hash: int, key: str) -> CapturesOf:
+    """Return how the captures of an address are found: by its hash, or by its key where it has none of its own."""
+    exact = Snapshot.url_hash == url_hash
+    if session.scalar(select(Snapshot.id).where(exact, *visible()).limit(1)) is not None:
+        return CapturesOf(exact, True)
+    return CapturesOf(Snapshot.url_key == key, False)
+
+
+def history(
+    session: Session, which: CapturesOf, period: Period | None, *, before: tuple[datetime, int] | None, limit: int
+) -> list[Snapshot]:
+    """Return captures, newest first, from before this place on."""
+    query = select(Snapshot).where(which.clause, *visible())
+    if period is not None:
+        query = query.where(Snapshot.captured_at >= period.start, Snapshot.captured_at <= period.end)
+    if before is not None:
+        place = tuple_(literal(before[0], Snapshot.captured_at.type), literal(before[1], Snapshot.id.type))
+        query = query.where(tuple_(Snapshot.captured_at, Snapshot.id) < place)
+    return list(session.scalars(query.order_by(Snapshot.captured_at.desc(), Snapshot.id.desc()).limit(limit)))
+
+
+def count(session: Session, which: CapturesOf) -> int:
+    """Return how many captures there are, at most one more than COUNTED."""
+    found = select(Snapshot.id).where(which.clause, *visible()).limit(COUNTED + 1).subquery()
+    return session.scalar(select(func.count()).select_from(found)) or 0
+
+
+def near(session: Session, which: CapturesOf, period: Period | None) -> list[Snapshot]:
+    """Return the captures with a text that are next to a period: the last of it or before it, and the first after it.
+
+    Without a period, the newest.
+    """
+    readable = select(Snapshot).where(which.clause, Snapshot.document_id.is_not(None), *visible()).limit(1)
+    newest = readable.order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+    if period is None:
+        return list(session.scalars(newest))
+    later = readable.order_by(Snapshot.captured_at, Snapshot.id)
+    return [
+        *session.scalars(newest.where(Snapshot.captured_at <= period.end)),
+        *session.scalars(later.where(Snapshot.captured_at > period.end)),
+    ]

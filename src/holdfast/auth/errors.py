@@ -1,0 +1,151 @@
+"""What can go wrong with identities. `Unauthenticated` is answered with 401, the rest by its kind."""
+
+from __future__ import annotations
+
+from holdfast.errors import Conflict, Invalid, NotFound, NotPermitted, Unavailable
+
+
+class Unauthenticated(NotPermitted):
+    """The request does not say who asks, or says it wrongly."""
+
+    code = "unauthenticated"
+    summary = "Authentication required"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(
+            message
+            or "this needs an identity: sign in at /signin, or send a token as Authorization: Bearer or X-Admin-Token"
+        )
+
+
+class CredentialWrong(Unauthenticated):
+    """A credential was shown that is not valid: unknown, revoked, expired or damaged."""
+
+    code = "credential_wrong"
+
+    def __init__(self, what: str, next_step: str = "sign in again, or make a new token") -> None:
+        super().__init__(f"{what} of this request is not valid here: unknown, revoked or expired; {next_step}")
+
+
+class SignInFailed(Unauthenticated):
+    """The name or the password is wrong; which of them is not said."""
+
+    code = "sign_in_failed"
+    summary = "Invalid credentials"
+
+    def __init__(self) -> None:
+        super().__init__("the name or the password is wrong; try again")
+
+
+class RoleTooLow(NotPermitted):
+    """Who asks is known, and may not do this."""
+
+    code = "role_too_low"
+    summary = "Insufficient permissions"
+
+    def __init__(self, permission: str) -> None:
+        super().__init__(f"this needs the permission {permission}; ask an administrator for it")
+
+
+class CrossSiteRefused(NotPermitted):
+    """A change in a signed-in browser that a page of ours did not send."""
+
+    code = "cross_site_refused"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a change with a session needs the Origin of this site and the session's token in X-CSRF-Token; "
+            "GET /api/session gives it"
+        )
+
+
+class SignInThrottled(Unavailable):
+    """Signing in failed too often for this account, or from this address."""
+
+    code = "sign_in_throttled"
+    summary = "Too many attempts"
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(f"signing in failed too often; try again in {retry_after_s} s")
+        self.retry_after_s = retry_after_s
+
+
+class PasswordRefused(Invalid):
+    """This password is not taken."""
+
+    code = "password_refused"
+
+
+class UserNotFound(NotFound):
+    """There is no such user."""
+
+    code = "user_not_found"
+
+    def __init__(self, user: int | str) -> None:
+        super().__init__(f"there is no user {user}; see them with: holdfast user list")
+
+
+class UserExists(Conflict):
+    """The name is taken."""
+
+    code = "user_exists"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a user {name} already; choose another name")
+
+
+class LastAdministrator(Conflict):
+    """The last administrator that can sign in would be gone."""
+
+    code = "last_administrator"
+
+    def __init__(self) -> None:
+        super().__init__("this is the last administrator that can sign in; make another user administrator first")
+
+
+class NoAccount(Conflict):
+    """The credential belongs to no user, so it has no password, sessions or tokens."""
+
+    code = "no_account"
+
+    def __init__(self) -> None:
+        super().__init__("this credential belongs to no user; sign in with an account at /signin")
+
+
+class LinkSpent(NotFound):
+    """A one-time link that was used, replaced, or is too old."""
+
+    code = "link_spent"
+
+    def __init__(self) -> None:
+        super().__init__("this link was used already, was replaced, or is too old; ask for a new one")
+
+
+class SessionNotFound(NotFound):
+    """There is no such session, or it is another user's."""
+
+    code = "session_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("there is no such session; it may have ended already")
+
+
+class TokenNotFound(NotFound):
+    """There is no such token, or it is another user's."""
+
+    code = "token_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("there is no such token; it may have been revoked already")
+
+
+class ProviderFailed(Unavailable):
+    """The identity provider does not answer, or not as it must."""
+
+    code = "provider_failed"
+
+
+class ProviderRefused(NotPermitted):
+    """The identity provider's answer does not let this person in."""
+
+    code = "provider_refused"

@@ -1,0 +1,95 @@
+"""Who a session or a token belongs to, with a memory of a second: a revocation is seen everywhere within it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from threading import Lock
+
+from cachetools import TTLCache
+
+from holdfast import log
+from holdfast.auth import queries
+from holdfast.auth.principal import Principal, SignInWay
+from holdfast.auth.roles import Permission, Role
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.errors import Unavailable
+
+REMEMBERED_S = 1.0
+"""How long an answer of the database is believed."""
+_REMEMBERED = 10_000
+_log = log.get()
+
+
+class Identities:
+    """Finds the principal of a secret's digest; for any thread."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock, self._lock = database, clock, Lock()
+        self._known: TTLCache[bytes, Principal | None] = TTLCache(_REMEMBERED, REMEMBERED_S, timer=clock.monotonic)
+        self._sessions: dict[int, datetime] = {}
+        self._tokens: dict[int, datetime] = {}
+
+    def remembered(self, digest: bytes) -> tuple[bool, Principal | None]:
+        """Return whether the answer is known without a question, and the answer."""
+        with self._lock:
+            found = self._known.get(digest, _UNKNOWN)
+        return (False, None) if found is _UNKNOWN else (True, found)
+
+    def by_session(self, digest: bytes) -> Principal | None:
+        """Return whose session this is; None if it has ended, expired, or never was. Asks the database."""
+        now = self._clock.now()
+        with self._database.read() as session:
+            row = queries.session_of(session, digest, now=now)
+        found = None
+        if row is not None:
+            found = Principal(
+                role=Role(row.role), name=row.name, way=SignInWay.SESSION, user_id=row.user_id, session_id=row.id
+            )
+        with self._lock:
+            self._known[digest] = found
+            if row is not None:
+                self._sessions[row.id] = now
+        return found
+
+    def by_token(self, digest: bytes) -> Principal | None:
+        """Return whose token this is; None if it was revoked, has expired, or never was. Asks the database."""
+        now = self._clock.now()
+        with self._database.read() as session:
+            row = queries.token_of(session, digest, now=now)
+        found = None
+        if row is not None:
+            found = Principal(
+                role=Role(row.role),
+                name=row.name,
+                way=SignInWay.TOKEN,
+                user_id=row.user_id,
+                scopes=frozenset(map(Permission, row.scopes)),
+            )
+        with self._lock:
+            self._known[digest] = found
+            if row is not None:
+                self._tokens[row.id] = now
+        return found
+
+    def forget(self) -> None:
+        """Forget all answers: this process has just changed what they say."""
+        with self._lock:
+            self._known.clear()
+
+    def flush(self) -> None:
+        """Write when sessions and tokens were last used; if the database is away, it is not written."""
+        # Not with each request: reading changes nothing, and a crawl would wait for the writer's lock.
+        with self._lock:
+            sessions, self._sessions = self._sessions, {}
+            tokens, self._tokens = self._tokens, {}
+        if not sessions and not tokens:
+            return
+        try:
+            with self._database.write() as session:
+                queries.note_seen(session, sessions=sessions, tokens=tokens)
+        except Unavailable as exc:
+            _log.warning("auth.last_use_lost", message=str(exc))
+
+
+_UNKNOWN = Principal(role=Role.ANONYMOUS, name="unknown", way=SignInWay.ANONYMOUS)

@@ -1,0 +1,95 @@
+"""Bearer tokens that another system signs with a secret that it shares with us (JWT, HS256 alone)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jwt
+from jwt.types import Options
+
+from holdfast.auth.errors import CredentialWrong
+from holdfast.auth.principal import Principal, SignInWay
+from holdfast.auth.roles import Role
+from holdfast.clock import Clock
+from holdfast.config import AuthSettings
+from holdfast.errors import Invalid
+
+SECRET_BYTES = 32
+"""RFC 7518, 3.2: a key as long as the hash, or longer."""
+_MAX_CHARS = 4096
+_NAME_CHARS = 64
+# Clocks of two machines differ.
+_LEEWAY_S = 30
+_CLAIMS = ("exp", "iat", "aud", "iss", "sub")
+
+
+def demand_strong_secret(settings: AuthSettings) -> None:
+    """Refuse, with Invalid, a secret that can be guessed from one signed token."""
+    secret = settings.jwt_secret
+    if secret is not None and len(secret.get_secret_value().encode()) < SECRET_BYTES:
+        raise Invalid(
+            f"HOLDFAST_AUTH_JWT_SECRET has fewer than {SECRET_BYTES} bytes and could be guessed; make one with: "
+            "openssl rand -hex 32"
+        )
+
+
+class JwtBearer:
+    """Reads tokens; off until a secret is set."""
+
+    def __init__(self, settings: AuthSettings, clock: Clock) -> None:
+        """Take the settings; Invalid if the secret is too short."""
+        demand_strong_secret(settings)
+        self._settings, self._clock = settings, clock
+        self._key = None if settings.jwt_secret is None else settings.jwt_secret.get_secret_value()
+
+    def looks_like(self, shown: str) -> bool:
+        """Return whether something has the three parts of such a token."""
+        return shown.count(".") == 2
+
+    def principal(self, shown: str) -> Principal:
+        """Return who a token speaks for; CredentialWrong for one that is not whole, not ours, or not now."""
+        if self._key is None or len(shown) > _MAX_CHARS:
+            raise CredentialWrong("the bearer token")
+        try:
+            # The time is judged below, by our own clock.
+            checks: Options = {
+                "require": list(_CLAIMS),
+                "verify_exp": False,
+                "verify_iat": False,
+                "verify_nbf": False,
+                "strict_aud": True,
+            }
+            read = jwt.decode_complete(
+                shown,
+                self._key,
+                # Pinned: the algorithm that a token names is never believed.
+                algorithms=["HS256"],
+                audience=self._settings.jwt_audience,
+                issuer=self._settings.jwt_issuer,
+                options=checks,
+            )
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as exc:
+            raise CredentialWrong("the bearer token") from exc
+        # RFC 7515, 4.1.11: what must be understood and is not ends it. We understand no extension.
+        if "crit" in read["header"]:
+            raise CredentialWrong("the bearer token")
+        return self._judged(read["payload"])
+
+    def _judged(self, claims: dict[str, Any]) -> Principal:
+        now = self._clock.now().timestamp()
+        issued, expires, starts = claims["iat"], claims["exp"], claims.get("nbf", claims["iat"])
+        # `type(…) is`: true is an int to isinstance, and a text or an endless number is no time.
+        times_are_whole = all(type(at) in (int, float) and abs(at) < 1e12 for at in (issued, expires, starts))
+        if (
+            not times_are_whole
+            or not max(issued, starts) - _LEEWAY_S <= now < expires + _LEEWAY_S
+            # A token that never ends cannot be taken back.
+            or not 0 < expires - issued <= self._settings.jwt_max_s
+        ):
+            raise CredentialWrong("the bearer token")
+        subject, role = claims["sub"], claims.get("role", Role.MEMBER.value)
+        if not isinstance(subject, str) or not subject.isprintable() or not 0 < len(subject) <= _NAME_CHARS:
+            raise CredentialWrong("the bearer token")
+        if role not in list(Role) or role == Role.ANONYMOUS.value:
+            raise CredentialWrong("the bearer token")
+        return Principal(role=Role(role), name=f"jwt:{subject}", way=SignInWay.JWT)

@@ -1,0 +1,206 @@
+"""The questions about accounts, and the few statements that must be one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import case, delete, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from holdfast.auth.roles import Role
+from holdfast.db.engine import insert_into
+from holdfast.db.models import AccountLink, ApiToken, SignInFailure, User, UserSession
+
+
+class FoundSession(NamedTuple):
+    """A session that holds, with its user."""
+
+    id: int
+    user_id: int
+    name: str
+    role: str
+    expires_at: datetime
+
+
+class FoundToken(NamedTuple):
+    """A token that holds, with its user."""
+
+    id: int
+    user_id: int
+    name: str
+    role: str
+    expires_at: datetime
+    scopes: list[str]
+
+
+def session_of(session: Session, digest: bytes, *, now: datetime) -> FoundSession | None:
+    """Return the session of this secret, if it has not expired and its user is not disabled."""
+    row = session.execute(
+        select(UserSession.id, User.id, User.name, User.role, UserSession.expires_at)
+        .join(User, User.id == UserSession.user_id)
+        .where(UserSession.secret_hash == digest, UserSession.expires_at > now, User.disabled_at.is_(None))
+    ).first()
+    return None if row is None else FoundSession(*row)
+
+
+def token_of(session: Session, digest: bytes, *, now: datetime) -> FoundToken | None:
+    """Return the token of this secret, if it has not expired and its user is not disabled."""
+    row = session.execute(
+        select(ApiToken.id, User.id, User.name, User.role, ApiToken.expires_at, ApiToken.scopes)
+        .join(User, User.id == ApiToken.user_id)
+        .where(ApiToken.secret_hash == digest, ApiToken.expires_at > now, User.disabled_at.is_(None))
+    ).first()
+    return None if row is None else FoundToken(*row)
+
+
+def user_by_name(session: Session, name: str) -> User | None:
+    """Return a user by what is typed to sign in."""
+    return session.scalar(select(User).where(User.name == name))
+
+
+def user_of_provider(session: Session, *, issuer: str, subject: str) -> User | None:
+    """Return the user that an identity provider knows under this subject."""
+    return session.scalar(select(User).where(User.issuer == issuer, User.subject == subject))
+
+
+def has_users(session: Session) -> bool:
+    """Return whether there is any account."""
+    return session.scalar(select(User.id).limit(1)) is not None
+
+
+def users(session: Session, *, after: int, limit: int) -> list[User]:
+    """Return users by id, behind this one."""
+    return list(session.scalars(select(User).where(User.id > after).order_by(User.id).limit(limit)))
+
+
+def administrators(session: Session) -> list[int]:
+    """Return the administrators that can sign in, locked until the end of the transaction."""
+    # Locked: of two that demote each other at the same moment, the second then finds one left.
+    asked = select(User.id).where(
+        User.role == Role.ADMINISTRATOR.value,
+        User.disabled_at.is_(None),
+        or_(User.password_hash.is_not(None), User.subject.is_not(None)),
+    )
+    return list(session.scalars(asked.order_by(User.id).with_for_update()))
+
+
+def sessions_of(session: Session, user_id: int, *, now: datetime, after: int, limit: int) -> list[UserSession]:
+    """Return the sessions of a user that hold, by id, behind this one."""
+    asked = select(UserSession).where(UserSession.user_id == user_id, UserSession.expires_at > now)
+    return list(session.scalars(asked.where(UserSession.id > after).order_by(UserSession.id).limit(limit)))
+
+
+def tokens_of(session: Session, user_id: int, *, after: int, limit: int) -> list[ApiToken]:
+    """Return the tokens of a user, expired ones too, by id, behind this one."""
+    asked = select(ApiToken).where(ApiToken.user_id == user_id, ApiToken.id > after)
+    return list(session.scalars(asked.order_by(ApiToken.id).limit(limit)))
+
+
+def count_tokens(session: Session, user_id: int) -> int:
+    """Return how many tokens a user has."""
+    return session.scalar(select(func.count()).select_from(ApiToken).where(ApiToken.user_id == user_id)) or 0
+
+
+def delete_sessions(session: Session, user_id: int, *, keep: int | None = None) -> int:
+    """End the sessions of a user, all or all but one; return how many there were."""
+    clauses = [UserSession.user_id == user_id]
+    if keep is not None:
+        clauses.append(UserSession.id != keep)
+    return len(session.scalars(delete(UserSession).where(*clauses).returning(UserSession.id)).all())
+
+
+def delete_session(session: Session, digest: bytes) -> int | None:
+    """End the session of this secret; return its user, None if there was none."""
+    return session.scalar(delete(UserSession).where(UserSession.secret_hash == digest).returning(UserSession.user_id))
+
+
+def delete_expired_sessions(session: Session, *, now: datetime, limit: int) -> None:
+    """Remove some sessions that have expired."""
+    old = select(UserSession.id).where(UserSession.expires_at <= now).order_by(UserSession.expires_at).limit(limit)
+    session.execute(delete(UserSession).where(UserSession.id.in_(old)))
+
+
+def oldest_sessions(session: Session, user_id: int, *, keep: int) -> Sequence[int]:
+    """Return the sessions of a user that are older than the newest ones."""
+    asked = select(UserSession.id).where(UserSession.user_id == user_id).order_by(UserSession.id.desc())
+    return session.scalars(asked.offset(keep)).all()
+
+
+def delete_sessions_by_id(session: Session, ids: Sequence[int]) -> None:
+    """End these sessions."""
+    session.execute(delete(UserSession).where(UserSession.id.in_(ids)))
+
+
+def note_seen(session: Session, *, sessions: Mapping[int, datetime], tokens: Mapping[int, datetime]) -> None:
+    """Write when sessions and tokens were last used; what is gone meanwhile stays gone."""
+    for session_id, at in sorted(sessions.items()):
+        session.execute(
+            update(UserSession).where(UserSession.id == session_id, UserSession.seen_at < at).values(seen_at=at)
+        )
+    for token_id, at in sorted(tokens.items()):
+        session.execute(update(ApiToken).where(ApiToken.id == token_id).values(used_at=at))
+
+
+def take_link(session: Session, digest: bytes, *, now: datetime) -> AccountLink | None:
+    """Remove the link of this secret and return it, if it holds: of two that use it at once, one gets it."""
+    return session.scalar(
+        delete(AccountLink)
+        .where(AccountLink.secret_hash == digest, AccountLink.expires_at > now)
+        .returning(AccountLink)
+    )
+
+
+def find_link(session: Session, digest: bytes, *, now: datetime) -> AccountLink | None:
+    """Return the link of this secret, if it holds."""
+    return session.scalar(select(AccountLink).where(AccountLink.secret_hash == digest, AccountLink.expires_at > now))
+
+
+def delete_links(session: Session, user_id: int | None) -> None:
+    """Remove the link of a user, or, for None, the one that makes the first administrator."""
+    whose = AccountLink.user_id.is_(None) if user_id is None else AccountLink.user_id == user_id
+    session.execute(delete(AccountLink).where(whose))
+
+
+class Failures(NamedTuple):
+    """The failures of one key in its window."""
+
+    failures: int
+    since: datetime
+
+
+def count_failure(session: Session, key: str, *, now: datetime, window_began: datetime) -> Failures:
+    """Count one more failure of a key; a window that has passed begins anew."""
+    insert = insert_into(session, SignInFailure).values(key=key, failures=1, since=now)
+    is_old = SignInFailure.since <= window_began
+    row = session.execute(
+        insert.on_conflict_do_update(
+            index_elements=[SignInFailure.key],
+            set_={
+                "failures": case((is_old, 1), else_=SignInFailure.failures + 1),
+                "since": case((is_old, insert.excluded.since), else_=SignInFailure.since),
+            },
+        ).returning(SignInFailure.failures, SignInFailure.since)
+    ).one()
+    return Failures(*row)
+
+
+def forgive(session: Session, keys: Sequence[str]) -> None:
+    """Take back one failure of each key."""
+    session.execute(
+        update(SignInFailure)
+        .where(SignInFailure.key.in_(keys), SignInFailure.failures > 0)
+        .values(failures=SignInFailure.failures - 1)
+    )
+
+
+def forget_failures(session: Session, key: str) -> None:
+    """Forget the failures of a key."""
+    session.execute(delete(SignInFailure).where(SignInFailure.key == key))
+
+
+def delete_old_failures(session: Session, *, window_began: datetime, limit: int) -> None:
+    """Remove some rows whose window has passed."""
+    old = select(SignInFailure.key).where(SignInFailure.since <= window_began).order_by(SignInFailure.since)
+    session.execute(delete(SignInFailure).where(SignInFailure.key.in_(old.limit(limit))))

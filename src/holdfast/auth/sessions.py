@@ -1,0 +1,171 @@
+"""Sessions of browsers: begun by signing in, ended by signing out, by another session of the user, or by time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from holdfast import audit, log
+from holdfast.auth import queries
+from holdfast.auth.credentials import digest_of, new_secret
+from holdfast.auth.errors import PasswordRefused, SessionNotFound, SignInFailed
+from holdfast.auth.passwords import hash_password, is_outdated, is_password
+from holdfast.auth.principal import Principal, SignInWay
+from holdfast.auth.roles import Role
+from holdfast.auth.throttle import SignInAttempt, Throttle
+from holdfast.auth.users import (
+    ProviderIdentity,
+    checked_name,
+    find_user,
+    link_owner,
+    replace_password,
+    use_link,
+    user_of_identity,
+)
+from holdfast.clock import Clock
+from holdfast.config import AuthSettings
+from holdfast.db.audit_events import acting
+from holdfast.db.engine import Database
+from holdfast.db.models import User, UserSession
+from holdfast.values import dataclass
+
+PER_USER = 50
+"""Sessions that one user may have; the oldest end."""
+_SWEPT = 100
+_log = log.get()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Browser:
+    """What a user signs in with, and from where."""
+
+    address: str
+    agent: str
+    old_secret: str | None = None
+    """Of the session that the browser had until now: it ends."""
+
+
+class BegunSession(NamedTuple):
+    """What a browser gets."""
+
+    secret: str
+    expires_at: datetime
+    principal: Principal
+
+
+class SignIn:
+    """Signs users in with their passwords; for any thread."""
+
+    def __init__(self, database: Database, clock: Clock, settings: AuthSettings) -> None:
+        self._database, self._clock, self._settings = database, clock, settings
+        self._throttle = Throttle(clock, settings)
+
+    def with_password(self, name: str, password: str, browser: Browser) -> BegunSession:
+        """Begin a session; SignInFailed if name or password is wrong, SignInThrottled if that happened too often."""
+        kept = name.strip().lower()[:256].replace("\x00", "")
+        attempt = SignInAttempt(account=kept, address=browser.address)
+        with self._database.write() as session:
+            # Counted before the password is looked at: of a thousand guesses at once, only so many are looked at.
+            self._throttle.demand_room(session, attempt)
+            user = queries.user_by_name(session, kept)
+            stored = None if user is None or user.disabled_at is not None else user.password_hash
+        # Outside the transaction: it takes longer than any statement, and SQLite has one writer.
+        if not is_password(stored, password) or user is None or stored is None:
+            _log.warning("auth.sign_in_failed", account=kept, address=browser.address)
+            raise SignInFailed
+        with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
+            current = session.get(User, user.id)
+            # Disabled, or its password changed, while the given one was looked at.
+            if current is None or current.disabled_at is not None or current.password_hash != stored:
+                raise SignInFailed
+            if is_outdated(stored):
+                current.password_hash = hash_password(password)
+            self._throttle.forgive(session, attempt)
+            return begin_session(session, self._clock, current, browser, settings=self._settings)
+
+    def with_link(self, secret: str, *, name: str, password: str, browser: Browser) -> BegunSession:
+        """Choose a password with a one-time link and begin a session; LinkSpent, PasswordRefused, Invalid."""
+        with self._database.read() as session:
+            owner = link_owner(session, self._clock, secret)
+        kept = checked_name(name) if owner is None else owner.name
+        hashed = hash_password(password, name=kept)
+        with acting(f"{kept}@{browser.address}"), self._database.write() as session:
+            user = use_link(session, self._clock, secret, name=kept, hashed=hashed)
+            return begin_session(session, self._clock, user, browser, settings=self._settings)
+
+    def with_identity(self, identity: ProviderIdentity, browser: Browser) -> BegunSession:
+        """Begin a session of the user that an identity provider vouches for; ProviderRefused if it is disabled."""
+        with acting(f"{identity.name}@{browser.address}"), self._database.write() as session:
+            user = user_of_identity(session, self._clock, identity)
+            return begin_session(session, self._clock, user, browser, settings=self._settings)
+
+    def change_password(self, user_id: int, *, current: str, new: str, browser: Browser, keep: int | None) -> int:
+        """Change a user's own password and end all other sessions; return how many ended.
+
+        PasswordRefused if the current one is wrong, or the new one is not taken; SignInThrottled as for signing in.
+        """
+        with self._database.write() as session:
+            user = find_user(session, user_id)
+            attempt = SignInAttempt(account=user.name, address=browser.address)
+            self._throttle.demand_room(session, attempt)
+        if user.password_hash is None:
+            raise PasswordRefused("this account has no password: it signs in at the identity provider")
+        if not is_password(user.password_hash, current):
+            raise PasswordRefused("current: this is not the password of this account")
+        hashed = hash_password(new, name=user.name)
+        with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
+            self._throttle.forgive(session, attempt)
+            return replace_password(session, self._clock, find_user(session, user_id), hashed, keep=keep)
+
+
+def begin_session(
+    session: Session, clock: Clock, user: User, browser: Browser, *, settings: AuthSettings
+) -> BegunSession:
+    """Begin a session of a user in place of the one that the browser had; audited."""
+    now = clock.now()
+    if browser.old_secret is not None and (old := digest_of(browser.old_secret)) is not None:
+        queries.delete_session(session, old)
+    queries.delete_expired_sessions(session, now=now, limit=_SWEPT)
+    secret = new_secret()
+    row = UserSession(
+        user_id=user.id,
+        secret_hash=digest_of(secret),
+        created_at=now,
+        expires_at=now + timedelta(hours=settings.session_hours),
+        seen_at=now,
+        address=browser.address[:64],
+        agent=_plain(browser.agent),
+    )
+    session.add(row)
+    user.signed_in_at = now
+    session.flush()
+    queries.delete_sessions_by_id(session, queries.oldest_sessions(session, user.id, keep=PER_USER))
+    audit.record(session, clock, action="session.begun", subject=f"user {user.name}", detail={"address": row.address})
+    principal = Principal(
+        role=Role(user.role), name=user.name, way=SignInWay.SESSION, user_id=user.id, session_id=row.id
+    )
+    return BegunSession(secret, row.expires_at, principal)
+
+
+def _plain(agent: str) -> str:
+    """Return what a browser calls itself, in characters that any terminal can show."""
+    return "".join(character if character.isprintable() else " " for character in agent)[:200]
+
+
+def end_session(session: Session, clock: Clock, user: User, session_id: int) -> None:
+    """End a session of a user; SessionNotFound, also if it is another user's."""
+    row = session.get(UserSession, session_id)
+    if row is None or row.user_id != user.id:
+        raise SessionNotFound
+    session.delete(row)
+    session.flush()
+    audit.record(session, clock, action="session.ended", subject=f"user {user.name}", detail={"session": session_id})
+
+
+def end_sessions(session: Session, clock: Clock, user: User, *, keep: int | None = None) -> int:
+    """End the sessions of a user, all or all but one; return how many ended."""
+    ended = queries.delete_sessions(session, user.id, keep=keep)
+    audit.record(session, clock, action="session.ended_all", subject=f"user {user.name}", detail={"sessions": ended})
+    return ended

@@ -1,0 +1,256 @@
+"""Users: made, invited, given a role, disabled, deleted. Every change is audited, and the last administrator stays."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from holdfast import audit, log
+from holdfast.auth import queries
+from holdfast.auth.credentials import digest_of, new_secret
+from holdfast.auth.errors import LastAdministrator, LinkSpent, ProviderRefused, UserExists, UserNotFound
+from holdfast.auth.passwords import hash_password
+from holdfast.auth.roles import Role
+from holdfast.clock import Clock
+from holdfast.db.models import AccountLink, User
+from holdfast.errors import Invalid
+from holdfast.values import dataclass
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9._@+-]{0,62}[a-z0-9])?")
+RESERVED = ("admin", "anonymous")
+"""Names that the audit log gives to the admin token and to anonymous requests."""
+LINK_HOURS = 72
+"""How long an invitation holds."""
+SETUP_HOURS = 24
+"""How long the link holds that makes the first administrator."""
+ROLES = (Role.MEMBER, Role.OPERATOR, Role.ADMINISTRATOR)
+"""What a user can be."""
+
+
+class UserState(StrEnum):
+    """Whether a user can sign in."""
+
+    ACTIVE = "active"
+    INVITED = "invited"
+    """The invitation was not used yet."""
+    DISABLED = "disabled"
+
+
+def state_of(user: User) -> UserState:
+    """Return whether a user can sign in."""
+    if user.disabled_at is not None:
+        return UserState.DISABLED
+    return UserState.ACTIVE if user.password_hash or user.subject else UserState.INVITED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserChanges:
+    """What is changed of a user; None leaves it as it is."""
+
+    role: Role | None = None
+    disabled: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderIdentity:
+    """Who an identity provider vouches for, and the role that its claims mean here."""
+
+    issuer: str
+    subject: str
+    name: str
+    role: Role
+
+
+def checked_name(name: str) -> str:
+    """Return a name as it is kept; Invalid if it cannot be one."""
+    kept = name.strip().lower()
+    if not _NAME.fullmatch(kept):
+        raise Invalid("name: a user's name has 1 to 64 letters, digits and . _ @ + -, as in ada or ada@example.org")
+    if kept in RESERVED:
+        raise Invalid(f"name: {kept} has a meaning of its own in the audit log; choose another name")
+    return kept
+
+
+def checked_role(role: Role) -> Role:
+    """Return a role that a user can have; Invalid for anonymous."""
+    if role not in ROLES:
+        raise Invalid(f"role: a user is {', '.join(ROLES[:-1])} or {ROLES[-1]}")
+    return role
+
+
+def add_user(session: Session, clock: Clock, *, name: str, role: Role, password: str | None = None) -> User:
+    """Make a user, who is only invited without a password; UserExists, Invalid or PasswordRefused."""
+    kept = checked_name(name)
+    hashed = None if password is None else hash_password(password, name=kept)
+    return _made(session, clock, name=kept, role=checked_role(role), hashed=hashed)
+
+
+def _made(session: Session, clock: Clock, *, name: str, role: Role, hashed: str | None) -> User:
+    if queries.user_by_name(session, name) is not None:
+        raise UserExists(name)
+    user = User(
+        name=name,
+        role=role.value,
+        password_hash=hashed,
+        issuer=None,
+        subject=None,
+        created_at=clock.now(),
+        signed_in_at=None,
+        disabled_at=None,
+    )
+    session.add(user)
+    session.flush()
+    _record(session, clock, "created", user, role=user.role)
+    return user
+
+
+def find_user(session: Session, user: int | str) -> User:
+    """Return a user by id or name; UserNotFound."""
+    found = session.get(User, user) if isinstance(user, int) else queries.user_by_name(session, user.strip().lower())
+    if found is None:
+        raise UserNotFound(user)
+    return found
+
+
+def change_user(session: Session, clock: Clock, user_id: int | str, changes: UserChanges) -> User:
+    """Give a user another role, or disable or enable it; UserNotFound, LastAdministrator."""
+    user = find_user(session, user_id)
+    role = changes.role
+    if role is not None and checked_role(role).value != user.role:
+        if role is not Role.ADMINISTRATOR:
+            _demand_another(session, user)
+        before, user.role = user.role, role.value
+        _record(session, clock, "role_changed", user, **{"from": before, "to": user.role})
+    if changes.disabled is True and user.disabled_at is None:
+        _demand_another(session, user)
+        user.disabled_at = clock.now()
+        ended = queries.delete_sessions(session, user.id)
+        queries.delete_links(session, user.id)
+        _record(session, clock, "disabled", user, sessions=ended)
+    elif changes.disabled is False and user.disabled_at is not None:
+        user.disabled_at = None
+        _record(session, clock, "enabled", user)
+    session.flush()
+    return user
+
+
+def delete_user(session: Session, clock: Clock, user_id: int | str) -> None:
+    """Remove a user with its sessions, tokens and link; UserNotFound, LastAdministrator."""
+    user = find_user(session, user_id)
+    _demand_another(session, user)
+    _record(session, clock, "deleted", user, role=user.role)
+    session.delete(user)
+    session.flush()
+
+
+def _demand_another(session: Session, user: User) -> None:
+    """Refuse, with LastAdministrator, to let go of the only administrator that can sign in."""
+    if queries.administrators(session) == [user.id]:
+        raise LastAdministrator
+
+
+def set_password(session: Session, clock: Clock, user: User, password: str) -> None:
+    """Give a user a password and end all its sessions; PasswordRefused."""
+    replace_password(session, clock, user, hash_password(password, name=user.name))
+
+
+def replace_password(session: Session, clock: Clock, user: User, hashed: str, *, keep: int | None = None) -> int:
+    """Give a user a password that was hashed before; end its sessions, all but the one to keep; return how many."""
+    user.password_hash = hashed
+    ended = queries.delete_sessions(session, user.id, keep=keep)
+    queries.delete_links(session, user.id)
+    _record(session, clock, "password_changed", user, sessions=ended)
+    session.flush()
+    return ended
+
+
+def make_link(session: Session, clock: Clock, user: User) -> str:
+    """Return the secret of a link by which a user chooses a password, once; an older one of it stops working."""
+    if user.disabled_at is not None:
+        raise Invalid(f"{user.name} is disabled; enable the account first: holdfast user enable {user.name}")
+    _record(session, clock, "link_made", user)
+    return _new_link(session, clock, user.id, hours=LINK_HOURS)
+
+
+def make_setup_link(session: Session, clock: Clock) -> str | None:
+    """Return the secret of the link that makes the first administrator; None if there is any user."""
+    return None if queries.has_users(session) else _new_link(session, clock, None, hours=SETUP_HOURS)
+
+
+def _new_link(session: Session, clock: Clock, user_id: int | None, *, hours: int) -> str:
+    queries.delete_links(session, user_id)
+    secret, now = new_secret(), clock.now()
+    digest = digest_of(secret)
+    expires = now + timedelta(hours=hours)
+    session.add(AccountLink(user_id=user_id, secret_hash=digest, created_at=now, expires_at=expires))
+    session.flush()
+    return secret
+
+
+def link_owner(session: Session, clock: Clock, secret: str) -> User | None:
+    """Return whose link this is, None for the one of the first administrator; LinkSpent. Nothing is used up."""
+    digest = digest_of(secret)
+    link = None if digest is None else queries.find_link(session, digest, now=clock.now())
+    if link is None or (link.user_id is None and queries.has_users(session)):
+        raise LinkSpent
+    return None if link.user_id is None else find_user(session, link.user_id)
+
+
+def use_link(session: Session, clock: Clock, secret: str, *, name: str, hashed: str) -> User:
+    """Take a password with a one-time link, and make the first administrator if it is that one's; return the user.
+
+    LinkSpent, also for the second of two that use it at once.
+    """
+    digest = digest_of(secret)
+    link = None if digest is None else queries.take_link(session, digest, now=clock.now())
+    if link is None:
+        raise LinkSpent
+    if link.user_id is not None:
+        user = find_user(session, link.user_id)
+        if user.disabled_at is not None:
+            raise LinkSpent
+        replace_password(session, clock, user, hashed)
+        return user
+    if queries.has_users(session):
+        raise LinkSpent
+    return _made(session, clock, name=name, role=Role.ADMINISTRATOR, hashed=hashed)
+
+
+def user_of_identity(session: Session, clock: Clock, identity: ProviderIdentity) -> User:
+    """Return the user that an identity provider vouches for, made at the first sign-in; the role follows its claims.
+
+    By issuer and subject alone: a name or an address may be given to another person. ProviderRefused if disabled.
+    """
+    user = queries.user_of_provider(session, issuer=identity.issuer, subject=identity.subject)
+    if user is None:
+        user = _made(session, clock, name=_free_name(session, identity.name), role=identity.role, hashed=None)
+        user.issuer, user.subject = identity.issuer, identity.subject
+        session.flush()
+        return user
+    if user.disabled_at is not None:
+        raise ProviderRefused("this account is disabled; ask an administrator")
+    if user.role != identity.role.value:
+        try:
+            change_user(session, clock, user.id, UserChanges(role=identity.role))
+        except LastAdministrator:
+            # The only one left who could mend a wrong claim.
+            log.get().warning("auth.last_administrator_kept", user=user.name)
+    return user
+
+
+def _free_name(session: Session, wished: str) -> str:
+    """Return a name that can be kept and no user has, as near to the wish as possible."""
+    base = re.sub(r"[^a-z0-9._@+-]+", "-", wished.strip().lower())[:56].strip("._@+-") or "user"
+    candidates = (base, *(f"{base}-{number}" for number in range(2, 1000)))
+    for name in candidates:
+        if name not in RESERVED and queries.user_by_name(session, name) is None:
+            return name
+    raise UserExists(base)
+
+
+def _record(session: Session, clock: Clock, action: str, user: User, **detail: Any) -> None:
+    audit.record(session, clock, action=f"user.{action}", subject=f"user {user.name}", detail=detail)

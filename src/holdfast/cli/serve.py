@@ -1,0 +1,100 @@
+"""`holdfast serve`: everything that one machine needs, under one supervisor."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast import config, log
+from holdfast.cli.parameters import Home
+from holdfast.cli.seeds import find_contact
+from holdfast.clock import SystemClock
+from holdfast.supervision.part_process import ServicePart, own_command
+from holdfast.supervision.state import alone_at
+from holdfast.supervision.supervisor import ServiceSupervisor
+
+_DRAIN_S = 30.0
+
+
+def serve(
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (HOLDFAST_API_HOST).")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, max=64, help="API processes; handed to holdfast api.")
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Worker processes, each runs jobs.")] = 1,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="Run no jobs here: workers of other machines do.")
+    ] = False,
+    drain_seconds: Annotated[
+        float, typer.Option("--drain-seconds", min=1.0, max=3600.0, help="Longest time that a stop may take.")
+    ] = _DRAIN_S,
+    home: Home = None,
+) -> None:
+    """Serve the archive and run its jobs: API, scheduler, worker and upkeep, each a process that is kept running.
+
+    The first Ctrl-C (or TERM) drains: workers hand back what they crawl, then the API ends. The second ends at once.
+
+    Example: holdfast serve --port 8060
+    """
+    settings = config.load(home=home)
+    log.configure(settings.log_level, as_json=not sys.stderr.isatty())
+    variables = {"HOLDFAST_HOME": str(settings.home.resolve())}
+    if not no_worker:
+        # Asked here, before anything begins: the parts have no terminal.
+        variables["HOLDFAST_CONTACT"] = find_contact(settings, has_option=False)
+    for name, value in (("HOLDFAST_API_HOST", host), ("HOLDFAST_API_PORT", port)):
+        if value is not None:
+            variables[name] = str(value)
+    parts = parts_of(workers=0 if no_worker else workers, processes=processes)
+    code = supervise(parts, settings.home, variables=variables, drain_s=drain_seconds, on_ready=_announce)
+    if code:
+        raise typer.Exit(code)
+
+
+def parts_of(*, workers: int, processes: int | None = None) -> list[ServicePart]:
+    """Return what runs: the API, which also does the upkeep of search and changes, and what runs jobs, if any does."""
+    several = () if processes is None else ("--processes", str(processes))
+    parts = [ServicePart(name="api", command=own_command("api", *several), is_front=True)]
+    if workers:
+        parts.append(ServicePart(name="scheduler", command=own_command("start-scheduler")))
+    for number in range(1, workers + 1):
+        name = "worker" if workers == 1 else f"worker-{number}"
+        parts.append(ServicePart(name=name, command=own_command("start-worker", "--no-scheduler")))
+    return parts
+
+
+def supervise(
+    parts: list[ServicePart],
+    home: Path,
+    *,
+    variables: Mapping[str, str],
+    drain_s: float = _DRAIN_S,
+    on_ready: Callable[[str], None],
+) -> int:
+    """Run the parts until a signal and return the exit code; Conflict if another supervisor has this directory."""
+    home.mkdir(parents=True, exist_ok=True)
+    with alone_at(home):
+        return ServiceSupervisor(
+            parts,
+            home=home,
+            clock=SystemClock(),
+            drain_s=drain_s,
+            environment={**os.environ, **variables},
+            on_ready=on_ready,
+        ).run()
+
+
+def _announce(address: str) -> None:
+    # Standard output has this line alone: scripts wait for it.
+    print(f"serving {address}", flush=True)
+
+
+app_command = serve

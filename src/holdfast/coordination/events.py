@@ -1,0 +1,84 @@
+"""What happened and is told outside: rows in the order of their commits, which streams and webhooks read.
+
+Jobs have rows of their own (`jobs.journal`), and so have changes; the rows here are of all that happens seldom.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import Event
+
+# Number of PostgreSQL's advisory lock for events; migrations, the index and withdrawals have others.
+_EVENTS_LOCK = 0x686F6C65
+
+
+class EventName(StrEnum):
+    """What the world outside is told of."""
+
+    JOB_CREATED = "job.created"
+    JOB_SCHEDULED = "job.scheduled"
+    JOB_PAUSED = "job.paused"
+    JOB_COMPLETED = "job.completed"
+    JOB_FAILED = "job.failed"
+    JOB_CANCELLED = "job.cancelled"
+    EXECUTION_QUEUED = "execution.queued"
+    EXECUTION_STARTED = "execution.started"
+    EXECUTION_COMPLETED = "execution.completed"
+    EXECUTION_FAILED = "execution.failed"
+    EXECUTION_CANCELLED = "execution.cancelled"
+    EXECUTION_INDEXED = "execution.indexed"
+    EXECUTION_INDEX_FAILED = "execution.index_failed"
+    CHANGE_DETECTED = "change.detected"
+    """A page was updated, is gone, or cannot be had any more."""
+    CHANGE_NEW_PAGE = "change.new_page"
+    """A page was captured for the first time."""
+    EDITION_REPORTED = "edition.reported"
+    EDITION_FROZEN = "edition.frozen"
+    ALERT_FIRING = "alert.firing"
+    ALERT_RESOLVED = "alert.resolved"
+    REPORT_CREATED = "report.created"
+    WEBHOOK_DISABLED = "webhook.disabled"
+    WEBHOOK_TEST = "webhook.test"
+
+
+def order_events(session: Session) -> None:
+    """Let events be committed in the order of their ids: a reader that has seen one never misses an earlier one.
+
+    PostgreSQL hands out ids before the commit; so writers of events go one after the other, from here to their end.
+    Called last in a transaction, when all its rows are locked. SQLite has one writer anyway.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(_EVENTS_LOCK)))
+
+
+def record_event(
+    session: Session, name: EventName, *, at: datetime, data: dict[str, Any], source_id: int | None = None
+) -> None:
+    """Append an event in the caller's transaction, as the last thing that it does: it stands if what it tells does.
+
+    `data` leaves the house: ids, codes, addresses and words of ours, never what a page or a person wrote.
+    """
+    order_events(session)
+    session.add(Event(at=at, name=name.value, source_id=source_id, data=data))
+    session.flush()
+
+
+def has_old_events(session: Session, *, before: datetime) -> bool:
+    """Return whether there are events from before a moment, the newest aside."""
+    newest = select(func.max(Event.id)).scalar_subquery()
+    return session.scalar(select(Event.id).where(Event.at < before, Event.id < newest).limit(1)) is not None
+
+
+def drop_old_events(session: Session, *, before: datetime, limit: int) -> int:
+    """Remove the oldest events from before a moment, never the newest; return how many."""
+    # The newest stays: SQLite would give its number to the next event, and readers go by numbers.
+    newest = select(func.max(Event.id)).scalar_subquery()
+    oldest = select(Event.id).where(Event.at < before, Event.id < newest).order_by(Event.at).limit(limit)
+    gone = delete(Event).where(Event.id.in_(oldest.scalar_subquery())).returning(Event.id)
+    return len(session.scalars(gone).all())

@@ -1,0 +1,109 @@
+"""What happened, for systems outside that listen: events beside those of jobs, and webhooks with their deliveries."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from holdfast.db.models.base import BigId, Model
+
+
+class Event(Model):
+    """Something that happened and is told outside, in the order in which it was committed."""
+
+    __tablename__ = "events"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    at: Mapped[datetime]
+    name: Mapped[str] = mapped_column(String(32))
+    """As webhooks know it: edition.frozen, report.created, alert.firing."""
+    source_id: Mapped[int | None] = mapped_column(BigInteger)
+    data: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+    __table_args__ = (Index("ix_events_at", "at"),)
+
+
+class Webhook(Model):
+    """One address outside that is told of events."""
+
+    __tablename__ = "webhooks"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    url: Mapped[str] = mapped_column(Text)
+    description: Mapped[str | None] = mapped_column(Text)
+    events: Mapped[list[str]] = mapped_column(default=list)
+    """Names, or `job.*` for all that begin so; empty means all."""
+    sources: Mapped[list[str]] = mapped_column(default=list)
+    """Codes; empty means all. Events of no source are told whatever stands here."""
+    secret: Mapped[str] = mapped_column(Text)
+    """In plain text, for each message is signed with it; never shown again."""
+    previous_secret: Mapped[str | None] = mapped_column(Text)
+    previous_until: Mapped[datetime | None]
+    """Until then messages are signed with both."""
+    jobs_after: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """The last event of jobs that became a delivery of this webhook, or was passed over; likewise of the others."""
+    events_after: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    changes_after: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    disabled_at: Mapped[datetime | None]
+    disabled_reason: Mapped[str | None] = mapped_column(Text)
+    created_by: Mapped[str]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class WebhookDelivery(Model):
+    """One message to one webhook: work to do while it is pending, then history."""
+
+    __tablename__ = "webhook_deliveries"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    webhook_id: Mapped[int] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
+    event_key: Mapped[str] = mapped_column(String(40))
+    """Which row it tells of, such as `job:17`: it is queued once, however many processes look."""
+    message_id: Mapped[str] = mapped_column(String(40))
+    """The `webhook-id`, the same at each attempt: a receiver knows by it what it has seen."""
+    event: Mapped[str] = mapped_column(String(32))
+    body: Mapped[str] = mapped_column(Text)
+    state: Mapped[str] = mapped_column(String(9))
+    """pending, delivered or failed."""
+    attempts: Mapped[int] = mapped_column(SmallInteger, server_default="0")
+    next_at: Mapped[datetime]
+    lease_token: Mapped[str | None] = mapped_column(String(32))
+    lease_until: Mapped[datetime | None]
+    status: Mapped[int | None] = mapped_column(SmallInteger)
+    """Of the last answer; null if there was none."""
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        UniqueConstraint("webhook_id", "event_key"),
+        Index("ix_webhook_deliveries_webhook", "webhook_id", "id"),
+        Index("ix_webhook_deliveries_age", "created_at"),
+        Index(
+            "ix_webhook_deliveries_due",
+            "webhook_id",
+            "next_at",
+            "id",
+            sqlite_where=text("state = 'pending'"),
+            postgresql_where=text("state = 'pending'"),
+        ),
+    )
+
+
+class WebhookAttempt(Model):
+    """One try at a delivery, and what came of it."""
+
+    __tablename__ = "webhook_attempts"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    delivery_id: Mapped[int] = mapped_column(ForeignKey("webhook_deliveries.id", ondelete="CASCADE"))
+    at: Mapped[datetime]
+    took_ms: Mapped[int]
+    status: Mapped[int | None] = mapped_column(SmallInteger)
+    error: Mapped[str | None] = mapped_column(Text)
+    """Why there was no answer, or why it does not count."""
+    answer: Mapped[str | None] = mapped_column(Text)
+    """The beginning of what came back, as text."""
+
+    __table_args__ = (Index("ix_webhook_attempts_delivery", "delivery_id", "id"),)

@@ -1,0 +1,199 @@
+"""What came of an address so far: attempts, captures, and who may see those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from holdfast.clock import digits14, from_micros
+from holdfast.db.models import PageCrawl, Snapshot
+from holdfast.explanation import queries
+from holdfast.explanation.model import (
+    ExplainedAttempt,
+    ExplainedAttempts,
+    ExplainedRecord,
+    ExplainedSnapshot,
+    ExplainedSnapshots,
+    ExplainedVisibility,
+    ExplainedWithdrawal,
+    Seen,
+)
+from holdfast.explanation.queries import AttemptOnPage, ListedCapture
+from holdfast.replay.address import replay_path
+from holdfast.types import Outcome, UrlKind
+from holdfast.warc.record import snapshot_id
+from holdfast.withdrawals.viewers import Visibility
+from holdfast.withdrawals.visibility import withdrawals_of, withdrawn_among
+
+_WITHDRAWALS = 100
+
+
+def explain_attempts(session: Session, pages: Sequence[int], *, before: int | None, limit: int) -> ExplainedAttempts:
+    """Return attempts, newest first, from before this one on."""
+    rows = queries.attempts_on(session, pages, before=before, limit=limit + 1)
+    shown = rows[:limit]
+    stored = {_snapshot_id(row.attempt) for row in shown} - {None}
+    captures = queries.captures_by_id(session, [number for number in stored if number is not None])
+    files = {row.attempt.warc_file_id for row in shown} - {None}
+    paths = queries.file_paths(session, [number for number in files if number is not None])
+    return ExplainedAttempts(
+        items=[_attempt(row, captures, paths) for row in shown],
+        next=str(shown[-1].attempt.id) if len(rows) > limit else None,
+        limit=limit,
+    )
+
+
+def _snapshot_id(attempt: PageCrawl) -> int | None:
+    if attempt.warc_file_id is None or attempt.warc_ordinal is None:
+        return None
+    return snapshot_id(attempt.warc_file_id, attempt.warc_ordinal)
+
+
+def _attempt(row: AttemptOnPage, captures: dict[int, Snapshot], paths: dict[int, str]) -> ExplainedAttempt:
+    one = row.attempt
+    told = ExplainedAttempt(
+        id=one.id,
+        source=row.source,
+        job=row.job_id,
+        execution=one.execution_id,
+        number=one.attempt,
+        kind=UrlKind(one.kind),
+        depth=one.depth,
+        found_on=row.found_on,
+        outcome=None if one.outcome is None else Outcome(one.outcome),
+        reason=one.reason,
+        status=one.status_code,
+        message=one.message,
+        media_type=one.media_type,
+        wire_bytes=one.wire_bytes,
+        redirected_to=one.redirected_to,
+        scheduled_for=None if one.scheduled_for is None else from_micros(one.scheduled_for),
+        started_at=None if one.started_at is None else from_micros(one.started_at),
+        completed_at=None if one.completed_at is None else from_micros(one.completed_at),
+        record=_record(one, captures, paths),
+        sentence="",
+    )
+    return told.model_copy(update={"sentence": _attempt_sentence(told)})
+
+
+def _record(one: PageCrawl, captures: dict[int, Snapshot], paths: dict[int, str]) -> ExplainedRecord | None:
+    if one.warc_file_id is None or one.warc_offset is None:
+        return None
+    number = _snapshot_id(one)
+    capture = captures.get(number) if number is not None else None
+    return ExplainedRecord(
+        warc_file=paths.get(one.warc_file_id),
+        warc_file_id=one.warc_file_id,
+        offset=one.warc_offset,
+        length=one.warc_length,
+        snapshot=capture.id if capture is not None else None,
+        record_id=capture.record_id if capture is not None else None,
+        digest=one.payload_digest,
+    )
+
+
+def _attempt_sentence(told: ExplainedAttempt) -> str:
+    where = f"execution {told.execution} of {told.source}" if told.source else f"execution {told.execution}"
+    which = f"attempt {told.number} in {where}"
+    if told.outcome is None:
+        return f"{which} is open: it waits to be asked"
+    what = told.outcome.value + (f" ({told.reason})" if told.reason and told.reason != told.outcome.value else "")
+    status = f", status {told.status}" if told.status is not None else ""
+    to = f", redirected to {told.redirected_to}" if told.redirected_to else ""
+    message = f": {told.message}" if told.message else ""
+    when = f" at {told.completed_at:%Y-%m-%d %H:%M:%S}" if told.completed_at else ""
+    return f"{which} ended{when}: {what}{status}{to}{message}"
+
+
+def explain_snapshots(session: Session, *, url_hash: int, key: str | None, limit: int) -> ExplainedSnapshots:
+    """Return the newest captures, withdrawn or not, and how many there are."""
+    counted = queries.count_captures(session, url_hash=url_hash, key=key)
+    rows = queries.newest_captures(session, url_hash=url_hash, limit=limit)
+    keys = {row.snapshot.page_key or row.snapshot.url_key for row in rows}
+    hidden = withdrawn_among(session, snapshots=[row.snapshot.id for row in rows], keys=keys)
+    exact = counted.number <= queries.COUNTED
+    return ExplainedSnapshots(
+        count=min(counted.number, queries.COUNTED),
+        is_exact=exact,
+        first_at=counted.first_at,
+        last_at=counted.last_at,
+        other_spellings=counted.other_spellings,
+        items=[_snapshot(row, hidden) for row in rows],
+        sentence=_captures_sentence(counted, exact=exact),
+    )
+
+
+def _captures_sentence(counted: queries.CaptureCount, *, exact: bool) -> str:
+    others = f"; {counted.other_spellings} more under other spellings (http, www)" if counted.other_spellings else ""
+    if not counted.number:
+        return f"it has no captures{others}"
+    number = f"{counted.number}" if exact else f"more than {queries.COUNTED}"
+    noun = "capture" if counted.number == 1 else "captures"
+    return f"it has {number} {noun}, from {counted.first_at:%Y-%m-%d} to {counted.last_at:%Y-%m-%d}{others}"
+
+
+def _snapshot(row: ListedCapture, hidden: set[int | str]) -> ExplainedSnapshot:
+    one = row.snapshot
+    return ExplainedSnapshot(
+        id=one.id,
+        captured_at=one.captured_at,
+        source=row.source,
+        execution=one.execution_id,
+        url=one.url,
+        status=one.status,
+        media_type=one.media_type,
+        record_type=one.record_type,
+        record_id=one.record_id,
+        digest=one.payload_digest,
+        replay_path=replay_path(digits14(one.captured_at), "", one.url),
+        noise=one.noise,
+        duplicate_of=one.canonical_id,
+        withdrawn=one.id in hidden or (one.page_key or one.url_key) in hidden,
+    )
+
+
+def explain_visibility(
+    session: Session, snapshots: ExplainedSnapshots, *, url_hash: int, key: str
+) -> ExplainedVisibility:
+    """Return who may see the captures, and the withdrawals in force of the page and of the captures that are shown."""
+    page = _in_force(session, None, key)
+    withdrawn = [] if page else [snapshot.id for snapshot in snapshots.items if snapshot.withdrawn]
+    single = [one for number in withdrawn for one in _in_force(session, number, None)]
+    sources = queries.sources_of_captures(session, url_hash=url_hash)
+    members = [source.code for source in sources if source.visibility == Visibility.MEMBERS]
+    seen = _seen_by(bool(page), bool(single), len(members), len(sources))
+    return ExplainedVisibility(
+        seen_by=seen,
+        members_only=members,
+        withdrawals=(page + single)[:_WITHDRAWALS],
+        sentence=_visibility_sentence(seen, page, single, members),
+    )
+
+
+def _seen_by(is_page_withdrawn: bool, is_any_withdrawn: bool, members: int, sources: int) -> Seen:
+    if is_page_withdrawn:
+        return Seen.NOBODY
+    if members and members == sources:
+        return Seen.MEMBERS
+    return Seen.SOME if is_any_withdrawn or members else Seen.EVERYBODY
+
+
+def _in_force(session: Session, snapshot_id: int | None, key: str | None) -> list[ExplainedWithdrawal]:
+    return [
+        ExplainedWithdrawal(id=one.id, snapshot=one.snapshot_id, reason=one.reason, actor=one.actor, at=one.created_at)
+        for one in withdrawals_of(session, snapshot_id=snapshot_id, key=key)
+    ]
+
+
+def _visibility_sentence(
+    seen: Seen, page: Sequence[ExplainedWithdrawal], single: Sequence[ExplainedWithdrawal], members: Sequence[str]
+) -> str:
+    if page:
+        first = page[0]
+        return f"the page was withdrawn by {first.actor} on {first.at:%Y-%m-%d}: {first.reason}; nobody sees it"
+    parts = [f"captures of {', '.join(members)} are for members"] if members else []
+    if single:
+        number = f"{len(single)} of the captures shown here {'is' if len(single) == 1 else 'are'}"
+        parts.append(f"{number} withdrawn: {single[0].reason}")
+    return "; ".join(parts) or "everybody may see it"

@@ -1,0 +1,266 @@
+"""The rows that have to do with one address; every list is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import and_, func, or_, select, tuple_
+from sqlalchemy.orm import Session, aliased
+
+from holdfast.db.models import (
+    AddedUrl,
+    Domain,
+    Execution,
+    Job,
+    Owner,
+    Page,
+    PageCrawl,
+    Queue,
+    Robots,
+    Snapshot,
+    Source,
+    WarcFile,
+)
+from holdfast.types import RobotsAnswer, RobotsState
+
+# Larger numbers are told as "more than": to count millions of rows for one question would take seconds.
+COUNTED = 10_000
+
+
+class JobOfSource(NamedTuple):
+    """A job with its source, and its newest execution if it has one."""
+
+    job: Job
+    source: Source
+    latest: Execution | None
+
+
+class AttemptOnPage(NamedTuple):
+    """An attempt with what it belongs to."""
+
+    attempt: PageCrawl
+    found_on: str | None
+    job_id: int | None
+    source: str | None
+
+
+def domain_named(session: Session, name: str) -> Domain | None:
+    """Return a domain's row."""
+    return session.scalars(select(Domain).where(Domain.name == name)).one_or_none()
+
+
+def owner_of(session: Session, owner_id: int) -> Owner | None:
+    """Return the process that holds something."""
+    return session.get(Owner, owner_id)
+
+
+def robots_of(session: Session, origin: str) -> RobotsState | None:
+    """Return what is kept of an origin's robots.txt."""
+    row = session.scalars(select(Robots).where(Robots.origin == origin)).one_or_none()
+    if row is None:
+        return None
+    return RobotsState(
+        origin=row.origin,
+        answer=RobotsAnswer(row.answer),
+        fetched_at=row.fetched_at,
+        checked_at=row.checked_at,
+        status=row.status,
+        body=row.body,
+        failures=row.failures,
+    )
+
+
+def page_ids(session: Session, identities: Collection[tuple[str, int]]) -> list[int]:
+    """Return the pages of these (domain, hash of the normalised address)."""
+    if not identities:
+        return []
+    rows = session.scalars(
+        select(Page.id)
+        .join(Domain, Domain.id == Page.domain_id)
+        .where(tuple_(Domain.name, Page.url_hash).in_(sorted(identities)))
+        .order_by(Page.id)
+    )
+    return list(rows)
+
+
+def attempts_on(session: Session, pages: Sequence[int], *, before: int | None, limit: int) -> list[AttemptOnPage]:
+    """Return attempts on these pages, newest first, from before this one on."""
+    if not pages:
+        return []
+    via = aliased(Page)
+    query = (
+        select(PageCrawl, via.url, Job.id, Source.code)
+        .outerjoin(via, via.id == PageCrawl.via_page_id)
+        .outerjoin(Execution, Execution.id == PageCrawl.execution_id)
+        .outerjoin(Job, Job.id == Execution.job_id)
+        .outerjoin(Source, Source.id == Job.source_id)
+        .where(PageCrawl.page_id.in_(pages))
+        .order_by(PageCrawl.id.desc())
+        .limit(limit)
+    )
+    rows = session.execute(query if before is None else query.where(PageCrawl.id < before))
+    return [AttemptOnPage(*row) for row in rows]
+
+
+def open_attempts(session: Session, pages: Sequence[int], *, limit: int) -> list[AttemptOnPage]:
+    """Return attempts on these pages that are not closed, newest first."""
+    if not pages:
+        return []
+    rows = session.execute(
+        select(PageCrawl, Job.id, Source.code)
+        .outerjoin(Execution, Execution.id == PageCrawl.execution_id)
+        .outerjoin(Job, Job.id == Execution.job_id)
+        .outerjoin(Source, Source.id == Job.source_id)
+        .where(PageCrawl.page_id.in_(pages), PageCrawl.outcome.is_(None))
+        .order_by(PageCrawl.id.desc())
+        .limit(limit)
+    )
+    return [AttemptOnPage(attempt, None, job_id, code) for attempt, job_id, code in rows]
+
+
+def added_by_hand(session: Session, identities: Collection[tuple[str, int]]) -> list[tuple[AddedUrl, str]]:
+    """Return where a page waits for the next run of a source because a person added it, with the source's code."""
+    if not identities:
+        return []
+    rows = session.execute(
+        select(AddedUrl, Source.code)
+        .join(Source, Source.id == AddedUrl.source_id)
+        .where(tuple_(AddedUrl.domain, AddedUrl.url_hash).in_(sorted(identities)), AddedUrl.execution_id.is_(None))
+        .order_by(AddedUrl.id)
+        .limit(50)
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def place_of(session: Session, attempt: PageCrawl) -> int:
+    """Return how many attempts of the same queue come before this one, at most COUNTED, plus one."""
+    same = (
+        PageCrawl.execution_id == attempt.execution_id,
+        PageCrawl.domain_id == attempt.domain_id,
+        PageCrawl.outcome.is_(None),
+    )
+    if attempt.scheduled_for is None:
+        ahead = and_(
+            PageCrawl.scheduled_for.is_(None),
+            or_(
+                PageCrawl.priority > attempt.priority,
+                and_(PageCrawl.priority == attempt.priority, PageCrawl.id < attempt.id),
+            ),
+        )
+    else:
+        # What waits for its moment comes behind what does not.
+        ahead = or_(
+            PageCrawl.scheduled_for.is_(None),
+            PageCrawl.scheduled_for < attempt.scheduled_for,
+            and_(PageCrawl.scheduled_for == attempt.scheduled_for, PageCrawl.id < attempt.id),
+        )
+    found = select(PageCrawl.id).where(*same, ahead).limit(COUNTED).subquery()
+    return 1 + (session.scalar(select(func.count()).select_from(found)) or 0)
+
+
+def queue_due_at(session: Session, attempt: PageCrawl) -> int | None:
+    """Return before which moment nothing of an attempt's queue is looked at, in microseconds."""
+    return session.scalar(
+        select(Queue.due_at).where(Queue.execution_id == attempt.execution_id, Queue.domain_id == attempt.domain_id)
+    )
+
+
+def execution_at_work_on(session: Session, frontier_id: int) -> Execution | None:
+    """Return the execution that works on a frontier now: its own, or the last that goes on with it."""
+    job_id = select(Execution.job_id).where(Execution.id == frontier_id).scalar_subquery()
+    return session.scalars(
+        select(Execution)
+        .where(Execution.job_id == job_id, or_(Execution.id == frontier_id, Execution.frontier_id == frontier_id))
+        .order_by(Execution.id.desc())
+        .limit(1)
+    ).one_or_none()
+
+
+def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobOfSource]]:
+    """Return the jobs of these sources that are not deleted, with their newest execution, newest job first."""
+    found: dict[int, list[JobOfSource]] = {}
+    newest = (
+        select(Execution.id)
+        .where(Execution.job_id == Job.id)
+        .order_by(Execution.number.desc())
+        .limit(1)
+        .correlate(Job)
+        .scalar_subquery()
+    )
+    rows = session.execute(
+        select(Job, Source, Execution)
+        .join(Source, Source.id == Job.source_id)
+        .outerjoin(Execution, Execution.id == newest)
+        .where(Job.source_id.in_(ids), Job.deleted_at.is_(None))
+        .order_by(Job.id.desc())
+    )
+    for job, source, latest in rows:
+        found.setdefault(source.id, []).append(JobOfSource(job, source, latest))
+    return found
+
+
+class CaptureCount(NamedTuple):
+    """How many captures a page has, at most one more than COUNTED, and from when to when."""
+
+    number: int
+    first_at: datetime | None
+    last_at: datetime | None
+    other_spellings: int
+
+
+def count_captures(session: Session, *, url_hash: int, key: str | None) -> CaptureCount:
+    """Return the captures of a page in figures; by key those of its other spellings, too."""
+    this = Snapshot.url_hash == url_hash
+    counted = select(Snapshot.id).where(this).limit(COUNTED + 1).subquery()
+    count = session.scalar(select(func.count()).select_from(counted)) or 0
+    ends = [
+        session.scalar(select(Snapshot.captured_at).where(this).order_by(order, Snapshot.id).limit(1))
+        for order in (Snapshot.captured_at, Snapshot.captured_at.desc())
+    ]
+    others = 0
+    if key is not None:
+        other = select(Snapshot.id).where(Snapshot.url_key == key, Snapshot.url_hash != url_hash).limit(COUNTED)
+        others = session.scalar(select(func.count()).select_from(other.subquery())) or 0
+    return CaptureCount(count, ends[0], ends[1], others)
+
+
+class ListedCapture(NamedTuple):
+    """A capture with the source and the file that it belongs to."""
+
+    snapshot: Snapshot
+    source: str | None
+    path: str | None
+
+
+def newest_captures(session: Session, *, url_hash: int, limit: int) -> list[ListedCapture]:
+    """Return the newest captures of a page, withdrawn or not."""
+    rows = session.execute(
+        select(Snapshot, Source.code, WarcFile.path)
+        .outerjoin(Source, Source.id == Snapshot.source_id)
+        .outerjoin(WarcFile, WarcFile.id == Snapshot.warc_file_id)
+        .where(Snapshot.url_hash == url_hash)
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(limit)
+    )
+    return [ListedCapture(*row) for row in rows]
+
+
+def sources_of_captures(session: Session, *, url_hash: int) -> list[Source]:
+    """Return the sources that captures of a page belong to."""
+    ids = select(Snapshot.source_id).where(Snapshot.url_hash == url_hash).limit(COUNTED).distinct()
+    return list(session.scalars(select(Source).where(Source.id.in_(ids)).order_by(Source.code)))
+
+
+def captures_by_id(session: Session, ids: Collection[int]) -> dict[int, Snapshot]:
+    """Return captures by id; those that are not indexed yet are left out."""
+    return {row.id: row for row in session.scalars(select(Snapshot).where(Snapshot.id.in_(ids)))} if ids else {}
+
+
+def file_paths(session: Session, ids: Collection[int]) -> dict[int, str]:
+    """Return where WARC files lie, as their rows say it."""
+    if not ids:
+        return {}
+    rows = session.execute(select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids)))
+    return {row[0]: row[1] for row in rows}

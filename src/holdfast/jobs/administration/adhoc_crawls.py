@@ -1,0 +1,68 @@
+"""Crawls that are wanted once: the source is named, or made for the host; a worker runs the job as soon as it can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock
+from holdfast.db.models import Job, Source
+from holdfast.errors import UrlRefused
+from holdfast.jobs.administration.actions import JobActions
+from holdfast.jobs.executions import ADHOC
+from holdfast.jobs.specs import JobRefused, JobSpec
+from holdfast.sources import registry
+from holdfast.sources.adhoc_queries import code_for
+from holdfast.sources.queries import find_source, source_by_code
+from holdfast.urls import parse_seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlWish:
+    """What is to be crawled once."""
+
+    urls: tuple[str, ...]
+    source: str | None = None
+    """The code of a source that is there; left out, the one of the first address's host, made if it is new."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """Fields of the source's configuration that this crawl has otherwise: scope, depth, limits."""
+
+
+def begin_crawl(session: Session, clock: Clock, actions: JobActions, wish: CrawlWish) -> tuple[Job, Source, bool]:
+    """Queue a crawl; return its job, its source, and whether that is new. Invalid names the field that is wrong."""
+    for number, written in enumerate(wish.urls):
+        try:
+            parse_seed(written)
+        except UrlRefused as exc:
+            raise JobRefused(f"urls[{number}]", str(exc)) from exc
+    if not wish.urls:
+        raise JobRefused("urls", "name at least one address")
+    source, is_new = _source(session, clock, wish)
+    spec = JobSpec(
+        source_id=source.id,
+        config={**wish.config, "seeds": list(wish.urls)},
+        schedule_enabled=False,
+        adaptive_scheduling=False,
+    )
+    return actions.add(session, spec, kind=ADHOC, at=clock.now()).job, source, is_new
+
+
+def _source(session: Session, clock: Clock, wish: CrawlWish) -> tuple[Source, bool]:
+    if wish.source is not None:
+        return find_source(session, wish.source), False
+    first = parse_seed(wish.urls[0])
+    base = f"{first.origin}/"
+
+    def taken(code: str) -> str | None:
+        found = source_by_code(session, code)
+        # One without an address is another site's as well.
+        return None if found is None else found.base_url or ""
+
+    code = code_for(first.host, base, taken)
+    known = source_by_code(session, code)
+    if known is not None:
+        return known, False
+    content = {"code": code, "name": first.host, "base_url": base, "config": {"seeds": [first.fetch]}}
+    return registry.create(session, clock, registry.read_spec(content)), True

@@ -1,0 +1,56 @@
+"""Rows of alerts, and whose turn it is to look for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from holdfast.clock import from_micros
+from holdfast.db.engine import insert_into
+from holdfast.db.models import Alert, AlertTurn, Owner
+
+_ONLY = 1
+
+
+def is_due(session: Session, *, before: datetime) -> bool:
+    """Return whether no process has looked since a moment; nothing is locked."""
+    looked_at = session.scalar(select(AlertTurn.looked_at).where(AlertTurn.id == _ONLY))
+    return looked_at is None or looked_at <= before
+
+
+def take_turn(session: Session, *, now: datetime, before: datetime) -> bool:
+    """Say that this process looks now; False if another has since a moment. Held until the transaction ends."""
+    new = insert_into(session, AlertTurn).values(id=_ONLY, looked_at=from_micros(0))
+    session.execute(new.on_conflict_do_nothing())
+    moved = update(AlertTurn).where(AlertTurn.id == _ONLY, AlertTurn.looked_at <= before).values(looked_at=now)
+    returned = moved.returning(AlertTurn.id).execution_options(synchronize_session=False)
+    return session.scalar(returned) is not None
+
+
+def firing(session: Session) -> list[Alert]:
+    """Return the alerts that are not resolved, oldest first."""
+    return list(session.scalars(select(Alert).where(Alert.resolved_at.is_(None)).order_by(Alert.id)))
+
+
+def list_alerts(session: Session, *, is_firing: bool | None, before: int | None, limit: int) -> list[Alert]:
+    """Return alerts, newest first: all, those that fire, or those that are resolved."""
+    query = select(Alert).order_by(Alert.id.desc()).limit(limit)
+    if is_firing is not None:
+        query = query.where(Alert.resolved_at.is_(None) if is_firing else Alert.resolved_at.is_not(None))
+    return list(session.scalars(query if before is None else query.where(Alert.id < before)))
+
+
+def drop_resolved(session: Session, *, before: datetime, limit: int = 500) -> int:
+    """Remove alerts that were resolved before a moment; return how many."""
+    oldest = select(Alert.id).where(Alert.resolved_at < before).order_by(Alert.resolved_at).limit(limit)
+    gone = delete(Alert).where(Alert.id.in_(oldest)).returning(Alert.id)
+    return len(session.scalars(gone.execution_options(synchronize_session=False)).all())
+
+
+def open_workers(session: Session, *, kinds: Sequence[str]) -> list[Owner]:
+    """Return the workers whose rows are open, the one that was heard of longest ago first."""
+    query = select(Owner).where(Owner.ended_at.is_(None), Owner.kind.in_(kinds))
+    return list(session.scalars(query.order_by(Owner.heartbeat_at, Owner.id)))

@@ -1,0 +1,171 @@
+"""What is wrong and wants a person: judged from the series and from heartbeats, kept as rows, told as events.
+
+Any number of processes may look; one of them has the turn. `deploy/prometheus/rules.yml` says the same to Prometheus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.coordination.events import EventName, record_event
+from holdfast.coordination.owners import GONE
+from holdfast.db.engine import Database, moment_in, server_clock
+from holdfast.db.models import Alert, Owner
+from holdfast.jobs import alert_queries
+from holdfast.series.counting import STATUSES
+from holdfast.series.queries import SeriesPoint, last_minutes
+
+_log = log.get()
+WORKER_KINDS: Final = ("worker", "runner")
+"""Owners that run jobs: with a scheduler of their own, or without."""
+MINUTES: Final = 5
+"""Whole minutes in a row that crawls must go wrong for."""
+ERROR_SHARE: Final = 0.2
+FEWEST_ANSWERS: Final = 10
+"""Answers in those minutes below which a share says nothing."""
+GROWTH: Final = 0.1
+SMALLEST_QUEUE: Final = 1000
+"""A shorter queue may grow as it likes: each crawl begins with one."""
+_KEPT: Final = timedelta(days=90)
+# Share of the time between two looks after which the next one has its turn: timers are never quite on time.
+_EARLY: Final = 0.8
+
+
+class AlertName(StrEnum):
+    """What can be wrong."""
+
+    HIGH_ERROR_RATE = "high_error_rate"
+    FRONTIER_BACKLOG = "frontier_backlog"
+    WORKER_SILENT = "worker_silent"
+
+
+class AlertSeverity(StrEnum):
+    """How soon a person should look."""
+
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class AlertFinding(NamedTuple):
+    """Something that is wrong now."""
+
+    name: AlertName
+    severity: AlertSeverity
+    since: datetime
+    value: float
+    message: str
+
+
+def judge(points: Sequence[SeriesPoint], workers: Sequence[Owner], *, now: datetime) -> list[AlertFinding]:
+    """Return what is wrong, by the last whole minutes of all crawls and the workers whose rows are open."""
+    found = (_error_rate(points), _backlog(points), _silent(workers, now))
+    return [one for one in found if one is not None]
+
+
+def _error_rate(points: Sequence[SeriesPoint]) -> AlertFinding | None:
+    """4xx and 5xx are more than a fifth of all answers in each of the minutes."""
+    answers = [sum(point.counts[name] for name in STATUSES) for point in points]
+    errors = [point.counts["status_4xx"] + point.counts["status_5xx"] for point in points]
+    if not points or sum(answers) < FEWEST_ANSWERS:
+        return None
+    # A minute without an answer breaks the row: nothing goes wrong where nothing is asked.
+    if not all(some and bad > ERROR_SHARE * some for bad, some in zip(errors, answers, strict=True)):
+        return None
+    share = sum(errors) / sum(answers)
+    message = (
+        f"{share:.0%} of {sum(answers):,} answers in the last {len(points)} minutes were 4xx or 5xx; which sites: "
+        "holdfast status, and the report of the execution"
+    )
+    return AlertFinding(AlertName.HIGH_ERROR_RATE, AlertSeverity.WARNING, points[0].at, round(share, 4), message)
+
+
+def _backlog(points: Sequence[SeriesPoint]) -> AlertFinding | None:
+    """The queue grew by more than a tenth in each of the minutes."""
+    rates = []
+    for point in points:
+        before = point.queue - point.counts["queue"]
+        if before < SMALLEST_QUEUE or point.counts["queue"] <= GROWTH * before:
+            return None
+        rates.append(point.counts["queue"] / before)
+    if not rates:
+        return None
+    message = (
+        f"the queue grows by {min(rates):.0%} a minute or more and has {points[-1].queue:,} addresses; a trap, or a "
+        "scope that is too wide? see: holdfast frontier list"
+    )
+    rate = round(rates[-1], 4)
+    return AlertFinding(AlertName.FRONTIER_BACKLOG, AlertSeverity.WARNING, points[0].at, rate, message)
+
+
+def _silent(workers: Sequence[Owner], now: datetime) -> AlertFinding | None:
+    silent = [owner for owner in workers if now - owner.heartbeat_at > GONE]
+    if not silent:
+        return None
+    first = min(silent, key=lambda owner: owner.heartbeat_at)
+    others = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+    age_s = round((now - first.heartbeat_at).total_seconds(), 1)
+    message = (
+        f"worker {first.host}/{first.id}{others} has not been heard of for {age_s // 60:.0f} minutes; start one again: "
+        "holdfast start-worker"
+    )
+    return AlertFinding(AlertName.WORKER_SILENT, AlertSeverity.CRITICAL, first.heartbeat_at, age_s, message)
+
+
+def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool:
+    """Judge, and write what began or ended; False if another process did so less than a while ago."""
+    with database.read() as session:
+        now = moment_in(session, server_clock(clock))
+        before = now - timedelta(seconds=every_s * _EARLY)
+        # Asked without writing: several processes look, and SQLite has one writer.
+        if not alert_queries.is_due(session, before=before):
+            return False
+        # Before the transaction that writes: it reads some hundred rows.
+        found = judge(
+            last_minutes(session, now=now, minutes=MINUTES),
+            alert_queries.open_workers(session, kinds=WORKER_KINDS),
+            now=now,
+        )
+    with database.write() as session:
+        if not alert_queries.take_turn(session, now=now, before=before):
+            return False
+        alert_queries.drop_resolved(session, before=now - _KEPT)
+        for name, data in _write(session, found, now):
+            record_event(session, name, at=now, data=data)
+    return True
+
+
+def _write(session: Session, found: Sequence[AlertFinding], now: datetime) -> list[tuple[EventName, dict[str, Any]]]:
+    """Bring the rows to what was found; return what is to be told."""
+    open_rows = {row.name: row for row in alert_queries.firing(session)}
+    events: list[tuple[EventName, dict[str, Any]]] = []
+    for one in found:
+        row = open_rows.pop(one.name.value, None)
+        if row is None:
+            row = Alert(name=one.name.value, severity=one.severity.value, since=one.since)
+            session.add(row)
+            _log.warning("alert.firing", name=one.name.value, value=one.value, message=one.message)
+            events.append((EventName.ALERT_FIRING, _told(one.name.value, one)))
+        row.last_seen_at, row.value, row.message = now, one.value, one.message
+    for row in open_rows.values():
+        row.resolved_at = now
+        _log.info("alert.resolved", name=row.name)
+        events.append((EventName.ALERT_RESOLVED, _told(row.name, row)))
+    session.flush()
+    return events
+
+
+def _told(name: str, told: AlertFinding | Alert) -> dict[str, Any]:
+    return {
+        "name": name,
+        "severity": str(told.severity),
+        "since": told.since.isoformat(),
+        "value": told.value,
+        "message": told.message,
+    }

@@ -1,0 +1,570 @@
+"""The frontier as operators look at it: figures, queued addresses, domains and their robots files, hosts left out.
+
+Every question is answered by an index and looks at a bounded number of rows, however large a crawl is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, exists, func, select, tuple_
+from sqlalchemy.orm import Session, aliased
+
+from holdfast.clock import from_micros, to_micros
+from holdfast.db.models import AddedUrl, Domain, Exclusion, Execution, Job, Page, PageCrawl, Queue, Robots, Source
+from holdfast.errors import NotFound
+from holdfast.types import RobotsAnswer, RobotsState, UrlKind
+
+_NO_FRONTIER: Final = ("feed", "import")
+LOOKED_AT: Final = 5000
+"""Rows that one answer looks at where a filter has no index: it then says where to go on."""
+_BATCH: Final = 500
+COUNTED: Final = 10_000
+"""Pages of a domain that are counted."""
+TOP_DOMAINS: Final = 500
+
+
+class MeantFrontier(NamedTuple):
+    """An execution and whose frontier it works on."""
+
+    execution_id: int
+    frontier_id: int
+    state: str
+    source: str
+    source_id: int
+
+
+def meant_frontier(session: Session, wanted: int | None) -> MeantFrontier:
+    """Return the execution that is meant: this one, or the newest crawl that has a frontier; NotFound."""
+    frontier_id = func.coalesce(Execution.frontier_id, Execution.id)
+    statement = (
+        select(Execution.id, frontier_id, Execution.state, Source.code, Source.id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+    )
+    if wanted is not None:
+        row = session.execute(statement.where(Execution.id == wanted)).one_or_none()
+        if row is None:
+            raise NotFound(
+                f"there is no execution {wanted}; leave it out for the newest crawl, or see: holdfast status"
+            )
+        return MeantFrontier(*row)
+    # An import or a poll of feeds is not what a person means who asks what is queued.
+    newest = (
+        statement.where(Job.kind.not_in(_NO_FRONTIER), exists().where(Queue.execution_id == frontier_id))
+        .order_by(Execution.id.desc())
+        .limit(1)
+    )
+    row = session.execute(newest).one_or_none()
+    if row is None:
+        raise NotFound("no crawl has queued anything yet; start one with: holdfast crawl https://example.org")
+    return MeantFrontier(*row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFigures:
+    """The frontier of an execution, counted by domain: each address once, however often it was tried."""
+
+    pending: int
+    completed: int
+    failed: int
+    ruled_out: int
+    domains: int
+    in_progress: int
+    """Domains that a process asks at this moment, each with one request at a time."""
+    paused_domains: int
+    waiting: int
+    """Addresses that were added by hand and wait for the source's next run."""
+
+
+def queue_figures(session: Session, meant: MeantFrontier, *, now: datetime) -> QueueFigures:
+    """Return the figures of an execution: one row a domain is read, no attempt."""
+    sums = session.execute(
+        select(
+            func.coalesce(func.sum(Queue.open), 0),
+            func.coalesce(func.sum(Queue.succeeded), 0),
+            func.coalesce(func.sum(Queue.failed), 0),
+            func.coalesce(func.sum(Queue.ruled_out), 0),
+            func.count(),
+        ).where(Queue.execution_id == meant.frontier_id)
+    ).one()
+    queued = exists().where(Queue.execution_id == meant.frontier_id, Queue.domain_id == Domain.id, Queue.open > 0)
+    # From the few domains that are held, or were changed by hand, to the queue: never the other way round.
+    held = select(func.count()).where(Domain.lease_owner.is_not(None), Domain.lease_expires_at > to_micros(now), queued)
+    paused = select(func.count()).where(Domain.changed_at.is_not(None), Domain.paused_at.is_not(None), queued)
+    added = select(AddedUrl.id).where(AddedUrl.source_id == meant.source_id, AddedUrl.execution_id.is_(None))
+    waiting = select(func.count()).select_from(added.limit(COUNTED).subquery())
+    pending, completed, failed, ruled_out, domains = (int(value) for value in sums)
+    return QueueFigures(
+        pending=pending,
+        completed=completed,
+        failed=failed,
+        ruled_out=ruled_out,
+        domains=domains,
+        in_progress=session.scalar(held) or 0,
+        paused_domains=session.scalar(paused) or 0,
+        waiting=session.scalar(waiting) or 0,
+    )
+
+
+class UrlStatus(StrEnum):
+    """Where an attempt on an address stands."""
+
+    PENDING = "pending"
+    DEFERRED = "deferred"
+    """Queued for a later moment: a retry, or one of too many links at once."""
+    COMPLETED = "completed"
+    FAILED = "failed"
+    EXCLUDED = "excluded"
+    """A rule, a limit or an operator kept it from being asked; robots.txt, too."""
+    RETRIED = "retried"
+    """Another attempt followed."""
+
+
+_CLOSED: Final = {
+    "success": UrlStatus.COMPLETED,
+    "excluded": UrlStatus.EXCLUDED,
+    "blocked_robots": UrlStatus.EXCLUDED,
+}
+
+
+class FrontierUrl(NamedTuple):
+    """One attempt on an address."""
+
+    id: int
+    domain_id: int
+    page_id: int
+    attempt: int
+    url: str
+    domain: str
+    kind: str
+    priority: int
+    depth: int
+    scheduled_for: int | None
+    outcome: str | None
+    reason: str | None
+    status_code: int | None
+    message: str | None
+    created_at: int
+    completed_at: int | None
+    crashes: int
+    has_later: bool
+
+    @property
+    def status(self) -> UrlStatus:
+        """Where it stands."""
+        if self.outcome is None:
+            return UrlStatus.PENDING if self.scheduled_for is None else UrlStatus.DEFERRED
+        return UrlStatus.RETRIED if self.has_later else _CLOSED.get(self.outcome, UrlStatus.FAILED)
+
+    def moments(self) -> tuple[datetime, datetime | None, datetime | None]:
+        """Return when it was queued, from when on it may be asked, and when it ended."""
+        later, done = self.scheduled_for, self.completed_at
+        return (
+            from_micros(self.created_at),
+            None if later is None else from_micros(later),
+            None if done is None else from_micros(done),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlFilter:
+    """Which addresses are wanted; what is None does not matter."""
+
+    status: UrlStatus | None = None
+    domain: str | None = None
+    kind: UrlKind | None = None
+    search: str | None = None
+    """A part of the address, whatever its letters' case."""
+    limit: int = 50
+    after: Sequence[int] | None = None
+    """The place of the last one that was listed: three numbers."""
+
+
+class UrlWindow(NamedTuple):
+    """Some addresses, and the place to go on from; it may be there although fewer than asked for were found."""
+
+    rows: list[FrontierUrl]
+    next: tuple[int, int, int] | None
+
+
+_Place = tuple[int, int, int]
+_LATER = aliased(PageCrawl)
+_HAS_LATER: ColumnElement[bool] = PageCrawl.outcome.is_not(None) & exists().where(
+    _LATER.execution_id == PageCrawl.execution_id,
+    _LATER.domain_id == PageCrawl.domain_id,
+    _LATER.page_id == PageCrawl.page_id,
+    _LATER.attempt == PageCrawl.attempt + 1,
+).correlate(PageCrawl)
+_COLUMNS: Final = (
+    PageCrawl.id,
+    PageCrawl.domain_id,
+    PageCrawl.page_id,
+    PageCrawl.attempt,
+    Page.url,
+    Domain.name,
+    PageCrawl.kind,
+    PageCrawl.priority,
+    PageCrawl.depth,
+    PageCrawl.scheduled_for,
+    PageCrawl.outcome,
+    PageCrawl.reason,
+    PageCrawl.status_code,
+    PageCrawl.message,
+    PageCrawl.created_at,
+    PageCrawl.completed_at,
+    PageCrawl.crashes,
+    _HAS_LATER.label("has_later"),
+)
+
+
+def frontier_urls(session: Session, frontier_id: int, wanted: UrlFilter) -> UrlWindow:
+    """Return attempts of an execution: what is pending by priority, what is deferred by its moment, all by domain."""
+    domain_id = None
+    if wanted.domain is not None:
+        domain_id = session.scalar(select(Domain.id).where(Domain.name == wanted.domain))
+        if domain_id is None:
+            return UrlWindow([], None)
+    parts = _by_page if wanted.status is None else _PARTS.get(wanted.status, _by_page)
+    after = None if wanted.after is None else (wanted.after[0], wanted.after[1], wanted.after[2])
+    found: list[FrontierUrl] = []
+    last = after
+    for looked_at, row in enumerate(_read(session, frontier_id, domain_id, parts, after, wanted)):
+        if len(found) == wanted.limit or looked_at == LOOKED_AT:
+            return UrlWindow(found, last)
+        last = _place_of(row, parts)
+        if _fits(row, wanted):
+            found.append(row)
+    return UrlWindow(found, None)
+
+
+class AttemptOfSource(NamedTuple):
+    """One attempt, and whose frontier it stands in."""
+
+    row: FrontierUrl
+    frontier_id: int
+    source: str
+
+
+def attempt_by_id(session: Session, attempt_id: int) -> AttemptOfSource:
+    """Return one attempt; NotFound."""
+    found = session.execute(
+        select(*_COLUMNS, PageCrawl.execution_id, Source.code)
+        .join(Page, Page.id == PageCrawl.page_id)
+        .join(Domain, Domain.id == PageCrawl.domain_id)
+        .join(Execution, Execution.id == PageCrawl.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(PageCrawl.id == attempt_id)
+    ).one_or_none()
+    if found is None:
+        raise NotFound(f"there is no attempt {attempt_id}; they are listed at /api/frontier/urls")
+    values = tuple(found)
+    return AttemptOfSource(FrontierUrl(*values[:-2]), values[-2], values[-1])
+
+
+def newest_of_source(session: Session, source_id: int) -> int:
+    """Return the newest crawl of a source that has a frontier; NotFound."""
+    frontier_id = func.coalesce(Execution.frontier_id, Execution.id)
+    found = session.scalar(
+        select(Execution.id)
+        .join(Job, Job.id == Execution.job_id)
+        .where(
+            Job.source_id == source_id,
+            Job.kind.not_in(_NO_FRONTIER),
+            exists().where(Queue.execution_id == frontier_id),
+        )
+        .order_by(Execution.id.desc())
+        .limit(1)
+    )
+    if found is None:
+        raise NotFound(f"no crawl of source {source_id} has queued anything yet; run its job, or add an address")
+    return found
+
+
+def _fits(row: FrontierUrl, wanted: UrlFilter) -> bool:
+    if wanted.status is not None and row.status is not wanted.status:
+        return False
+    if wanted.kind is not None and row.kind != wanted.kind.value:
+        return False
+    return wanted.search is None or wanted.search.lower() in row.url.lower()
+
+
+_Parts = Callable[[_Place | None], list[tuple[Sequence[ColumnElement[bool]], Sequence[Any]]]]
+"""The ranges of an index that come after a place, each with its order."""
+
+
+def _by_page(after: _Place | None) -> list[tuple[Sequence[ColumnElement[bool]], Sequence[Any]]]:
+    key = (PageCrawl.domain_id, PageCrawl.page_id, PageCrawl.attempt)
+    return [([] if after is None else [tuple_(*key) > after], key)]
+
+
+def _by_moment(after: _Place | None) -> list[tuple[Sequence[ColumnElement[bool]], Sequence[Any]]]:
+    key = (PageCrawl.domain_id, PageCrawl.scheduled_for, PageCrawl.id)
+    where = [PageCrawl.outcome.is_(None), PageCrawl.scheduled_for.is_not(None)]
+    return [(where if after is None else [*where, tuple_(*key) > after], key)]
+
+
+def _by_priority(after: _Place | None) -> list[tuple[Sequence[ColumnElement[bool]], Sequence[Any]]]:
+    where = [PageCrawl.outcome.is_(None), PageCrawl.scheduled_for.is_(None)]
+    key = (PageCrawl.domain_id, PageCrawl.priority.desc(), PageCrawl.id)
+    if after is None:
+        return [(where, key)]
+    domain_id, priority, number = after
+    same = PageCrawl.domain_id == domain_id
+    # Three ranges: one comparison of a key that falls and rises would walk all that was listed before.
+    return [
+        ([*where, same, PageCrawl.priority == priority, PageCrawl.id > number], key),
+        ([*where, same, PageCrawl.priority < priority], key),
+        ([*where, PageCrawl.domain_id > domain_id], key),
+    ]
+
+
+_PARTS: Final[dict[UrlStatus, _Parts]] = {UrlStatus.PENDING: _by_priority, UrlStatus.DEFERRED: _by_moment}
+
+
+def _place_of(row: FrontierUrl, parts: _Parts) -> _Place:
+    if parts is _by_priority:
+        return row.domain_id, row.priority, row.id
+    if parts is _by_moment:
+        return row.domain_id, row.scheduled_for or 0, row.id
+    return row.domain_id, row.page_id, row.attempt
+
+
+def _read(
+    session: Session, frontier_id: int, domain_id: int | None, parts: _Parts, after: _Place | None, wanted: UrlFilter
+) -> Iterator[FrontierUrl]:
+    """Yield attempts after a place, a batch at a time."""
+    is_plain = wanted.kind is None and wanted.search is None and (wanted.status is None or wanted.status in _PARTS)
+    size = wanted.limit + 1 if is_plain else _BATCH
+    place = after
+    while True:
+        rows: list[FrontierUrl] = []
+        for where, order in parts(place):
+            left = size - len(rows)
+            rows += [FrontierUrl(*row) for row in session.execute(_window(frontier_id, domain_id, where, order, left))]
+            if len(rows) == size:
+                break
+        yield from rows
+        if len(rows) < size:
+            return
+        place = _place_of(rows[-1], parts)
+
+
+def _window(
+    frontier_id: int, domain_id: int | None, where: Sequence[ColumnElement[bool]], order: Sequence[Any], size: int
+) -> Any:
+    own = [] if domain_id is None else [PageCrawl.domain_id == domain_id]
+    return (
+        select(*_COLUMNS)
+        .join(Page, Page.id == PageCrawl.page_id)
+        .join(Domain, Domain.id == PageCrawl.domain_id)
+        .where(PageCrawl.execution_id == frontier_id, *own, *where)
+        .order_by(*order)
+        .limit(size)
+    )
+
+
+class DomainState(StrEnum):
+    """What a domain is at this moment; the first that holds."""
+
+    FORBIDDEN = "forbidden"
+    PAUSED = "paused"
+    UNREACHABLE = "unreachable"
+    """It does not answer, or gives no robots.txt: it is tried again later."""
+    ACTIVE = "active"
+    """A process holds it and asks it."""
+    RESTING = "resting"
+    """It may be asked again later, as its delay or its server wants."""
+    READY = "ready"
+
+
+class DomainRow(NamedTuple):
+    """A domain as it stands."""
+
+    id: int
+    name: str
+    delay_s: float | None
+    is_allowed: bool
+    paused_at: datetime | None
+    next_allowed_at: int
+    lease_owner: int | None
+    lease_expires_at: int
+    circuit_state: str
+    circuit_failures: int
+    circuit_opened_at: datetime | None
+    penalty: float
+    unreachable_since: datetime | None
+    robots_after: datetime | None
+    created_at: datetime
+
+    def is_held(self, now: datetime) -> bool:
+        """Return whether a process asks it."""
+        return self.lease_owner is not None and self.lease_expires_at > to_micros(now)
+
+    @property
+    def next_moment(self) -> datetime | None:
+        """When it may be asked next; None if that was never said."""
+        return from_micros(self.next_allowed_at) if self.next_allowed_at else None
+
+    def state(self, now: datetime) -> DomainState:
+        """Return what it is."""
+        rests = self.next_moment is not None and self.next_moment > now + timedelta(seconds=1)
+        for holds, state in (
+            (not self.is_allowed, DomainState.FORBIDDEN),
+            (self.paused_at is not None, DomainState.PAUSED),
+            (self.unreachable_since is not None, DomainState.UNREACHABLE),
+            (self.is_held(now), DomainState.ACTIVE),
+            (rests, DomainState.RESTING),
+        ):
+            if holds:
+                return state
+        return DomainState.READY
+
+
+_DOMAIN: Final = (
+    Domain.id,
+    Domain.name,
+    Domain.delay_s,
+    Domain.is_allowed,
+    Domain.paused_at,
+    Domain.next_allowed_at,
+    Domain.lease_owner,
+    Domain.lease_expires_at,
+    Domain.circuit_state,
+    Domain.circuit_failures,
+    Domain.circuit_opened_at,
+    Domain.penalty,
+    Domain.unreachable_since,
+    Domain.robots_after,
+    Domain.created_at,
+)
+_FEW: Final[dict[DomainState, Sequence[ColumnElement[bool]]]] = {
+    # Only an operator forbids and pauses, and the index has the domains that one changed.
+    DomainState.FORBIDDEN: (Domain.changed_at.is_not(None), ~Domain.is_allowed),
+    DomainState.PAUSED: (Domain.changed_at.is_not(None), Domain.paused_at.is_not(None)),
+    DomainState.UNREACHABLE: (Domain.unreachable_since.is_not(None),),
+    DomainState.ACTIVE: (Domain.lease_owner.is_not(None), Domain.lease_expires_at > 0),
+}
+FILTERED: Final = tuple(_FEW)
+"""States by which domains can be looked for: an index has each."""
+
+
+def listed_domains(
+    session: Session, *, by_age: bool, falls: bool, state: DomainState | None, after: str | int | None, limit: int
+) -> list[DomainRow]:
+    """Return domains by name, or by when they were first met; after the name or the id of the last that was listed."""
+    key: Any = Domain.id if by_age else Domain.name
+    where = list(_FEW.get(state, ())) if state is not None else []
+    if after is not None:
+        where.append(key < after if falls else key > after)
+    rows = session.execute(select(*_DOMAIN).where(*where).order_by(key.desc() if falls else key).limit(limit))
+    return [DomainRow._make(row) for row in rows]
+
+
+def slowed_domains(session: Session, *, falls: bool, limit: int) -> list[DomainRow]:
+    """Return the domains with a delay of their own, by it: those that an operator slowed."""
+    order = (Domain.delay_s.desc(), Domain.id) if falls else (Domain.delay_s, Domain.id)
+    where = (Domain.changed_at.is_not(None), Domain.delay_s.is_not(None))
+    return [
+        DomainRow._make(row) for row in session.execute(select(*_DOMAIN).where(*where).order_by(*order).limit(limit))
+    ]
+
+
+def domains_by_id(session: Session, ids: Sequence[int]) -> dict[int, DomainRow]:
+    """Return these domains."""
+    rows = session.execute(select(*_DOMAIN).where(Domain.id.in_(ids)))
+    return {row[0]: DomainRow._make(row) for row in rows}
+
+
+def domain_by_name(session: Session, name: str) -> DomainRow | None:
+    """Return one domain."""
+    row = session.execute(select(*_DOMAIN).where(Domain.name == name)).one_or_none()
+    return None if row is None else DomainRow._make(row)
+
+
+def page_count(session: Session, domain_id: int) -> int:
+    """Return how many pages of a domain are known, counted up to ten thousand."""
+    some = select(Page.id).where(Page.domain_id == domain_id).limit(COUNTED).subquery()
+    return session.scalar(select(func.count()).select_from(some)) or 0
+
+
+def largest_domains(session: Session) -> list[tuple[int, int]]:
+    """Return the domains with the most pages, with their number: all pages are counted, so not for each request."""
+    count = func.count()
+    rows = session.execute(
+        select(Page.domain_id, count).group_by(Page.domain_id).order_by(count.desc(), Page.domain_id).limit(TOP_DOMAINS)
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def newest_page(session: Session) -> int:
+    """Return the id of the newest page: it grows with their number."""
+    return session.scalar(select(func.max(Page.id))) or 0
+
+
+class QueueOfDomain(NamedTuple):
+    """What one execution has of a domain."""
+
+    execution_id: int
+    open: int
+    succeeded: int
+    failed: int
+    ruled_out: int
+
+
+def queue_of_domain(session: Session, frontier_id: int, domain_id: int) -> QueueOfDomain | None:
+    """Return what an execution has of a domain."""
+    row = session.execute(
+        select(Queue.execution_id, Queue.open, Queue.succeeded, Queue.failed, Queue.ruled_out).where(
+            Queue.execution_id == frontier_id, Queue.domain_id == domain_id
+        )
+    ).one_or_none()
+    return None if row is None else QueueOfDomain(*row)
+
+
+def robots_of_domain(session: Session, domain_id: int) -> list[RobotsState]:
+    """Return what is known of the robots files of a domain, by origin."""
+    rows = session.scalars(select(Robots).where(Robots.domain_id == domain_id).order_by(Robots.origin))
+    return [
+        RobotsState(
+            origin=row.origin,
+            answer=RobotsAnswer(row.answer),
+            status=row.status,
+            body=row.body,
+            failures=row.failures,
+            fetched_at=row.fetched_at,
+            checked_at=row.checked_at,
+        )
+        for row in rows
+    ]
+
+
+class LeftOutHost(NamedTuple):
+    """A host that links led to and that a rule left out."""
+
+    rule: str
+    host: str
+    links: int
+
+
+def left_out_hosts(
+    session: Session, frontier_id: int, *, rule: str | None, after: Sequence[str] | None, limit: int
+) -> list[LeftOutHost]:
+    """Return hosts that links of an execution led to and that were not followed, by rule and host."""
+    where = [Exclusion.execution_id == frontier_id]
+    if rule is not None:
+        where.append(Exclusion.rule == rule)
+    if after is not None:
+        where.append(tuple_(Exclusion.rule, Exclusion.host) > (after[0], after[1]))
+    rows = session.execute(
+        select(Exclusion.rule, Exclusion.host, Exclusion.count)
+        .where(*where)
+        .order_by(Exclusion.rule, Exclusion.host)
+        .limit(limit)
+    )
+    return [LeftOutHost._make(row) for row in rows]

@@ -1,0 +1,54 @@
+"""What crawls did and how they stand, for monitors: the series' totals, and what the rows say of now.
+
+What it costs grows with what runs now and with the number of sources, not with what has been kept.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock
+from holdfast.coordination.owners import GONE
+from holdfast.db.engine import moment_in, server_clock
+from holdfast.db.models import Domain
+from holdfast.jobs.alert_queries import firing, open_workers
+from holdfast.jobs.alerts import MINUTES, WORKER_KINDS, AlertName
+from holdfast.metrics import RecordedCrawls
+from holdfast.series.counting import COUNTED, FAILURES, LATENCY, LATENCY_S, STATUSES, failures_of
+from holdfast.series.queries import cleanups, last_minutes, series_totals
+
+
+def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
+    """Return what is told to monitors now."""
+    now = moment_in(session, server_clock(clock))
+    totals, minutes = series_totals(session), last_minutes(session, now=now, minutes=MINUTES)
+    well = sum(point.counts["success"] for point in minutes)
+    badly = sum(failures_of(point.counts) for point in minutes)
+    workers = open_workers(session, kinds=WORKER_KINDS)
+    fires = {row.name for row in firing(session)}
+    states = session.execute(
+        select(Domain.circuit_state, func.count())
+        .where(Domain.circuit_state != "closed")
+        .group_by(Domain.circuit_state)
+    )
+    leased = select(func.count()).where(Domain.lease_owner.is_not(None))
+    return RecordedCrawls(
+        by_source={code: {name: counts[name] for name in COUNTED} for code, counts in totals.by_source.items()},
+        latency_s=LATENCY_S,
+        latency_columns=LATENCY,
+        failures=FAILURES,
+        statuses=STATUSES,
+        pages_per_second=round(minutes[-1].counts["pages"] / 60, 4),
+        success_rate=round(well / (well + badly), 4) if well + badly else None,
+        queue=totals.queue,
+        # Ids are never used again: the highest is how many there were, without counting them.
+        domains=session.scalar(select(func.max(Domain.id))) or 0,
+        domains_leased=session.scalar(leased) or 0,
+        domains_waiting=max(point.domains_waiting for point in minutes[-2:]),
+        circuits={str(state): int(count) for state, count in states},
+        workers=sum(now - owner.heartbeat_at < GONE for owner in workers),
+        heartbeat_age_s=max(((now - owner.heartbeat_at).total_seconds() for owner in workers), default=0.0),
+        alerts={name.value: name.value in fires for name in AlertName},
+        cleanups={row.name: (row.removed, row.last_at.timestamp()) for row in cleanups(session)},
+    )

@@ -1,0 +1,136 @@
+"""The thread of a serving process that starts a process for each operation that waits.
+
+A process of its own: importing, verifying and rebuilding need a core for minutes, and must not take turns with requests
+for Python's lock. It ends when the server that started it does, however that ends: its standard input is closed then.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import Final
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.coordination.runfile import RunFile
+from holdfast.db.engine import Database
+from holdfast.errors import HoldfastError
+from holdfast.operations.long_running import HeldOperation, OperationLeases
+from holdfast.operations.uploads import remove_expired
+
+MODULE: Final = "holdfast.operations.process"
+"""The program of a process that runs one operation."""
+AT_ONCE: Final = 2
+"""Operations that one serving process has under way: a long verification must not keep an import waiting."""
+_LOOK_S = 1.0
+_EXPIRE_S = 60.0
+_END_S = 10.0
+_LONGEST_REST_S = 60.0
+_log = log.get()
+
+
+class OperationLauncher:
+    """Starts a process for each operation that waits, within a second; a thread of a serving process."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings, self._clock = settings, clock
+        # Of its own, and opened by the first question: those of requests are counted.
+        self._database = Database(settings.database)
+        self._run_folder = settings.home.resolve() / "run"
+        self._run_file: RunFile | None = None
+        self._leases = OperationLeases(self._database, clock, self._run_folder)
+        self._wake, self._ending = threading.Event(), threading.Event()
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._crashes, self._not_before, self._expired_at = 0, 0.0, -_EXPIRE_S
+        self._thread = threading.Thread(target=self._run, name="operations", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        # Its lock tells the next start at once that this process died between taking an operation and running it.
+        self._run_file = RunFile(self._run_folder)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that an operation was queued: it is looked for at once."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """Ask what runs to leave off, and wait for it; what is not done is queued again. Nothing if none ever began."""
+        self._ending.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        for child in self._children:
+            _let_go(child)
+        for child in self._children:
+            try:
+                child.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                # Its lease is free at once: the lock of its run file goes with it.
+                child.kill()
+                child.wait()
+        if self._run_file is not None:
+            self._run_file.close()
+            self._run_file = None
+        self._database.close()
+
+    def _run(self) -> None:
+        told = ""
+        while not self._ending.is_set():
+            self._wake.clear()
+            try:
+                self._look()
+                told = ""
+            except HoldfastError as exc:
+                # Once for each reason: a database that is away for a night would fill the log.
+                if told != (told := str(exc)):
+                    _log.warning("operations.wait", message=told)
+            except Exception:
+                # If the thread ended here, no request would notice, and operations would wait for ever.
+                _log.exception("operations.failed")
+            self._wake.wait(_LOOK_S)
+
+    def _look(self) -> None:
+        now = self._clock.monotonic()
+        self._reap(now)
+        while len(self._children) < AT_ONCE and now >= self._not_before and not self._ending.is_set():
+            held = self._leases.take(self._run_file.path.name if self._run_file else None)
+            if held is None:
+                break
+            self._children.append(_started(self._settings, held))
+        if now - self._expired_at >= _EXPIRE_S:
+            self._expired_at = now
+            remove_expired(self._database, self._clock, self._settings)
+
+    def _reap(self, now: float) -> None:
+        for child in [one for one in self._children if one.poll() is not None]:
+            self._children.remove(child)
+            _let_go(child)
+            # What takes its process down is begun again, but not as fast as it can die.
+            self._crashes = self._crashes + 1 if child.returncode else 0
+            if self._crashes:
+                self._not_before = now + min(2.0**self._crashes, _LONGEST_REST_S)
+                _log.error("operation.process_died", status=child.returncode, times=self._crashes)
+
+
+def _started(settings: Settings, held: HeldOperation) -> subprocess.Popen[bytes]:
+    """Start the process of an operation that this one has begun."""
+    own = {"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database}
+    return subprocess.Popen(
+        [sys.executable, "-m", MODULE, str(held.operation_id), str(held.attempt)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **own},
+        # A session of its own: Ctrl-C reaches the server only, which decides what it means.
+        start_new_session=True,
+    )
+
+
+def _let_go(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None:
+        with suppress(OSError):
+            child.stdin.close()

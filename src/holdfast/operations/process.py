@@ -1,0 +1,36 @@
+"""The process of one operation: `python -m holdfast.operations.process ID ATTEMPT`, started by a serving process."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from holdfast import config, log
+from holdfast.clock import SystemClock
+from holdfast.coordination.runfile import step_back
+from holdfast.operations.long_running import HeldOperation
+from holdfast.operations.running import run_operation
+from holdfast.operations.works import WORKS
+
+
+def main() -> None:
+    """Run the operation that is named by its id and attempt, until its end or that of the server."""
+    settings = config.load()
+    log.configure(settings.log_level)
+    step_back(settings.index.nice)
+    stopping = threading.Event()
+
+    def listen() -> None:
+        # Without Python's buffer, whose lock a thread that waits would hold when the process ends.
+        while os.read(0, 4096):
+            pass
+        stopping.set()
+
+    threading.Thread(target=listen, name="end of the server", daemon=True).start()
+    held = HeldOperation(int(sys.argv[1]), int(sys.argv[2]))
+    run_operation(settings, SystemClock(), held, WORKS, stopping=stopping)
+
+
+if __name__ == "__main__":
+    main()

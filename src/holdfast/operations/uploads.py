@@ -1,0 +1,419 @@
+"""Files that arrive in pieces and are imported once they are whole.
+
+The row says how many bytes count: they are synced to disk before it does. What a killed server wrote beyond is cut off
+when the next piece comes. The file has a name of ours; the one that the client gives is shown and never used. A lock
+on the file lets one writer at a time at it, in whichever process, and the kernel frees it when that dies.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from holdfast import audit, log
+from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.coordination.disk import demand_room
+from holdfast.db.audit_events import acting_user
+from holdfast.db.engine import Database
+from holdfast.db.models import Upload
+from holdfast.errors import Conflict, Invalid, NoSpace, NotFound
+from holdfast.operations import upload_queries as queries
+from holdfast.operations.long_running import OperationKind, OperationWish, start
+from holdfast.warc.outfile import disk_error
+
+_FOLDER = "uploads"
+_NAME = re.compile(r"upload-([0-9]{1,19})")
+_STRAY_AGE = timedelta(days=1)
+_log = log.get()
+
+
+class UploadState(StrEnum):
+    """How far an upload is."""
+
+    RECEIVING = "receiving"
+    RECEIVED = "received"
+    IMPORTED = "imported"
+    FAILED = "failed"
+    TERMINATED = "terminated"
+    EXPIRED = "expired"
+
+
+class UploadTooLarge(Invalid):
+    """The file is larger than this server takes."""
+
+    code = "upload_too_large"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"an upload may have {most:,} bytes here; raise HOLDFAST_UPLOADS_MAX_BYTES, or send less")
+
+
+class UploadNoRoom(NoSpace):
+    """The disk has no room for the file."""
+
+    code = "upload_no_room"
+
+
+class UploadNotFound(NotFound):
+    """There is no such upload."""
+
+    code = "upload_not_found"
+
+    def __init__(self, upload_id: int) -> None:
+        super().__init__(f"there is no upload {upload_id}; they are listed at /api/admin/uploads")
+
+
+class UploadGone(NotFound):
+    """The upload has ended, and its bytes are not here any more."""
+
+    code = "upload_gone"
+
+    def __init__(self, upload_id: int, state: str) -> None:
+        super().__init__(f"upload {upload_id} is {state}; begin another")
+
+
+class UploadOffset(Conflict):
+    """The piece does not begin where the bytes that are here end."""
+
+    code = "upload_offset"
+
+    def __init__(self, upload_id: int, received: int) -> None:
+        super().__init__(f"upload {upload_id} has {received:,} bytes; send on from there")
+
+
+class UploadLocked(Conflict):
+    """Another request writes to the same upload."""
+
+    code = "upload_locked"
+
+    def __init__(self, upload_id: int) -> None:
+        super().__init__(f"upload {upload_id} is being written by another request; ask for its offset, then go on")
+
+
+class UploadOpen(Conflict):
+    """The same bytes are being uploaded already."""
+
+    code = "upload_open"
+
+    def __init__(self, upload_id: int) -> None:
+        super().__init__(f"upload {upload_id} is of the same file; go on with that one, or end it first")
+
+
+class UploadsFull(Conflict):
+    """As many uploads are open as this server keeps."""
+
+    code = "uploads_full"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} uploads are open, as many as this server keeps; finish or end some first")
+
+
+class UploadBusy(Conflict):
+    """The upload is whole and is being imported."""
+
+    code = "upload_busy"
+
+    def __init__(self, upload_id: int, operation_id: int | None) -> None:
+        super().__init__(
+            f"upload {upload_id} is being imported by operation {operation_id}; cancel that first, or wait for its end"
+        )
+
+
+class ChecksumMismatch(Invalid):
+    """The piece is not what its checksum says; nothing of it was kept."""
+
+    code = "checksum_mismatch"
+
+    def __init__(self) -> None:
+        super().__init__("the piece does not have the checksum that was sent with it; send it again")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadWish:
+    """What is to be sent, and which source it is for."""
+
+    size: int
+    name: str
+    source: str
+    source_name: str | None = None
+    strict: bool = False
+    sha256: str | None = None
+    metadata_text: str = ""
+
+
+def uploads_folder(home: Path) -> Path:
+    """Return where files lie while they arrive."""
+    return home / _FOLDER
+
+
+def part_path(home: Path, upload_id: int) -> Path:
+    """Return the file of an upload."""
+    return uploads_folder(home) / f"upload-{upload_id}"
+
+
+def create(session: Session, clock: Clock, settings: Settings, wish: UploadWish) -> Upload:
+    """Begin an upload in the caller's transaction.
+
+    UploadTooLarge, UploadNoRoom, UploadsFull; UploadOpen if one of the same bytes is open.
+    """
+    limits, now = settings.uploads, clock.now()
+    if wish.size > limits.max_bytes:
+        raise UploadTooLarge(limits.max_bytes)
+    if queries.open_count(session) >= limits.at_once:
+        raise UploadsFull(limits.at_once)
+    _demand_room(settings, wish.size + queries.outstanding_bytes(session))
+    made = queries.insert_upload(
+        session,
+        {
+            "source_code": wish.source,
+            "source_name": wish.source_name,
+            "name": wish.name,
+            "strict": wish.strict,
+            "sha256": wish.sha256,
+            "metadata_text": wish.metadata_text,
+            "size": wish.size,
+            "state": UploadState.RECEIVING.value,
+            "actor": acting_user(),
+            "created_at": now,
+            "updated_at": now,
+            "expires_at": now + timedelta(seconds=limits.expire_s),
+        },
+    )
+    if made is None:
+        assert wish.sha256 is not None
+        known = queries.open_by_digest(session, wish.sha256)
+        raise UploadOpen(known.id if known else 0)
+    audit.record(
+        session,
+        clock,
+        action="upload.created",
+        subject=f"upload {made}",
+        detail={"source": wish.source, "name": wish.name, "bytes": wish.size},
+    )
+    try:
+        # A file that is there belongs to a row that was lost with an older database.
+        part_path(settings.home, made).write_bytes(b"")
+    except OSError as exc:
+        raise no_room_or(exc, part_path(settings.home, made)) from exc
+    return find(session, made)
+
+
+def _demand_room(settings: Settings, size: int) -> None:
+    folder = uploads_folder(settings.home)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        demand_room(folder, settings.disk, for_bytes=size)
+    except NoSpace as exc:
+        raise UploadNoRoom(str(exc)) from exc
+    except OSError as exc:
+        raise no_room_or(exc, folder) from exc
+
+
+def no_room_or(exc: OSError, path: Path) -> Exception:
+    """Return what to raise when a file cannot be written: UploadNoRoom if the disk is full, else what says why."""
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return UploadNoRoom("the disk has no room for this upload; make room, and send on from its offset")
+    return disk_error(exc, f"cannot write {path.name}: {exc.strerror or exc}")
+
+
+def find(session: Session, upload_id: int) -> Upload:
+    """Return one upload, over or not; UploadNotFound."""
+    found = queries.upload_by_id(session, upload_id)
+    if found is None:
+        raise UploadNotFound(upload_id)
+    return found
+
+
+def demand_here(row: Upload) -> Upload:
+    """Return an upload whose bytes are here; UploadGone."""
+    if row.state in (UploadState.TERMINATED, UploadState.EXPIRED, UploadState.IMPORTED):
+        raise UploadGone(row.id, row.state)
+    return row
+
+
+class PartFile:
+    """The file of one upload, held by one request; writes go behind the bytes that count."""
+
+    def __init__(self, path: Path, fd: int, offset: int) -> None:
+        self._path, self._fd = path, fd
+        self.offset = offset
+        """Where the next byte goes."""
+
+    def write(self, piece: bytes) -> None:
+        """Write a piece; UploadNoRoom if the disk is full."""
+        try:
+            at = 0
+            while at < len(piece):
+                at += os.pwrite(self._fd, piece[at:], self.offset + at)
+        except OSError as exc:
+            raise no_room_or(exc, self._path) from exc
+        self.offset += len(piece)
+
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        try:
+            os.fdatasync(self._fd)
+        except OSError as exc:
+            raise no_room_or(exc, self._path) from exc
+
+    def cut(self, size: int) -> None:
+        """Take back what was written beyond a size."""
+        os.ftruncate(self._fd, size)
+        self.offset = size
+
+
+@contextmanager
+def open_part(home: Path, row: Upload, offset: int) -> Iterator[PartFile]:
+    """Hold the file of an upload for writing; UploadLocked if another request has it, UploadOffset, UploadGone."""
+    path = part_path(home, row.id)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError as exc:
+        raise UploadGone(row.id, "lost: its file is not here any more") from exc
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise UploadLocked(row.id) from exc
+        if offset != row.received:
+            raise UploadOffset(row.id, row.received)
+        if os.fstat(fd).st_size < row.received:
+            raise UploadGone(row.id, "damaged: its file is shorter than what was received")
+        part = PartFile(path, fd, row.received)
+        part.cut(row.received)
+        yield part
+    finally:
+        os.close(fd)
+
+
+def advance(session: Session, clock: Clock, settings: Settings, upload_id: int, *, received: int) -> Upload:
+    """Say how many bytes are here and synced; whole, its import is queued in the same transaction. UploadGone."""
+    row = demand_here(_held(session, upload_id))
+    now = clock.now()
+    row.received, row.updated_at = received, now
+    row.expires_at = now + timedelta(seconds=settings.uploads.expire_s)
+    if received == row.size:
+        _queue_import(session, clock, row)
+    session.flush()
+    return row
+
+
+def _held(session: Session, upload_id: int) -> Upload:
+    found = queries.upload_by_id(session, upload_id, for_update=True)
+    if found is None:
+        raise UploadNotFound(upload_id)
+    return found
+
+
+def _queue_import(session: Session, clock: Clock, row: Upload) -> None:
+    begun = start(
+        session,
+        clock,
+        OperationWish(
+            kind=OperationKind.IMPORT,
+            flight=f"upload {row.id}",
+            subject=f"upload {row.id} into {row.source_code}",
+            parameters={"upload": row.id, "source": row.source_code, "name": row.name},
+        ),
+    )
+    row.state, row.operation_id = UploadState.RECEIVED.value, begun.id
+
+
+def import_again(session: Session, clock: Clock, settings: Settings, upload_id: int) -> Upload:
+    """Queue the import of a whole upload whose import failed or was cancelled.
+
+    UploadGone, UploadBusy; UploadOffset if bytes are missing.
+    """
+    row = demand_here(_held(session, upload_id))
+    if row.state == UploadState.RECEIVED:
+        raise UploadBusy(row.id, row.operation_id)
+    if row.received < row.size:
+        raise UploadOffset(row.id, row.received)
+    _queue_import(session, clock, row)
+    row.updated_at = clock.now()
+    row.expires_at = row.updated_at + timedelta(seconds=settings.uploads.expire_s)
+    session.flush()
+    return row
+
+
+def terminate(session: Session, clock: Clock, upload_id: int) -> Upload:
+    """End an upload; its bytes may be removed once this is committed. UploadGone, UploadBusy."""
+    row = demand_here(_held(session, upload_id))
+    if row.state == UploadState.RECEIVED:
+        raise UploadBusy(row.id, row.operation_id)
+    row.state, row.expires_at, row.updated_at = UploadState.TERMINATED.value, None, clock.now()
+    audit.record(session, clock, action="upload.terminated", subject=f"upload {row.id}", detail={"name": row.name})
+    session.flush()
+    return row
+
+
+def settle_import(database: Database, clock: Clock, settings: Settings, upload_id: int, state: UploadState) -> None:
+    """Say what became of the import of an upload; once it is imported, its bytes are removed here."""
+    with database.write() as session:
+        row = _held(session, upload_id)
+        row.state, row.updated_at = state.value, clock.now()
+        # A failed one stays for a while: its import may be tried again without sending it again.
+        again = row.updated_at + timedelta(seconds=settings.uploads.expire_s)
+        row.expires_at = None if state is UploadState.IMPORTED else again
+    if state is UploadState.IMPORTED:
+        remove_part(settings.home, upload_id)
+
+
+def remove_part(home: Path, upload_id: int) -> None:
+    """Remove the bytes of an upload that is over."""
+    with suppress(OSError):
+        part_path(home, upload_id).unlink(missing_ok=True)
+
+
+def remove_expired(database: Database, clock: Clock, settings: Settings) -> int:
+    """End uploads whose time is up and remove their bytes, and files that no row knows; return how many ended."""
+    now, home = clock.now(), settings.home
+    with database.read() as session:
+        found = queries.expired_uploads(session, now)
+    count = sum(_expire(database, clock, home, upload_id) for upload_id in found)
+    folder = uploads_folder(home)
+    if folder.is_dir():
+        with database.read() as session:
+            known = queries.open_ids(session)
+        for path in folder.iterdir():
+            match = _NAME.fullmatch(path.name)
+            if match is None or int(match[1]) in known:
+                continue
+            with suppress(OSError):
+                # Young ones may be of a row that is just being written.
+                if path.stat().st_mtime < (now - _STRAY_AGE).timestamp():
+                    path.unlink()
+    return count
+
+
+def _expire(database: Database, clock: Clock, home: Path, upload_id: int) -> bool:
+    with database.write() as session:
+        row = queries.upload_by_id(session, upload_id, for_update=True)
+        # Looked at again under the lock: a piece may have come since.
+        if row is None or row.expires_at is None or row.expires_at > clock.now() or row.state not in queries.REMOVABLE:
+            return False
+        row.state, row.expires_at, row.updated_at = UploadState.EXPIRED.value, None, clock.now()
+    remove_part(home, upload_id)
+    _log.info("upload.expired", upload=upload_id)
+    return True
+
+
+CHECKSUMS = ("sha1", "sha256")
+"""Algorithms that a piece may be checked with; the protocol demands the first."""
+
+
+def new_hasher(algorithm: str) -> hashlib._Hash:
+    """Return what a piece is hashed with."""
+    # Against mistakes of the line, not against attackers.
+    return hashlib.sha1(usedforsecurity=False) if algorithm == "sha1" else hashlib.sha256()

@@ -1,0 +1,391 @@
+"""What each kind of operation does: the same flows that the commands call, told to say how far they are."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast.editions.comparison import write_comparison
+from holdfast.editions.freezing import freeze, verify_frozen
+from holdfast.editions.report import write_report
+from holdfast.errors import HoldfastError, Invalid, NotFound, Unavailable
+from holdfast.imports.importer import ImportedFile, Importer, ImportStep
+from holdfast.imports.placing import Keeping
+from holdfast.imports.rebuild import plan_rebuild, restore_files
+from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, open_indexer
+from holdfast.index.leases import FileToIndex, ReadProgress
+from holdfast.index.queries import FileOnDisk, sealed_files_after, sealed_total
+from holdfast.jobs.imports import ImportWish, ensure_import_source
+from holdfast.jobs.indexing import close_accounts, close_if_read
+from holdfast.noise.chore import judge_pending
+from holdfast.noise.rulings import restore_rulings
+from holdfast.operations import upload_queries
+from holdfast.operations.long_running import OperationKind
+from holdfast.operations.running import OperationContext, OperationFailed, OperationWork
+from holdfast.operations.uploads import UploadGone, UploadState, part_path, settle_import
+from holdfast.search.directory import IndexBusy
+from holdfast.search.outbox import drain, rebuild
+from holdfast.sources.members_file import restore_members
+from holdfast.warc import queries as files
+from holdfast.warc.roots import locate
+from holdfast.warc.verify import verify_file
+from holdfast.withdrawals.hiding import restore_withdrawals
+
+_LISTED = 100
+_CHUNK = 1 << 20
+_AT_ONCE = 200
+
+
+class UploadDigestWrong(Invalid):
+    """The whole upload is not what its digest says."""
+
+    code = "upload_digest_wrong"
+
+    def __init__(self, stated: str, found: str) -> None:
+        super().__init__(f"the upload has the SHA-256 {found} and not {stated}; upload it again")
+
+
+class ImportFailed(OperationFailed):
+    """No file of an upload could be imported."""
+
+    code = "import_failed"
+
+
+class ArchiveDamaged(OperationFailed):
+    """A verification found files that are damaged or missing."""
+
+    code = "archive_damaged"
+
+
+class EditionBroken(OperationFailed):
+    """The archive does not hold what an edition's frozen list names."""
+
+    code = "edition_broken"
+
+
+def import_upload(context: OperationContext) -> dict[str, Any]:
+    """Import a whole upload and index it; failed if no file of it could be imported."""
+    upload_id, settings = int(context.parameters["upload"]), context.settings
+    with context.database.read() as session:
+        row = upload_queries.upload_by_id(session, upload_id)
+    # A process that died behind the last step left nothing to do but to say so.
+    if row is None or row.state == UploadState.IMPORTED:
+        return context.result
+    path = part_path(settings.home, upload_id)
+    try:
+        if not path.is_file():
+            raise UploadGone(upload_id, "lost: its file is not here any more")
+        if row.sha256 is not None:
+            _demand_digest(context, path, row.sha256)
+        ensure_import_source(context.database, context.clock, code=row.source_code, name=row.source_name)
+        # Where it came from, by our own name for it: that of the client is only shown.
+        config = {"upload": upload_id, "name": row.name}
+        wish = ImportWish(source=row.source_code, name=row.source_name, home=settings.home, config=config)
+        context.result = _imported(context, wish, path, strict=row.strict)
+    except Interrupted:
+        if context.is_cancelled:
+            settle_import(context.database, context.clock, settings, upload_id, UploadState.FAILED)
+        raise
+    except HoldfastError:
+        settle_import(context.database, context.clock, settings, upload_id, UploadState.FAILED)
+        raise
+    settle_import(context.database, context.clock, settings, upload_id, UploadState.IMPORTED)
+    _take_in(context)
+    return context.result
+
+
+def _demand_digest(context: OperationContext, path: Path, stated: str) -> None:
+    digest, done, size = hashlib.sha256(), 0, path.stat().st_size
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            done += len(chunk)
+            context.say("checking the digest", done, size)
+    if digest.hexdigest() != stated:
+        raise UploadDigestWrong(stated, digest.hexdigest())
+
+
+def _imported(context: OperationContext, wish: ImportWish, path: Path, *, strict: bool) -> dict[str, Any]:
+    runtime, done = context.runtime, list[ImportedFile]()
+    with open_indexer(
+        runtime.raw_db, runtime.clock, wish.home, on_progress=lambda _file, read: _reading(context, indexer, read)
+    ) as indexer:
+        importer = Importer(context.database, runtime.raw_db, runtime.clock, indexer, wish)
+        importer.strict = strict
+        # A link takes no room, and the upload stays whole for a process that has to begin again.
+        importer.keeping = Keeping.LINK
+
+        def step(one: ImportStep) -> None:
+            context.phase, context.done, context.total = one.phase or "reading", one.done, one.total or None
+            indexer.stopping = indexer.stopping or context.stopping.is_set()
+
+        importer.on_step = step
+        done.extend(importer.run([path]))
+    if importer.begun is not None:
+        close_if_read(context.database, runtime.clock, importer.begun.execution_id)
+    good = [one for one in done if one.error is None]
+    result = {
+        "execution": importer.begun.execution_id if importer.begun else None,
+        "imported": sum(one.state == "imported" for one in done),
+        "again": sum(one.state == "again" for one in done),
+        "failed": len(done) - len(good),
+        "records": sum(one.records for one in good),
+        "snapshots": sum(one.indexed.snapshots for one in good if one.indexed is not None),
+        "pages": sum(one.indexed.pages for one in good if one.indexed is not None),
+        "damaged": sum(one.damaged for one in done),
+        "files": [_file_result(one) for one in done[:_LISTED]],
+    }
+    if not good:
+        first = next((one.error for one in done if one.error), "there is no archive in it")
+        raise ImportFailed(str(first), result)
+    return result
+
+
+def _reading(context: OperationContext, indexer: Indexer, read: ReadProgress) -> None:
+    context.phase, context.done, context.total = "indexing", read.bytes_done, read.bytes_total
+    indexer.stopping = indexer.stopping or context.stopping.is_set()
+
+
+def _file_result(one: ImportedFile) -> dict[str, Any]:
+    # Without folders: the result is shown over HTTP.
+    name = one.origin.rpartition("/")[2]
+    return {
+        "name": name,
+        "state": one.state,
+        "file": one.warc_file_id,
+        "how": one.how,
+        "records": one.records,
+        "notes": [*one.notes, *one.fixity][:20],
+        "error": one.error,
+    }
+
+
+def _take_in(context: OperationContext) -> None:
+    """Let search find what was read; another process that holds the index does it instead."""
+    context.say("taking into search")
+    with suppress(IndexBusy):
+        judge_pending(context.database, context.clock, is_stopping=context.stopping.is_set)
+        drain(context.database, context.settings.home, context.clock, is_stopping=context.stopping.is_set)
+
+
+def verify(context: OperationContext) -> dict[str, Any]:
+    """Read every sealed file, or those of a source or an execution, and hold it against its digest.
+
+    A process that goes on with it begins behind the last file that was looked at.
+    """
+    source, execution_id = context.parameters.get("source"), context.parameters.get("execution")
+    quick = bool(context.parameters.get("quick"))
+    found: dict[str, Any] = {
+        "after": 0,
+        "files": 0,
+        "bytes": 0,
+        "records": 0,
+        "ok": 0,
+        "damaged": 0,
+        "missing": 0,
+        "problems": [],
+    }
+    found |= context.result
+    with context.database.read() as session:
+        _, total = sealed_total(session, source=source, execution_id=execution_id)
+    while True:
+        with context.database.read() as session:
+            rows = sealed_files_after(
+                session, source=source, execution_id=execution_id, after=int(found["after"]), limit=_AT_ONCE
+            )
+        if not rows:
+            break
+        for row in rows:
+            context.say("verifying", int(found["bytes"]), total)
+            _verify_one(context, row, found, total, quick=quick)
+            found["after"] = row.id
+            # A copy: another thread writes it down meanwhile.
+            context.result = {**found, "problems": list(found["problems"])}
+    result = {name: value for name, value in found.items() if name != "after"}
+    if found["damaged"] or found["missing"]:
+        raise ArchiveDamaged(
+            f"{found['damaged']} of {found['files']} files are damaged, {found['missing']} are missing", result
+        )
+    return result
+
+
+def _verify_one(context: OperationContext, row: FileOnDisk, found: dict[str, Any], total: int, *, quick: bool) -> None:
+    def advance(count: int) -> None:
+        context.done += count
+        context.check()
+
+    problems: list[tuple[str, str]] = []
+    state = "ok"
+    try:
+        path = locate(context.settings.home, row.path)
+        if quick:
+            size = path.stat().st_size
+            state = "ok" if size == row.size else "damaged"
+            problems = [] if state == "ok" else [("size", f"it has {size:,} bytes and was sealed with {row.size:,}")]
+        else:
+            with context.runtime.raw_db.read() as tx:
+                expected, _ = files.sealed_file(tx, row.id)
+            report = verify_file(path, expected, advance)
+            found["records"] += report.records
+            state = "ok" if report.ok else "damaged"
+            problems = [(one.kind, f"at {one.offset}: {one.detail}") for one in report.problems[:5]]
+    except (NotFound, FileNotFoundError):
+        state, problems = "missing", [("missing", "it is not where its row says")]
+    except Interrupted:
+        raise
+    except (Unavailable, Invalid, OSError) as exc:
+        state, problems = "damaged", [("unreadable", str(exc))]
+    found["files"] += 1
+    found["bytes"] += row.size
+    found[state] += 1
+    room = _LISTED - len(found["problems"])
+    name = row.path.rpartition("/")[2]
+    found["problems"] += [{"file": row.id, "name": name, "kind": kind, "detail": why} for kind, why in problems][:room]
+
+
+def rebuild_index(context: OperationContext) -> dict[str, Any]:
+    """Register files whose rows were lost, and read all files of the archive, or of a source, again."""
+    runtime, home, source = context.runtime, context.settings.home, context.parameters.get("source")
+    found: dict[str, Any] = {
+        "restored": 0,
+        "withdrawals": 0,
+        "waiting": 0,
+        "files": 0,
+        "snapshots": 0,
+        "errors": [],
+        "problems": [],
+    }
+    found |= context.result
+    if not found.get("marked"):
+        context.say("reading manifests")
+        plan = plan_rebuild(runtime.raw_db, home)
+        # First: no file that is read again may show what was hidden.
+        found["withdrawals"] = restore_withdrawals(context.database, home)
+        restore_members(context.database, runtime.clock, home)
+        restore_rulings(context.database, runtime.clock, home)
+        found["restored"] = restore_files(context.database, runtime.raw_db, runtime.clock, home, plan.lost)
+        found["problems"] = plan.problems[:_LISTED]
+        with runtime.raw_db.write() as tx:
+            found["waiting"] = files.read_all_again(tx, source=source)
+        # From here on a process that goes on with it reads what waits, and does not begin with all files again.
+        context.result = found = {**found, "marked": True}
+
+    def progress(_file: FileToIndex, _read: ReadProgress) -> None:
+        indexer.stopping = indexer.stopping or context.stopping.is_set()
+
+    with open_indexer(runtime.raw_db, runtime.clock, home, on_progress=progress) as indexer:
+        for one in each_pending(indexer, runtime.raw_db, runtime.clock, source=source):
+            found = _note_read(found, one)
+            context.result = found
+            close_accounts(context.database, runtime.clock, [one.warc_file_id])
+            context.say("reading files", int(found["files"]), max(int(found["waiting"]), int(found["files"])))
+    _take_in(context)
+    return {name: value for name, value in found.items() if name != "marked"}
+
+
+def _note_read(found: dict[str, Any], one: Indexed) -> dict[str, Any]:
+    errors = list(found["errors"])
+    if one.error is not None and len(errors) < _LISTED:
+        errors.append({"file": one.warc_file_id, "error": one.error})
+    return {**found, "files": found["files"] + 1, "snapshots": found["snapshots"] + one.snapshots, "errors": errors}
+
+
+def rebuild_search(context: OperationContext) -> dict[str, Any]:
+    """Make the search index anew from the database; the old one serves until the new one is whole."""
+    database, home, clock = context.database, context.settings.home, context.clock
+    stopping = context.stopping.is_set
+
+    def progress(pages: int) -> None:
+        context.phase, context.done = "taking in pages", pages
+
+    pages = rebuild(database, home, clock, progress=progress, is_stopping=stopping)
+    context.say("taking in changes")
+    with suppress(IndexBusy):
+        changes = drain(database, home, clock, is_stopping=stopping).changes
+        return {"pages": pages, "changes": changes}
+    return {"pages": pages, "changes": 0}
+
+
+def report_edition(context: OperationContext) -> dict[str, Any]:
+    """Account for every address that was meant to be kept; write ledger, manifest and report."""
+    made = write_report(
+        context.database,
+        context.settings.home,
+        context.clock,
+        int(context.parameters["edition"]),
+        on_row=lambda count: context.say("reading rows", count) if count % _AT_ONCE == 1 else None,
+    )
+    content = made.content
+    return {"edition": context.parameters["edition"], "status": content["status"], "counts": content["counts"]}
+
+
+def freeze_edition(context: OperationContext) -> dict[str, Any]:
+    """Freeze an edition into a list of its captures that can be cited by its digest."""
+    context.say("listing captures")
+    again = bool(context.parameters.get("again"))
+    done = freeze(
+        context.database, context.settings.home, context.clock, int(context.parameters["edition"]), again=again
+    )
+    return {
+        "edition": done.edition_id,
+        "digest": done.digest,
+        "captures": done.count,
+        "frozenAt": done.frozen_at.isoformat(),
+        "file": done.path.name,
+    }
+
+
+def verify_edition(context: OperationContext) -> dict[str, Any]:
+    """Say whether the archive still holds what the frozen list of an edition names; failed if it does not."""
+    number = 0
+
+    def look(_path: object) -> None:
+        nonlocal number
+        number += 1
+        context.say("reading files", number)
+
+    found = verify_frozen(
+        context.database,
+        context.settings.home,
+        int(context.parameters["edition"]),
+        quick=bool(context.parameters.get("quick")),
+        on_file=look,
+    )
+    result = {
+        "holds": found.holds,
+        "digestMatches": found.digest_matches,
+        "listed": found.listed,
+        "missing": found.missing,
+        "changed": found.changed,
+        "withdrawn": found.withdrawn,
+        "files": found.files,
+        "filesMissing": found.files_missing,
+        "filesDamaged": found.files_damaged,
+        "examples": [str(one) for one in found.examples],
+    }
+    if not found.holds:
+        raise EditionBroken("the archive does not hold what the frozen list names", result)
+    return result
+
+
+def compare_editions(context: OperationContext) -> dict[str, Any]:
+    """Compare two editions of a source: new, gone, changed, unchanged, moved; written beside the later one."""
+    context.say("comparing")
+    earlier, later = int(context.parameters["earlier"]), int(context.parameters["later"])
+    done = write_comparison(context.database, context.settings.home, context.clock, earlier, later)
+    return {"counts": dict(done.content["counts"]), "file": f"{done.stem}.json"}
+
+
+WORKS: Final[dict[OperationKind, OperationWork]] = {
+    OperationKind.IMPORT: import_upload,
+    OperationKind.VERIFY: verify,
+    OperationKind.REBUILD_INDEX: rebuild_index,
+    OperationKind.REBUILD_SEARCH: rebuild_search,
+    OperationKind.REPORT_EDITION: report_edition,
+    OperationKind.FREEZE_EDITION: freeze_edition,
+    OperationKind.VERIFY_EDITION: verify_edition,
+    OperationKind.COMPARE_EDITIONS: compare_editions,
+}
+"""The work of each kind."""

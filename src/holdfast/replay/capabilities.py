@@ -1,0 +1,132 @@
+"""Addresses by which a members' capture is shown on the replay host, which knows no session: signed, and for a while.
+
+A capability stands in front of a replay path (`/!…/web/<digits>/<address>`) and says two things: which members' source
+may be seen beside the public ones, and until when. It says nothing of who asked, so it can be passed on: that is why it
+ends soon, opens one source, and means nothing to the API. The keys stand in the database, for all processes of an
+archive; a new one is made every week, and an old one is forgotten when nothing that it signed can hold any more.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Final, NamedTuple
+
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.errors import HoldfastError
+from holdfast.replay import key_queries
+from holdfast.replay.key_queries import SigningKey
+
+_ROTATED: Final = timedelta(days=7)
+LONGEST: Final = timedelta(days=1)
+"""No capability lasts longer: a key is kept for so long after its last use."""
+_KEY_BYTES: Final = 32
+_MAC_BYTES: Final = 16
+# Of nothing else that is signed with any key: what it means is part of what is signed.
+_MEANING: Final = b"holdfast replay capability\0"
+_FACTS: Final = struct.Struct(">BIQI")
+_VERSION: Final = 1
+_PATH: Final = re.compile(r"/!([A-Za-z0-9_-]{1,128})(?=/|$)")
+
+
+class Capability(NamedTuple):
+    """What may be seen, and until when."""
+
+    source_id: int
+    ends_at: datetime
+
+
+def split_root(path: str) -> tuple[str, str]:
+    """Return the capability that a path begins with, and the rest of the path; an empty one if it has none."""
+    found = _PATH.match(path)
+    return (found[1], path[found.end() :] or "/") if found else ("", path)
+
+
+def without_capability(path: str) -> str:
+    """Return a path as it may stand in a log: a capability is as good as a password while it lasts."""
+    return split_root(path)[1]
+
+
+class ReplayKeys:
+    """Signs capabilities and reads them; one a process, for any number of threads."""
+
+    def __init__(self, database: Database, clock: Clock, *, lasts_s: float) -> None:
+        self._database, self._clock, self._lasts = database, clock, timedelta(seconds=lasts_s)
+        self._known: dict[int, SigningKey] = {}
+        self._newest: SigningKey | None = None
+        self._lock = Lock()
+
+    def root(self, source_id: int) -> str:
+        """Return what stands before the paths of the replay host for who may see a source: `/!` and a capability."""
+        key = self._signing_key()
+        ends = int((self._clock.now() + self._lasts).timestamp())
+        facts = _FACTS.pack(_VERSION, key.id, source_id, ends)
+        return f"/!{urlsafe_b64encode(facts + _mac(key, facts)).rstrip(b'=').decode()}"
+
+    def read(self, text: str) -> Capability | None:
+        """Return what a capability says; None if it is none of ours, or has ended. May ask the database for a key."""
+        try:
+            raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            facts, mac = raw[: _FACTS.size], raw[_FACTS.size :]
+            version, key_id, source_id, ends = _FACTS.unpack(facts)
+        except (ValueError, struct.error):
+            return None
+        key = self._key(key_id) if version == _VERSION else None
+        now = self._clock.now()
+        if key is None or now - key.created_at > _ROTATED + LONGEST:
+            return None
+        # In constant time, so that a capability cannot be guessed letter by letter.
+        if not hmac.compare_digest(mac, _mac(key, facts)) or ends <= now.timestamp():
+            return None
+        return Capability(source_id, datetime.fromtimestamp(ends, now.tzinfo))
+
+    def knows(self, text: str) -> bool:
+        """Return whether a capability can be read without asking the database."""
+        try:
+            raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))[: _FACTS.size]
+            return _FACTS.unpack(raw)[1] in self._known
+        except (ValueError, struct.error):
+            return True
+
+    def _key(self, key_id: int) -> SigningKey | None:
+        known = self._known.get(key_id)
+        if known is None:
+            with self._database.read() as session:
+                known = key_queries.key(session, key_id)
+            if known is not None:
+                self._known[key_id] = known
+        return known
+
+    def _signing_key(self) -> SigningKey:
+        """Return the newest key, made now if there is none that is young enough."""
+        with self._lock:
+            now = self._clock.now()
+            if self._newest is None or now - self._newest.created_at > _ROTATED:
+                self._newest = self._renewed(now)
+                self._known[self._newest.id] = self._newest
+            return self._newest
+
+    def _renewed(self, now: datetime) -> SigningKey:
+        with self._database.read() as session:
+            found = key_queries.newest_key(session)
+        if found is not None and now - found.created_at <= _ROTATED:
+            return found
+        try:
+            with self._database.write() as session:
+                # Another process may have made one meanwhile: two young keys are no harm, both are read.
+                made = key_queries.add_key(session, secrets.token_bytes(_KEY_BYTES), now=now)
+                key_queries.drop_keys(session, before=now - _ROTATED - LONGEST)
+            return made
+        except HoldfastError:
+            # An archive on a read-only disk is served, too: by this process alone, with a key of its own.
+            return self._known.get(0) or SigningKey(0, secrets.token_bytes(_KEY_BYTES), now)
+
+
+def _mac(key: SigningKey, facts: bytes) -> bytes:
+    return hmac.digest(key.secret, _MEANING + facts, "sha256")[:_MAC_BYTES]

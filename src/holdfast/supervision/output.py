@@ -1,0 +1,79 @@
+"""What the parts write, line by line, each with the name of its part; events stay JSON unless a person looks on."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import TextIO
+
+# A longer line is shown in pieces: a part that writes without line ends must not fill the memory.
+_LINE_BYTES = 64 * 1024
+_PIECE = 64 * 1024
+
+
+class Lines:
+    """Cuts what comes out of a pipe into lines."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._rest = b""
+        os.set_blocking(fd, False)
+
+    def read(self) -> Iterator[str] | None:
+        """Return the lines that are there now; None if the pipe is at its end."""
+        try:
+            came = os.read(self.fd, _PIECE)
+        except BlockingIOError:
+            return iter(())
+        if not came:
+            return None
+        *whole, self._rest = (self._rest + came).split(b"\n")
+        if len(self._rest) > _LINE_BYTES:
+            whole.append(self._rest)
+            self._rest = b""
+        return (line.decode("utf-8", "replace") for line in whole)
+
+    def last(self) -> str:
+        """Return what stood behind the last line end."""
+        rest, self._rest = self._rest, b""
+        return rest.decode("utf-8", "replace")
+
+
+def labelled(part: str, line: str, *, for_people: bool) -> str:
+    """Return a line of a part as it is shown: an event names its part in a field, everything else begins with it."""
+    event = _event(line)
+    if event is None:
+        return f"{part} | {line}"
+    if not for_people:
+        return json.dumps({"part": part, **event})
+    rest = [f"{key}={value!r}" for key, value in event.items() if key not in ("timestamp", "level", "event")]
+    head = [f"{part} |", str(event.get("timestamp", "")), f"[{event.get('level')}]", str(event["event"])]
+    return " ".join([*head, *rest])
+
+
+def _event(line: str) -> dict[str, object] | None:
+    """Return the event that a line is, None if it is none."""
+    if not line.startswith("{"):
+        return None
+    try:
+        event = json.loads(line)
+    # RecursionError: a line of ten thousand brackets is only text.
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+
+
+def write(stream: TextIO, text: str) -> None:
+    """Write a line; one that has no reader any more is lost, and the parts go on."""
+    try:
+        stream.write(text + "\n")
+        stream.flush()
+    except (OSError, ValueError):
+        return
+
+
+def tell(part: str, line: str) -> None:
+    """Pass on a line of a part to standard error."""
+    write(sys.stderr, labelled(part, line, for_people=sys.stderr.isatty()))

@@ -1,0 +1,42 @@
+"""When a part that ended is started again: soon at first, then later; after ten ends in a minute once a minute."""
+
+from __future__ import annotations
+
+from collections import deque
+
+DEATHS = 10
+WINDOW_S = 60.0
+# Ten starts that fail at once, of about a second each, lie well within the minute that counts them.
+_FIRST_S = 0.25
+_GROWTH = 1.5
+_LONGEST_S = 5.0
+
+
+class Restarts:
+    """The ends of one part within the last minute; moments are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._ends: deque[float] = deque()
+        self.is_failing = False
+        """Whether it ended too often; over when it has run for a minute."""
+
+    def wait_after_end(self, now: float) -> float:
+        """Note that the part ended; return after how many seconds to start it again."""
+        self._ends.append(now)
+        self._forget(now)
+        if len(self._ends) >= DEATHS or self.is_failing:
+            self.is_failing = True
+            return WINDOW_S
+        return min(_FIRST_S * _GROWTH ** (len(self._ends) - 1), _LONGEST_S)
+
+    def runs_since(self, started: float, now: float) -> bool:
+        """Say that the part runs; return whether it was failing until now and is not any more."""
+        recovered = self.is_failing and now - started >= WINDOW_S
+        if recovered:
+            self.is_failing = False
+            self._ends.clear()
+        return recovered
+
+    def _forget(self, now: float) -> None:
+        while self._ends and now - self._ends[0] > WINDOW_S:
+            self._ends.popleft()

@@ -1,0 +1,298 @@
+"""Keeps the parts of one installation running: starts them, starts again what ends, and stops them in order.
+
+    start   the front (API) first; the rest once it answers
+    end     of a part: again after a moment; ten times in a minute is told, and it is tried once a minute
+    signal  the first drains: scheduler and workers, then the front; the second ends everything at once
+
+One thread does all of it: it waits for output, signals and moments with one selector.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.supervision.output import Lines, tell
+from holdfast.supervision.part_process import PartProcess, ServicePart, how_it_ended, reap_strangers
+from holdfast.supervision.restarts import DEATHS, WINDOW_S, Restarts
+from holdfast.supervision.state import PartState, PartStatus, write_parts
+
+READY: Final = "serving "
+"""How the line begins with which the front says that it answers; its address follows."""
+_log = log.get()
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+# Longest rest between two looks: the selector ends it as soon as something happens.
+_LOOK_S = 1.0
+# The other parts wait so long for the front to answer: a large archive may take its time to open.
+_FRONT_S = 30.0
+
+
+class _Place:
+    """The place of one part: the process in it, if there is one, and what became of those before."""
+
+    def __init__(self, part: ServicePart, now: datetime) -> None:
+        self.part = part
+        self.process: PartProcess | None = None
+        self.state, self.since = PartState.WAITING, now
+        self.start_at = 0.0
+        self.started_at = 0.0
+        self.starts = 0
+        self.asked = 0
+        """How often it was asked to stop."""
+        self.is_given_up = False
+        """Whether it was killed because it did not end in time."""
+        self.last_exit: str | None = None
+        self.restarts = Restarts()
+
+    def status(self) -> PartStatus:
+        """Return it as others see it."""
+        return PartStatus(
+            name=self.part.name,
+            state=self.state,
+            pid=self.process.pid if self.process else None,
+            since=self.since,
+            restarts=max(0, self.starts - 1),
+            last_exit=self.last_exit,
+        )
+
+
+class ServiceSupervisor:
+    """The parent of all parts; `run` is its whole life, on the main thread."""
+
+    def __init__(
+        self,
+        parts: Sequence[ServicePart],
+        *,
+        home: Path,
+        clock: Clock,
+        drain_s: float,
+        environment: Mapping[str, str],
+        on_ready: Callable[[str], None],
+    ) -> None:
+        self._home, self._clock, self._drain_s = home, clock, drain_s
+        self._environment, self._on_ready = dict(environment), on_ready
+        self._places = [_Place(part, clock.now()) for part in parts]
+        self._selector = selectors.DefaultSelector()
+        self._begun_at = clock.monotonic()
+        self._stops: list[int] = []
+        self._stopping_at: float | None = None
+        self._is_ready = False
+        self._failed = False
+        self._told: list[PartStatus] = []
+
+    def run(self) -> int:
+        """Run until a signal; return the exit code: 0 drained, 1 not begun or not drained, 128 + signal if hurried."""
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        before = {number: signal.signal(number, self._heard) for number in _SIGNALS}
+        # A signal ends the wait of the selector: handlers run between two instructions, not inside a system call.
+        old_fd = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self._selector.register(reader, selectors.EVENT_READ)
+        try:
+            while not self._is_over():
+                self._look()
+                self._wait(reader)
+            return self._exit_code()
+        finally:
+            for place in self._places:
+                if place.process is not None:
+                    place.process.kill()
+                    self._take_end(place, wait=True)
+            signal.set_wakeup_fd(old_fd)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._selector.close()
+            os.close(reader)
+            os.close(writer)
+
+    def _heard(self, number: int, _frame: FrameType | None) -> None:
+        if number != signal.SIGCHLD:
+            self._stops.append(number)
+
+    def _exit_code(self) -> int:
+        if len(self._stops) > 1:
+            return 128 + self._stops[-1]
+        return 1 if self._failed else 0
+
+    def _is_over(self) -> bool:
+        if len(self._stops) > 1:
+            return True
+        return self._stopping_at is not None and all(place.process is None for place in self._places)
+
+    def _look(self) -> None:
+        """Bury, stop or start what it is time for, and say how the parts do."""
+        now = self._clock.monotonic()
+        for place in self._places:
+            if place.process is not None and self._take_end(place):
+                self._after_end(place, now)
+        reap_strangers([place.process.pid for place in self._places if place.process is not None])
+        if self._stops and self._stopping_at is None:
+            self._stopping_at = now
+            _log.info("serve.stops", signal=signal.Signals(self._stops[0]).name, within_s=self._drain_s)
+        if self._stopping_at is None:
+            self._start_due(now)
+        else:
+            self._drain(now - self._stopping_at)
+        told = [place.status() for place in self._places]
+        if told != self._told:
+            self._told = told
+            write_parts(self._home, told)
+
+    def _start_due(self, now: float) -> None:
+        front_is_up = self._is_ready or now - self._begun_at > _FRONT_S
+        for place in self._places:
+            if place.process is not None:
+                if place.restarts.runs_since(place.started_at, now):
+                    self._set(place, PartState.RUNNING)
+                    _log.info("serve.part_recovered", part=place.part.name)
+            elif now >= place.start_at and (front_is_up or place.part.is_front):
+                self._start(place, now)
+
+    def _start(self, place: _Place, now: float) -> None:
+        place.process = process = PartProcess(place.part, self._environment)
+        place.starts += 1
+        place.started_at = now
+        if not place.restarts.is_failing:
+            self._set(place, PartState.STARTING if place.part.is_front else PartState.RUNNING)
+        for lines in (process.stdout, process.stderr):
+            self._selector.register(lines.fd, selectors.EVENT_READ, (place, lines))
+        _log.info("serve.part_starts", part=place.part.name, pid=process.pid, start=place.starts)
+
+    def _set(self, place: _Place, state: PartState) -> None:
+        if place.state is not state:
+            place.state, place.since = state, self._clock.now()
+
+    def _take_end(self, place: _Place, *, wait: bool = False) -> bool:
+        """Return whether the process of a place has ended; its last words are passed on."""
+        process = place.process
+        assert process is not None
+        code = process.reap()
+        while code is None and wait:
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            code = process.reap()
+        if code is None:
+            return False
+        for lines in (process.stdout, process.stderr):
+            self._drain_pipe(place, lines)
+        process.close()
+        place.process, place.last_exit = None, how_it_ended(code)
+        return True
+
+    def _drain_pipe(self, place: _Place, lines: Lines) -> None:
+        with suppress(KeyError):
+            self._selector.unregister(lines.fd)
+        # Bounded: a process that inherited the pipe may write for ever.
+        for _ in range(64):
+            came = lines.read()
+            if came is None:
+                break
+            whole = list(came)
+            self._pass_on(place, lines, whole)
+            if not whole:
+                break
+        if rest := lines.last():
+            tell(place.part.name, rest)
+
+    def _after_end(self, place: _Place, now: float) -> None:
+        if self._stopping_at is not None:
+            self._set(place, PartState.STOPPED)
+            return
+        if place.part.is_front and not self._is_ready:
+            # It never answered: a port that is taken, a setting that is refused. Trying again changes nothing.
+            _log.error("serve.not_begun", part=place.part.name, ended=place.last_exit)
+            self._failed = True
+            self._stopping_at = now
+            return
+        was_failing = place.restarts.is_failing
+        wait_s = place.restarts.wait_after_end(now)
+        place.start_at = now + wait_s
+        if place.restarts.is_failing:
+            self._set(place, PartState.FAILING)
+            if not was_failing:
+                _log.error(
+                    "serve.part_failing",
+                    part=place.part.name,
+                    ended=place.last_exit,
+                    message=f"it ended {DEATHS} times within {WINDOW_S:g} s; the rest goes on, and it is tried again "
+                    "once a minute",
+                )
+        else:
+            self._set(place, PartState.WAITING)
+            _log.warning("serve.part_ended", part=place.part.name, ended=place.last_exit, again_in_s=round(wait_s, 2))
+
+    def _drain(self, elapsed: float) -> None:
+        """Ask the parts to end, those behind the front first; by thirds of the time: ask, ask again, the front."""
+        third = self._drain_s / 3
+        behind = [place for place in self._places if place.process is not None and not place.part.is_front]
+        for place in behind:
+            # The second time a worker does not wait for what its crawls have in flight: they are handed back.
+            self._ask(place, 1 if elapsed < third else 2)
+        if behind and elapsed >= 2 * third:
+            self._give_up(behind)
+        if not behind or elapsed >= 2 * third:
+            front = [place for place in self._places if place.process is not None and place.part.is_front]
+            for place in front:
+                self._ask(place, 1)
+            if elapsed >= self._drain_s:
+                self._give_up(front)
+
+    def _ask(self, place: _Place, times: int) -> None:
+        while place.asked < times and place.process is not None:
+            place.asked += 1
+            self._set(place, PartState.STOPPING)
+            place.process.send(signal.SIGTERM)
+
+    def _give_up(self, places: Sequence[_Place]) -> None:
+        for place in places:
+            if place.process is not None and not place.is_given_up:
+                _log.error("serve.part_killed", part=place.part.name, message="it did not end in time")
+                place.is_given_up = self._failed = True
+                place.process.kill()
+
+    def _wait(self, reader: int) -> None:
+        """Wait for output, a signal or the next moment, and pass on what the parts wrote."""
+        for key, _ in self._selector.select(self._rest_s()):
+            if key.fd == reader:
+                with suppress(BlockingIOError):
+                    os.read(reader, 1024)
+                continue
+            place, lines = key.data
+            came = lines.read()
+            if came is None:
+                self._selector.unregister(key.fd)
+            else:
+                self._pass_on(place, lines, list(came))
+
+    def _rest_s(self) -> float:
+        if self._stopping_at is not None:
+            return 0.1
+        now = self._clock.monotonic()
+        waiting = [place.start_at - now for place in self._places if place.process is None]
+        return max(0.02, min([_LOOK_S, *waiting]))
+
+    def _pass_on(self, place: _Place, lines: Lines, came: Sequence[str]) -> None:
+        is_said = place.process is not None and lines is place.process.stdout
+        for line in came:
+            if is_said and place.part.is_front and line.startswith(READY):
+                self._ready(place, line.removeprefix(READY).strip())
+            else:
+                tell(place.part.name, line)
+
+    def _ready(self, place: _Place, address: str) -> None:
+        if not place.restarts.is_failing and self._stopping_at is None:
+            self._set(place, PartState.RUNNING)
+        if self._is_ready:
+            return
+        self._is_ready = True
+        # A front that is started again answers where it did before, whatever free port it was given first.
+        self._environment["HOLDFAST_API_PORT"] = address.rpartition(":")[2]
+        self._on_ready(address)

@@ -1,0 +1,415 @@
+"""Queues what webhooks want to know and sends it: at least once, signed, in order of age, tried again for three days.
+
+Rows are the queue. Each attempt has a lease with a token, so that any number of processes may send; a late owner
+changes nothing. A receiver that hangs holds its own few places and no others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime, timedelta
+from random import SystemRandom
+from threading import Event, Thread
+from typing import NamedTuple
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from holdfast import __version__, audit, log
+from holdfast.clock import Clock, SystemClock
+from holdfast.config import Settings, WebhookSettings
+from holdfast.coordination.events import EventName, record_event
+from holdfast.db.engine import Database, SessionClock, moment_in
+from holdfast.db.models import Webhook, WebhookAttempt, WebhookDelivery
+from holdfast.errors import HoldfastError
+from holdfast.fetch.client import Client, ClientSettings
+from holdfast.fetch.guard import AddressGuard
+from holdfast.outside_text import clean
+from holdfast.types import Fetched, FetchRequest
+from holdfast.warc.payload import parse_head, payload_chunks
+from holdfast.webhooks import queries
+from holdfast.webhooks.events import Position, PublicEvent, read_after
+from holdfast.webhooks.registry import find, is_wanted, secrets_of
+from holdfast.webhooks.signing import new_message_id, signed_headers
+
+_log = log.get()
+RETRIES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
+"""The waits before the second attempt and those after it, as the convention has them; then the webhook is disabled."""
+# Spread, so that what failed together is not tried together.
+_JITTER = 0.1
+ANSWER_BYTES = 1024
+"""So much of an answer is kept."""
+_ANSWER_LIMIT = 64 * 1024
+_ERROR_CHARS = 500
+# Events of each kind that one look queues, and the longest wait that a receiver may ask for.
+_EVENTS = 200
+_LONGEST_S = 86_400
+# Beyond the time of an attempt: the rest of a lease, for a process that is slow to write down what came of it.
+_GRACE_S = 30.0
+_PRUNE_S = 3600.0
+_PRUNED = 500
+_LET_GO_S = 2.0
+_random = SystemRandom()
+
+
+class WebhookMessage(NamedTuple):
+    """One delivery that this process has leased, with all that is needed to send it."""
+
+    delivery_id: int
+    token: str
+    url: str
+    message_id: str
+    body: bytes
+    known_secrets: tuple[str, ...]
+    timestamp: int
+
+
+class Result(NamedTuple):
+    """What came of an attempt."""
+
+    status: int | None
+    error: str | None
+    """Why there was no answer, or why it does not count; None if the receiver took the message."""
+    answer: str | None
+    took_ms: int
+    retry_after_s: int | None = None
+
+
+class Sender:
+    """Sends messages through the house's own client: the address guard judges each dial, no redirect is followed."""
+
+    def __init__(self, settings: WebhookSettings, clock: Clock) -> None:
+        self._settings = settings
+        client = ClientSettings(
+            user_agent=f"Holdfast-Webhooks/{__version__}",
+            accept="*/*",
+            connect_timeout_s=min(10.0, settings.timeout_s),
+            max_header_bytes=16 * 1024,
+            max_connections=settings.parallel,
+        )
+        self._client = Client(client, AddressGuard(settings.allow_networks), clock)
+
+    async def send(self, message: WebhookMessage) -> Result:
+        """Return what came of one attempt; it never raises for what a receiver does."""
+        signed = signed_headers(message.known_secrets, message.message_id, message.timestamp, message.body)
+        headers = (("Content-Type", "application/json"), ("Accept-Encoding", "identity"), *signed)
+        request = FetchRequest(
+            url=message.url,
+            headers=headers,
+            content=message.body,
+            deadline_s=self._settings.timeout_s,
+            max_body_bytes=_ANSWER_LIMIT,
+        )
+        found = await self._client.fetch(request)
+        took_ms = int(found.took_s * 1000)
+        if not isinstance(found, Fetched):
+            return Result(None, clean(found.message, _ERROR_CHARS), None, took_ms)
+        head = parse_head(found.response_head)
+        try:
+            answer = _beginning(payload_chunks(head, found.body))
+        finally:
+            found.body.close()
+        if 200 <= found.status < 300:
+            return Result(found.status, None, answer, took_ms)
+        error = f"it answered {found.status}"
+        if 300 <= found.status < 400:
+            error += ": redirects are not followed, set the webhook's address to where it is now"
+        wait = head.get("retry-after") or ""
+        seconds = min(int(wait), _LONGEST_S) if wait.isdecimal() and len(wait) < 9 else None
+        return Result(found.status, error, answer, took_ms, seconds)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.close()
+
+
+def _beginning(answer: Iterator[bytes]) -> str | None:
+    """Return the first of what a receiver answered, as text."""
+    kept = b""
+    for piece in answer:
+        kept += piece
+        if len(kept) >= ANSWER_BYTES:
+            break
+    return clean(kept[:ANSWER_BYTES].decode("utf-8", "replace"), ANSWER_BYTES) or None
+
+
+def queue_events(database: Database, clock: Clock, settings: WebhookSettings) -> int:
+    """Turn what has happened into deliveries of the webhooks that want it; return how many. Mostly one cheap look."""
+    with database.read() as session:
+        hooks = queries.enabled_webhooks(session)
+        positions = {_position(hook) for hook in hooks}
+        # Read outside the write: SQLite's other writers do not wait for it.
+        found = {position: read_after(session, position, limit=_EVENTS) for position in positions}
+        moved = [hook for hook in hooks if found[_position(hook)][1] != _position(hook)]
+        waiting = queries.pending_counts(session) if moved else {}
+    room = [hook.id for hook in moved if waiting.get(hook.id, 0) < settings.waiting]
+    if not room:
+        return 0
+    queued = 0
+    with database.write() as session:
+        now = moment_in(session, clock)
+        for hook in queries.enabled_webhooks(session, locked=True):
+            # Another process may have queued the same meanwhile: then the position is another one.
+            if hook.id in room and (read := found.get(_position(hook))) is not None:
+                events, following = read
+                rows = [_row(hook, event, now) for event in events if is_wanted(hook, event.name, event.source)]
+                queries.insert_deliveries(session, rows)
+                hook.jobs_after, hook.events_after, hook.changes_after = following
+                queued += len(rows)
+    return queued
+
+
+def _position(hook: Webhook) -> Position:
+    return Position(hook.jobs_after, hook.events_after, hook.changes_after)
+
+
+def _row(hook: Webhook, event: PublicEvent, now: datetime) -> dict[str, object]:
+    return {
+        "webhook_id": hook.id,
+        "event_key": event.key,
+        "message_id": new_message_id(),
+        "event": event.name.value,
+        "body": event.body(),
+        "state": "pending",
+        "next_at": now,
+        "created_at": now,
+    }
+
+
+def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, *, limit: int) -> list[WebhookMessage]:
+    """Lease deliveries that are due, a few of each webhook; none if nothing is due."""
+    with database.read() as session:
+        due = queries.webhooks_due(session, now=moment_in(session, clock))
+    if not due or limit <= 0:
+        return []
+    # Not always the same first: with more webhooks than places, each has its turn.
+    _random.shuffle(due)
+    messages: list[WebhookMessage] = []
+    with database.write() as session:
+        now, token = moment_in(session, clock), secrets.token_hex(16)
+        until = now + timedelta(seconds=settings.timeout_s + _GRACE_S)
+        for webhook_id in due:
+            under_way = queries.leased_count(session, webhook_id=webhook_id, now=now)
+            most = min(settings.per_hook - under_way, limit - len(messages))
+            if most <= 0:
+                continue
+            hook = queries.webhook(session, webhook_id)
+            rows = queries.lease_due(session, webhook_id=webhook_id, now=now, until=until, token=token, limit=most)
+            messages += [_message(hook, row, now) for row in rows if hook is not None]
+    return messages
+
+
+def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> WebhookMessage:
+    return WebhookMessage(
+        delivery_id=row.id,
+        token=row.lease_token or "",
+        url=hook.url,
+        message_id=row.message_id,
+        body=row.body.encode(),
+        known_secrets=secrets_of(hook, now=now),
+        timestamp=int(now.timestamp()),
+    )
+
+
+def settle(database: Database, clock: Clock, message: WebhookMessage, result: Result) -> bool:
+    """Write down what came of an attempt and set what follows; False if the lease was lost meanwhile."""
+    with database.write() as session:
+        row = queries.held_delivery(session, delivery_id=message.delivery_id, token=message.token)
+        if row is None:
+            return False
+        now = moment_in(session, clock)
+        _note(session, row, result, now)
+        if result.error is None:
+            row.state, row.finished_at = "delivered", now
+        elif result.status == 410:
+            row.state, row.finished_at = "failed", now
+            _disable(session, clock, row, now, "it answered 410: the receiver is gone for good")
+        elif row.attempts > len(RETRIES_S):
+            row.state, row.finished_at = "failed", now
+            _disable(session, clock, row, now, f"{row.attempts} attempts at one message failed: {result.error}")
+        else:
+            wait = RETRIES_S[row.attempts - 1] * (1 + _random.uniform(0, _JITTER))
+            row.next_at = now + timedelta(seconds=max(wait, result.retry_after_s or 0))
+    return True
+
+
+def _note(session: Session, row: WebhookDelivery, result: Result, now: datetime) -> None:
+    row.attempts += 1
+    row.status, row.lease_token, row.lease_until = result.status, None, None
+    session.add(
+        WebhookAttempt(
+            delivery_id=row.id,
+            at=now,
+            took_ms=result.took_ms,
+            status=result.status,
+            error=result.error,
+            answer=result.answer,
+        )
+    )
+
+
+def _disable(session: Session, clock: Clock, row: WebhookDelivery, now: datetime, reason: str) -> None:
+    hook = find(session, row.webhook_id)
+    if hook.disabled_at is not None:
+        return
+    hook.disabled_at, hook.disabled_reason, hook.updated_at = now, reason, now
+    audit.record(session, clock, action="webhook.disabled", subject=f"webhook {hook.id}", detail={"reason": reason})
+    _log.warning("webhook.disabled", webhook=hook.id, reason=reason)
+    record_event(session, EventName.WEBHOOK_DISABLED, at=now, data={"webhookId": hook.id, "reason": reason})
+
+
+def send_test(database: Database, clock: Clock, settings: WebhookSettings, webhook_id: int) -> int:
+    """Send a test message now and wait for its answer; return the number of its delivery. WebhookNotFound.
+
+    It is tried once, also if the webhook is disabled.
+    """
+    with database.write() as session:
+        hook, now, token = find(session, webhook_id), moment_in(session, clock), secrets.token_hex(16)
+        data = {"webhookId": hook.id, "message": "This is a test message of Holdfast."}
+        event = PublicEvent(f"test:{token}", EventName.WEBHOOK_TEST, now, None, data)
+        row = WebhookDelivery(**_row(hook, event, now))
+        row.lease_token, row.lease_until = token, now + timedelta(seconds=settings.timeout_s + _GRACE_S)
+        session.add(row)
+        session.flush()
+        message = _message(hook, row, now)
+    result = asyncio.run(_send_one(settings, clock, message))
+    with database.write() as session:
+        if (held := queries.held_delivery(session, delivery_id=message.delivery_id, token=token)) is not None:
+            now = moment_in(session, clock)
+            _note(session, held, result, now)
+            held.state, held.finished_at = "delivered" if result.error is None else "failed", now
+    return message.delivery_id
+
+
+async def _send_one(settings: WebhookSettings, clock: Clock, message: WebhookMessage) -> Result:
+    sender = Sender(settings, clock)
+    try:
+        return await sender.send(message)
+    finally:
+        await sender.close()
+
+
+class DeliveryThread:
+    """Queues and sends until it is closed, on a thread and an event loop of its own."""
+
+    def __init__(self, database: Database, clock: Clock, settings: WebhookSettings) -> None:
+        self._database, self._settings = database, settings
+        # Leases are the business of several machines: the database's clock decides, where it is another's.
+        self._clock: Clock = SessionClock(clock) if isinstance(clock, SystemClock) else clock
+        self._ending = Event()
+        self._wake = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pruned_at: float | None = None
+        self._thread = Thread(target=self._run, name="webhooks", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End; what is under way has a moment to be answered, and what is not is sent by another process."""
+        self._ending.set()
+        if self._thread.is_alive():
+            # The loop may end at this very moment by itself.
+            with suppress(RuntimeError):
+                if self._loop is not None:
+                    self._loop.call_soon_threadsafe(self._wake.set)
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            try:
+                asyncio.run(self._serve())
+            except Exception:
+                # Without this thread nothing is ever sent, and no request would notice.
+                _log.exception("webhooks.failed")
+                self._ending.wait(self._settings.poll_s)
+
+    async def _serve(self) -> None:
+        self._wake, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        # One thread, and so one connection, for whatever is read and written here: the others are for requests.
+        self._loop.set_default_executor(ThreadPoolExecutor(1, "webhooks"))
+        sender = Sender(self._settings, self._clock)
+        under_way: dict[asyncio.Task[None], WebhookMessage] = {}
+
+        def ended(task: asyncio.Task[None]) -> None:
+            under_way.pop(task)
+            # Its place is free: more may wait for the same receiver.
+            self._wake.set()
+
+        try:
+            while not self._ending.is_set():
+                self._wake.clear()
+                for message in await asyncio.to_thread(self._look, self._settings.parallel - len(under_way)):
+                    task = asyncio.create_task(self._deliver(sender, message), name=f"deliver {message.delivery_id}")
+                    under_way[task] = message
+                    task.add_done_callback(ended)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._settings.poll_s):
+                        await self._wake.wait()
+            if under_way:
+                await asyncio.wait(under_way, timeout=_LET_GO_S)
+        finally:
+            left = dict(under_way)
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left, timeout=_LET_GO_S)
+            await sender.close()
+            await asyncio.to_thread(self._tried, lambda: self._release({one.token for one in left.values()}))
+
+    def _look(self, room: int) -> list[WebhookMessage]:
+        """Queue what has happened and lease what is due; what fails is tried again at the next look."""
+        self._tried(lambda: queue_events(self._database, self._clock, self._settings))
+        self._tried(self._prune)
+        found = self._tried(lambda: lease_messages(self._database, self._clock, self._settings, limit=room))
+        return found if isinstance(found, list) else []
+
+    def _tried(self, work: Callable[[], object]) -> object:
+        try:
+            return work()
+        except (HoldfastError, SQLAlchemyError, OSError) as exc:
+            _log.warning("webhooks.wait", message=str(exc).partition("\n")[0])
+            return None
+
+    async def _deliver(self, sender: Sender, message: WebhookMessage) -> None:
+        try:
+            result = await sender.send(message)
+        except HoldfastError as exc:
+            result = Result(None, clean(str(exc), _ERROR_CHARS), None, 0)
+        with suppress(asyncio.CancelledError):
+            kept = await asyncio.to_thread(self._tried, lambda: settle(self._database, self._clock, message, result))
+            if kept is not True:
+                # Its lease ends, and it is sent again: at least once, never less.
+                _log.warning("webhooks.unsettled", delivery=message.delivery_id)
+
+    def _prune(self) -> None:
+        now = self._clock.monotonic()
+        if self._pruned_at is not None and now - self._pruned_at < _PRUNE_S:
+            return
+        with self._database.write() as session:
+            before = moment_in(session, self._clock) - timedelta(days=self._settings.keep_days)
+            dropped = queries.drop_finished(session, before=before, limit=_PRUNED)
+        # A full portion: the rest goes at the next look.
+        self._pruned_at = None if dropped == _PRUNED else now
+
+    def _release(self, tokens: set[str]) -> None:
+        for token in tokens:
+            with self._database.write() as session:
+                queries.release_lease(session, token=token)
+
+
+@contextmanager
+def open_deliveries(settings: Settings) -> Iterator[None]:
+    """Queue and send for as long as the block lasts, with a connection of its own."""
+    with closing(Database(settings.database)) as database:
+        thread = DeliveryThread(database, SystemClock(), settings.webhooks)
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.close()

@@ -1,0 +1,213 @@
+"""What happens here, as the world outside is told: one list over the rows of jobs, changes and rare events.
+
+Each kind of row is read by its number, in the order of commits; the three numbers together are a position.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from holdfast.coordination.events import EventName
+from holdfast.db.models import Change, Event, Job, JobEvent, Snapshot, Source
+from holdfast.jobs.journal import COMPLETED, PROGRESS, STATUS
+from holdfast.outside_text import clean
+
+# Numbers of changes that one look goes through: nearly all of them may be captures at which nothing had changed.
+_CHANGES_AT_ONCE = 20_000
+_ERROR_CHARS = 500
+
+
+class Position(NamedTuple):
+    """Up to where something has been read."""
+
+    jobs: int = 0
+    events: int = 0
+    changes: int = 0
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self))
+
+
+def read_position(written: str) -> Position | None:
+    """Return a position as `str` wrote it; None for what is none."""
+    parts = written.split(".")
+    if len(parts) != len(Position._fields) or not all(part.isdecimal() and len(part) < 19 for part in parts):
+        return None
+    return Position(*map(int, parts))
+
+
+class PublicEvent(NamedTuple):
+    """One event, with nothing in it that a page or a reader wrote."""
+
+    key: str
+    """Which row it is: `job:17`."""
+    name: EventName
+    at: datetime
+    source: str | None
+    """The code of the source that it is about."""
+    data: dict[str, Any]
+
+    def body(self) -> str:
+        """Return the message that receivers get."""
+        told = {"type": self.name.value, "timestamp": self.at.isoformat(), "data": self.data}
+        return json.dumps(told, separators=(",", ":"))
+
+
+def newest(session: Session) -> Position:
+    """Return the position behind everything that has happened: one cheap statement."""
+    columns = (select(func.coalesce(func.max(model.id), 0)).scalar_subquery() for model in (JobEvent, Event, Change))
+    return Position(*session.execute(select(*columns)).one())
+
+
+def read_after(session: Session, after: Position, *, limit: int) -> tuple[list[PublicEvent], Position]:
+    """Return what happened after a position, so many of each kind at most, and the position to go on from.
+
+    Jobs come first, then rare events, then changes; each kind in its order.
+    """
+    # Before the rows are read: one that comes between the two is read next time, never passed over.
+    last = newest(session)
+    jobs, jobs_at = _jobs_after(session, after.jobs, last.jobs, limit)
+    rare, rare_at = _events_after(session, after.events, last.events, limit)
+    changes, changes_at = _changes_after(session, after.changes, last.changes, limit)
+    return [*jobs, *rare, *changes], Position(jobs_at, rare_at, changes_at)
+
+
+def _jobs_after(session: Session, after: int, last: int, limit: int) -> tuple[list[PublicEvent], int]:
+    if last <= after:
+        return [], last
+    rows = session.execute(
+        select(JobEvent, Job.kind, Source.code)
+        .outerjoin(Job, Job.id == JobEvent.job_id)
+        .outerjoin(Source, Source.id == Job.source_id)
+        .where(JobEvent.id > after, JobEvent.id <= last, JobEvent.name != PROGRESS)
+        .order_by(JobEvent.id)
+        .limit(limit)
+    ).all()
+    found = [told for row in rows if (told := _of_job(*row)) is not None]
+    return found, rows[-1][0].id if len(rows) == limit else last
+
+
+_BY_STATE = {
+    "pending": EventName.JOB_SCHEDULED,
+    "scheduled": EventName.JOB_SCHEDULED,
+    "paused": EventName.JOB_PAUSED,
+    "completed": EventName.JOB_COMPLETED,
+    "failed": EventName.JOB_FAILED,
+    "cancelled": EventName.JOB_CANCELLED,
+}
+_BY_ENDING = {
+    "completed": EventName.EXECUTION_COMPLETED,
+    "failed": EventName.EXECUTION_FAILED,
+    "cancelled": EventName.EXECUTION_CANCELLED,
+}
+_BY_INDEX = {"indexed": EventName.EXECUTION_INDEXED, "index_failed": EventName.EXECUTION_INDEX_FAILED}
+
+
+def _of_job(row: JobEvent, kind: str | None, code: str | None) -> PublicEvent | None:
+    name = _name_of(row)
+    if name is None:
+        return None
+    data: dict[str, Any] = {"jobId": row.job_id, "executionId": row.execution_id, "source": code, "kind": kind}
+    details = row.data.get("details", {})
+    if name in _BY_ENDING.values():
+        data |= {"durationMs": row.data.get("duration_ms"), "itemsIndexed": row.data.get("items_indexed")}
+    told = {
+        "errorMessage": row.data.get("error_message") or details.get("error"),
+        "reason": details.get("reason"),
+        "nextRunAt": details.get("next_run_at"),
+    }
+    data |= {word: clean(str(value), _ERROR_CHARS) for word, value in told.items() if value is not None}
+    return PublicEvent(f"job:{row.id}", name, row.at, code, data)
+
+
+def _name_of(row: JobEvent) -> EventName | None:
+    """Return what a row of a job is told as; None for what only its own reader wants to know."""
+    if row.name == COMPLETED:
+        return _BY_ENDING.get(row.data.get("status", ""))
+    if row.name != STATUS:
+        return None
+    details: dict[str, Any] = row.data.get("details", {})
+    if "index_state" in details:
+        return _BY_INDEX.get(details["index_state"])
+    if details.get("queued"):
+        return EventName.EXECUTION_QUEUED
+    if details.get("created"):
+        return EventName.JOB_CREATED
+    # Turns that were left out are told beside the state, which is told by itself.
+    if "skipped_turns" in details:
+        return None
+    if row.data.get("status") == "running":
+        return EventName.EXECUTION_STARTED if "owner" in details else None
+    return _BY_STATE.get(row.data.get("status", ""))
+
+
+def _events_after(session: Session, after: int, last: int, limit: int) -> tuple[list[PublicEvent], int]:
+    if last <= after:
+        return [], last
+    rows = session.execute(
+        select(Event, Source.code)
+        .outerjoin(Source, Source.id == Event.source_id)
+        .where(Event.id > after, Event.id <= last)
+        .order_by(Event.id)
+        .limit(limit)
+    ).all()
+    return list(_rare(rows)), rows[-1][0].id if len(rows) == limit else last
+
+
+def _rare(rows: Sequence[Any]) -> Iterator[PublicEvent]:
+    for row, code in rows:
+        try:
+            name = EventName(row.name)
+        except ValueError:
+            # Written by a newer program on the same database.
+            continue
+        yield PublicEvent(f"event:{row.id}", name, row.at, code, row.data)
+
+
+_TOLD = {
+    "updated": EventName.CHANGE_DETECTED,
+    "gone": EventName.CHANGE_DETECTED,
+    "error": EventName.CHANGE_DETECTED,
+    "new_page": EventName.CHANGE_NEW_PAGE,
+}
+
+
+def _changes_after(session: Session, after: int, last: int, limit: int) -> tuple[list[PublicEvent], int]:
+    last = min(last, after + _CHANGES_AT_ONCE) if last > after else last
+    if last <= after:
+        return [], last
+    rows = session.execute(
+        select(Change, Source.code, Snapshot.url)
+        .join(Source, Source.id == Change.source_id)
+        .outerjoin(Snapshot, Snapshot.id == Change.to_snapshot_id)
+        .where(Change.id > after, Change.id <= last, Change.type.in_(tuple(_TOLD)))
+        .order_by(Change.id)
+        .limit(limit)
+    ).all()
+    found = [
+        PublicEvent(
+            f"change:{row.id}",
+            _TOLD[row.type],
+            row.computed_at,
+            code,
+            {
+                "changeId": row.id,
+                "type": row.type,
+                "source": code,
+                "url": url,
+                "fromSnapshotId": row.from_snapshot_id,
+                "toSnapshotId": row.to_snapshot_id,
+                "fromCapturedAt": None if row.from_captured_at is None else row.from_captured_at.isoformat(),
+                "toCapturedAt": row.to_captured_at.isoformat(),
+                "executionId": row.to_execution_id,
+            },
+        )
+        for row, code, url in rows
+    ]
+    return found, rows[-1][0].id if len(rows) == limit else last

@@ -1,0 +1,84 @@
+"""Opens what a serving process knows people by: sessions, tokens, passwords and an identity provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+
+from holdfast.auth.identities import Identities
+from holdfast.auth.jwt_bearer import JwtBearer
+from holdfast.auth.oidc import IdentityProvider
+from holdfast.auth.queries import has_users
+from holdfast.auth.sessions import SignIn
+from holdfast.auth.users import make_setup_link
+from holdfast.clock import SystemClock
+from holdfast.config import Settings
+from holdfast.db.engine import Database
+from holdfast.errors import Unavailable
+from holdfast.wiring.archive import Archive
+from holdfast.wiring.provider import provider_of
+
+_T = TypeVar("_T")
+_WAITING = 32
+
+
+class PasswordTurns:
+    """So many passwords at once: each takes 50 ms of a core and 19 MiB, and strangers may send as many as they like."""
+
+    def __init__(self, most: int = 2) -> None:
+        # The limiter is made on the loop that serves, at the first request: an application may be built before one.
+        self._most, self._waiting = most, 0
+        self._limiter: CapacityLimiter | None = None
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Return what the work returns; Unavailable if too many wait already."""
+        if self._waiting >= _WAITING:
+            raise Unavailable("too many are signing in at this moment; try again in a few seconds")
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(self._most)
+        self._waiting += 1
+        try:
+            return await run_sync(work, limiter=self._limiter)
+        finally:
+            self._waiting -= 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounts:
+    """What a serving process knows people by."""
+
+    identities: Identities
+    jwt: JwtBearer
+    sign_in: SignIn
+    provider: IdentityProvider | None
+    turns: PasswordTurns = field(default_factory=PasswordTurns)
+
+
+def setup_link(settings: Settings, address: str) -> str | None:
+    """Return the one-time link that makes the first administrator, None if there is any user; an older one ends.
+
+    Unavailable if the database does not answer.
+    """
+    with closing(Database(settings.database)) as database:
+        with database.read() as session:
+            if has_users(session):
+                return None
+        with database.write() as session:
+            secret = make_setup_link(session, SystemClock())
+    return None if secret is None else f"{(settings.api.site_url or address).rstrip('/')}/setup?token={secret}"
+
+
+def open_accounts(archive: Archive) -> Accounts:
+    """Return the accounts of an open archive; Invalid if the settings would let strangers in."""
+    auth = archive.settings.auth
+    return Accounts(
+        identities=Identities(archive.database, archive.clock),
+        jwt=JwtBearer(auth, archive.clock),
+        sign_in=SignIn(archive.database, archive.clock, auth),
+        provider=provider_of(archive.settings, archive.clock),
+    )

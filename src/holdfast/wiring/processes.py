@@ -1,0 +1,147 @@
+"""Several processes that serve one socket: each is a child that is begun again when it dies, and all end together.
+
+They share the archive and its search index; the first of them does the upkeep, and the index has one writer at a time
+in any case, by its file lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from holdfast import log
+from holdfast.clock import Clock
+
+_log = log.get()
+_PR_SET_PDEATHSIG = 1
+# A child that dies at once would be begun hundreds of times a second.
+_REST_S = 1.0
+_READY = b"."
+
+
+class ServingProcesses:
+    """The children, and the one that watches over them."""
+
+    def __init__(
+        self, count: int, serve: Callable[[int, Callable[[], None]], int], *, drain_s: float, clock: Clock
+    ) -> None:
+        """Take what a child does: given its number and what it says when it answers, it returns its exit code."""
+        self._count, self._serve, self._drain_s, self._clock = count, serve, drain_s, clock
+        self._numbers: dict[int, int] = {}
+        self._begun: dict[int, float] = {}
+        self._answering = 0
+        self._is_stopping = False
+
+    def run(self, ready: Callable[[], None]) -> int:
+        """Serve until SIGINT or SIGTERM; `ready` is called when all answer. Return 1 if they did not begin."""
+        self._said, self._saying = os.pipe()
+        woken, waking = os.pipe()
+        os.set_blocking(waking, False)
+        previous = {number: signal.signal(number, _nothing) for number in _HEARD}
+        wakeup = signal.set_wakeup_fd(waking)
+        try:
+            for number in range(self._count):
+                self._begin(number)
+            return self._watch(woken, ready)
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            for end in (self._said, self._saying, woken, waking):
+                os.close(end)
+
+    def _watch(self, woken: int, ready: Callable[[], None]) -> int:
+        failed, deadline = False, float("inf")
+        while self._numbers:
+            patience = max(0.0, deadline - self._clock.monotonic())
+            heard, _, _ = select.select([woken, self._said], [], [], min(patience, 3600.0))
+            if self._clock.monotonic() >= deadline:
+                self._tell(signal.SIGKILL)
+            if self._said in heard:
+                # Also what a child says that was begun again: unread, it would keep this loop awake.
+                before, self._answering = self._answering, self._answering + len(os.read(self._said, 4096))
+                if before < self._count <= self._answering:
+                    ready()
+            numbers = os.read(woken, 4096) if woken in heard else b""
+            if not self._is_stopping and {signal.SIGINT, signal.SIGTERM} & set(numbers):
+                deadline = self._stop()
+            for number, code in self._ended():
+                if self._is_stopping:
+                    continue
+                if self._answering < self._count:
+                    # What keeps one from beginning keeps all of them from it: its log says why.
+                    failed, deadline = True, self._stop()
+                    continue
+                _log.warning("api.process_died", process=number, status=code)
+                self._rest(number)
+                self._begin(number)
+        return 1 if failed else 0
+
+    def _stop(self) -> float:
+        """Let all end what is in flight; return when that is over."""
+        self._is_stopping = True
+        self._tell(signal.SIGTERM)
+        return self._clock.monotonic() + self._drain_s
+
+    def _tell(self, number: signal.Signals) -> None:
+        for pid in self._numbers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _ended(self) -> list[tuple[int, int]]:
+        ended = []
+        while self._numbers:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            ended.append((self._numbers.pop(pid), os.waitstatus_to_exitcode(status)))
+        return ended
+
+    def _rest(self, number: int) -> None:
+        left = self._begun[number] + _REST_S - self._clock.monotonic()
+        if left > 0:
+            time.sleep(left)
+
+    def _say_ready(self) -> None:
+        os.write(self._saying, _READY)
+
+    def _begin(self, number: int) -> None:
+        self._begun[number] = self._clock.monotonic()
+        parent, pid = os.getpid(), os.fork()
+        if pid:
+            self._numbers[pid] = number
+            return
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            for heard in _HEARD:
+                # Until the server listens to them itself, they end it.
+                signal.signal(heard, signal.SIG_DFL)
+            _die_with(parent)
+            code = self._serve(number, self._say_ready)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # Not `sys.exit`: what the parent has open is the parent's to clean up.
+            os._exit(code)
+
+
+_HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
+
+
+def _nothing(_number: int, _frame: object) -> None:
+    """Let a signal be heard by the loop, which reads its number."""
+
+
+def _die_with(parent: int) -> None:
+    """Let the kernel end this process when its parent is gone, however that ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)

@@ -1,0 +1,364 @@
+"""Accounts over HTTP on both databases: signing in and out, what is throttled, what ends, and what is audited."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from holdfast import config
+from holdfast.audit import AuditFilter, audit_events
+from holdfast.auth.errors import LastAdministrator, SignInFailed, SignInThrottled
+from holdfast.auth.queries import users
+from holdfast.auth.roles import Role
+from holdfast.auth.sessions import Browser, SignIn
+from holdfast.auth.users import UserChanges, add_user, change_user, make_setup_link
+from holdfast.config import AuthSettings
+from holdfast.db.engine import Database
+from holdfast.wiring.archive import Archive
+from tests.client import APP, Client, asking
+from tests.clock import FakeClock
+
+PASSWORD = "an otter in the harbour"
+ADMIN = {"x-admin-token": "the admin token of this test"}
+
+
+class Site:
+    """A server with accounts, and browsers that sign in."""
+
+    def __init__(self, client: Client, archive: Archive, clock: FakeClock) -> None:
+        self.client, self.archive, self.clock = client, archive, clock
+
+    def user(self, name: str, role: Role = Role.MEMBER) -> int:
+        """Make a user with the one password of this file."""
+        with self.archive.database.write() as session:
+            return add_user(session, self.clock, name=name, role=role, password=PASSWORD).id
+
+    def sign_in(self, name: str, password: str = PASSWORD, **headers: str) -> httpx.Response:
+        """Sign in as a program or a page does."""
+        return self.client.post("/api/session", json={"name": name, "password": password}, headers=headers)
+
+    def headers(self, name: str) -> dict[str, str]:
+        """Return what a page of ours sends once its reader has signed in."""
+        answer = self.sign_in(name)
+        assert answer.status_code == 200, answer.text
+        cookie = answer.headers["set-cookie"].partition(";")[0]
+        return {"cookie": cookie, "origin": APP, "x-csrf-token": answer.json()["csrfToken"]}
+
+    def ask(self, method: str, path: str, headers: dict[str, str], **options: Any) -> httpx.Response:
+        """Ask, and let what other processes remember grow old first."""
+        self.clock.advance(1.5)
+        return self.client.request(method, path, headers=headers, **options)
+
+    def deeds(self, action: str) -> list[tuple[str, str]]:
+        """Return what was audited: who, of whom."""
+        with self.archive.database.read() as session:
+            return [(row.actor, row.subject) for row in audit_events(session, AuditFilter(action=action))]
+
+
+@pytest.fixture
+def site(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Site]:
+    """A server on each kind of database."""
+    settings = config.load(home=tmp_path, database_url=migrated_url)
+    token = config.ApiSettings(rate_limiting=False, admin_token=ADMIN["x-admin-token"])
+    settings = settings.model_copy(update={"api": token})
+    database = Database(migrated_url)
+    archive = Archive(settings=settings, database=database, clock=clock)
+    with asking(archive) as client:
+        yield Site(client, archive, clock)
+    database.close()
+
+
+def test_a_user_signs_in_and_out(site: Site) -> None:
+    user_id = site.user("ada", Role.OPERATOR)
+    answer = site.sign_in(" Ada ")
+    cookie = answer.headers["set-cookie"]
+    headers = {"cookie": cookie.partition(";")[0]}
+    shown = site.client.get("/api/session", headers=headers).json()
+
+    assert cookie.startswith("holdfast-session=")
+    assert set(cookie.split("; ")[1:]) == {"Path=/", "Max-Age=86400", "HttpOnly", "SameSite=Strict"}
+    assert shown["user"] == {"id": user_id, "name": "ada", "role": "operator"}
+    assert shown["permissions"] == ["read", "own_account", "watch", "operate"]
+    assert site.client.get("/api/v1/jobs", headers=headers).status_code == 200
+
+    leaving = {**headers, "origin": APP, "x-csrf-token": shown["csrfToken"]}
+    gone = site.client.request("DELETE", "/api/session", headers=leaving)
+    assert (gone.status_code, "Max-Age=0" in gone.headers["set-cookie"]) == (204, True)
+    assert site.client.get("/api/session", headers=headers).status_code == 401
+    assert site.client.get("/api/session").json()["authenticated"] is False
+    assert site.deeds("session") == [("ada@127.0.0.1", "user ada")] * 2
+
+
+def test_outside_loopback_the_cookie_is_bound_to_the_host_and_to_https(site: Site) -> None:
+    site.user("ada")
+    api = site.archive.settings.api.model_copy(update={"site_url": "https://archive.example"})
+    settings = site.archive.settings.model_copy(update={"api": api})
+    outside = Archive(settings=settings, database=site.archive.database, clock=site.clock)
+    with asking(outside) as client:
+        answer = client.post("/api/session", json={"name": "ada", "password": PASSWORD})
+
+    assert answer.headers["set-cookie"].startswith("__Host-holdfast=")
+    assert "Secure" in answer.headers["set-cookie"].split("; ")
+
+
+def test_signing_in_again_ends_the_session_that_the_browser_had(site: Site) -> None:
+    site.user("ada")
+    first = site.headers("ada")
+    second = site.sign_in("ada", cookie=first["cookie"])
+
+    assert second.status_code == 403, "a browser says which page sends it"
+    again = site.sign_in("ada", cookie=first["cookie"], origin=APP)
+    assert again.status_code == 200
+    assert site.ask("GET", "/api/account", {"cookie": first["cookie"]}).status_code == 401
+
+
+def test_a_session_ends_after_a_day(site: Site) -> None:
+    site.user("ada")
+    headers = site.headers("ada")
+
+    site.clock.advance(86_400 - 10)
+    assert site.ask("GET", "/api/account", headers).status_code == 200
+    site.clock.advance(10)
+    late = site.ask("GET", "/api/account", headers)
+    assert (late.status_code, late.json()["code"]) == (401, "credential_wrong")
+    assert "Max-Age=0" in late.headers["set-cookie"]
+
+
+def test_what_one_process_ends_is_over_in_another_within_two_seconds(site: Site) -> None:
+    user_id = site.user("ada")
+    headers = site.headers("ada")
+    made = site.ask("POST", "/api/account/tokens", headers, json={"name": "x", "scopes": ["own_account"]}).json()
+    bearer = {"authorization": f"Bearer {made['secret']}"}
+    with asking(site.archive, peer="127.0.0.2") as other:
+        assert [other.get("/api/account", headers=one).status_code for one in (headers, bearer)] == [200, 200]
+
+        site.ask("PATCH", f"/api/admin/users/{user_id}", ADMIN, json={"disabled": True})
+
+        site.clock.advance(1.1)
+        assert [other.get("/api/account", headers=one).status_code for one in (headers, bearer)] == [401, 401]
+
+
+def test_guesses_are_throttled_for_an_account_and_for_an_address_in_all_processes(site: Site) -> None:
+    for name in ("ada", "bob"):
+        site.user(name)
+    with asking(site.archive, peer="127.0.0.2") as other:
+        tries = [client.post("/api/session", json={"name": "ada", "password": f"guess {number}"}).status_code
+                 for number in range(6) for client in (site.client, other)]  # fmt: skip
+        late = site.sign_in("ada")
+        assert tries == [401] * 10 + [429] * 2
+        assert (late.status_code, late.json()["code"]) == (429, "sign_in_throttled"), "also with the right one"
+        assert 0 < int(late.headers["retry-after"]) <= 900
+        assert site.sign_in("bob").status_code == 200, "another account is not kept waiting"
+
+        # One guess for each of many names, which may or may not be users: counted by address.
+        many = [site.sign_in(f"user-{number}", "guess").status_code for number in range(26)]
+        assert many == [401] * 25 + [429]
+        assert other.post("/api/session", json={"name": "bob", "password": PASSWORD}).status_code == 200
+
+    site.clock.advance(901)
+    assert site.sign_in("ada").status_code == 200
+
+
+def test_of_a_hundred_guesses_at_once_ten_are_looked_at(site: Site) -> None:
+    site.user("ada")
+    settings = AuthSettings(failures_per_address=1000)
+    sign_in = SignIn(site.archive.database, site.clock, settings)
+
+    def guess(number: int) -> type[Exception]:
+        try:
+            sign_in.with_password("ada", f"guess {number}", Browser(address=f"192.0.2.{number}", agent=""))
+        except (SignInFailed, SignInThrottled) as exc:
+            return type(exc)
+        raise AssertionError
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(guess, range(100)))
+
+    assert (found.count(SignInFailed), found.count(SignInThrottled)) == (10, 90)
+
+
+@pytest.mark.parametrize("password", ["x" * 1024, "x" * 72 + "\0", "\0", "\u0000otter" * 9, "\ufdfa" * 200])
+def test_strange_passwords_are_wrong_and_nothing_else(site: Site, password: str) -> None:
+    site.user("ada")
+    answer = site.sign_in("ada", password)
+
+    assert answer.status_code in (401, 422), answer.text
+    assert site.sign_in("ada", "x" * 2_000_000).status_code == 413
+
+
+def test_an_unknown_user_is_refused_as_slowly_as_a_known_one(site: Site) -> None:
+    site.user("ada")
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings(failures_per_account=99, failures_per_address=99))
+
+    def took(name: str) -> float:
+        began = time.process_time()
+        with pytest.raises(SignInFailed):
+            sign_in.with_password(name, "not the right one", Browser(address="192.0.2.1", agent=""))
+        return time.process_time() - began
+
+    took("ada")
+    known, unknown = zip(*[(took("ada"), took("no-such-user")) for _ in range(5)], strict=True)
+
+    # Work, not time: CPU of both, of which hashing is nearly all.
+    assert abs(statistics.median(known) - statistics.median(unknown)) < 0.005 + 0.2 * statistics.median(known)
+
+
+def test_the_first_administrator_is_made_once(site: Site) -> None:
+    with site.archive.database.write() as session:
+        old, secret = make_setup_link(session, site.clock), make_setup_link(session, site.clock)
+
+    def use(token: str | None, name: str = "ada") -> int:
+        form = {"token": token, "name": name, "new": PASSWORD, "again": PASSWORD}
+        return site.client.post("/setup", data=form, headers={"origin": APP}).status_code
+
+    assert use(old) == 404, "a newer one was printed"
+    assert use(secret, "admin") == 422, "a name with a meaning of its own"
+    assert [use(secret), use(secret, "eve")] == [303, 404]
+    with site.archive.database.write() as session:
+        assert make_setup_link(session, site.clock) is None
+        assert [(user.name, user.role) for user in users(session, after=0, limit=9)] == [("ada", "administrator")]
+
+
+def test_an_invited_user_chooses_a_password_with_a_link_that_works_once(site: Site) -> None:
+    made = site.ask("POST", "/api/admin/users", ADMIN, json={"name": "Bob@Example.org", "role": "operator"})
+    token = made.json()["link"].partition("token=")[2]
+    form = {"token": token, "new": PASSWORD, "again": PASSWORD}
+
+    assert (made.status_code, made.json()["user"]["state"]) == (201, "invited")
+    assert site.sign_in("bob@example.org").status_code == 401
+    assert site.client.get(f"/setup?token={token}").status_code == 200
+    short = site.client.post("/setup", data={**form, "new": "short", "again": "short"}, headers={"origin": APP})
+    assert short.status_code == 422
+    assert site.client.post("/setup", data=form, headers={"origin": APP}).status_code == 303
+    assert site.client.post("/setup", data=form, headers={"origin": APP}).status_code == 404
+    assert site.sign_in("bob@example.org").status_code == 200
+
+
+def test_the_last_administrator_stays(site: Site) -> None:
+    ada, bob = site.user("ada", Role.ADMINISTRATOR), site.user("bob", Role.ADMINISTRATOR)
+    headers = site.headers("ada")
+
+    assert site.ask("PATCH", f"/api/admin/users/{bob}", headers, json={"role": "member"}).status_code == 200
+    for change in ({"role": "operator"}, {"disabled": True}):
+        kept = site.ask("PATCH", f"/api/admin/users/{ada}", headers, json=change)
+        assert (kept.status_code, kept.json()["code"]) == (409, "last_administrator")
+    assert site.ask("DELETE", f"/api/admin/users/{ada}", headers).status_code == 409
+    assert site.ask("DELETE", f"/api/admin/users/{bob}", headers).status_code == 204
+    assert site.deeds("user.deleted") == [("ada@127.0.0.1", "user bob")]
+
+
+def test_two_administrators_that_demote_each_other_at_once_leave_one(site: Site) -> None:
+    ids = [site.user(name, Role.ADMINISTRATOR) for name in ("ada", "bob")]
+
+    def demote(user_id: int) -> bool:
+        try:
+            with site.archive.database.write() as session:
+                change_user(session, site.clock, user_id, UserChanges(role=Role.MEMBER))
+        except LastAdministrator:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(demote, ids)) == [False, True]
+
+
+def test_a_new_password_ends_the_other_sessions(site: Site) -> None:
+    site.user("ada")
+    mine, other = site.headers("ada"), site.headers("ada")
+    change = {"current": PASSWORD, "new": f"{PASSWORD} again"}
+
+    wrong = site.ask("PUT", "/api/account/password", mine, json={**change, "current": "a guess of mine"})
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "password_refused")
+    assert site.ask("PUT", "/api/account/password", mine, json=change).json() == {"ended": 1}
+    assert site.ask("GET", "/api/account", mine).status_code == 200
+    assert site.ask("GET", "/api/account", other).status_code == 401
+    assert site.sign_in("ada").status_code == 401
+
+
+def test_a_token_is_shown_once_limited_and_revoked(site: Site) -> None:
+    user_id = site.user("ada", Role.OPERATOR)
+    headers = site.headers("ada")
+    form = {"name": "backup", "scopes": ["own_account", "watch"], "days": 7}
+    made = site.ask("POST", "/api/account/tokens", headers, json=form).json()
+    bearer = {"authorization": f"Bearer {made['secret']}"}
+
+    assert made["secret"].startswith("hf_")
+    listed = site.ask("GET", "/api/account/tokens", headers).text
+    assert made["secret"] not in listed
+    assert site.ask("GET", "/metrics", bearer).status_code == 200
+    assert site.ask("GET", "/api/v1/jobs", bearer).status_code == 403, "not among its scopes"
+    more = site.ask("POST", "/api/account/tokens", bearer, json={**form, "scopes": ["operate"]})
+    assert more.status_code == 403, "a token makes none that may do more"
+    beyond = site.ask("POST", "/api/account/tokens", headers, json={**form, "scopes": ["administer"]})
+    assert beyond.status_code == 422
+    site.client.app.state.accounts.identities.flush()  # type: ignore[attr-defined]
+    (used,) = site.ask("GET", f"/api/admin/users/{user_id}/tokens", ADMIN).json()["items"]
+    assert used["usedAt"] is not None
+    assert site.ask("DELETE", f"/api/account/tokens/{made['token']['id']}", headers).status_code == 204
+    assert site.ask("GET", "/metrics", bearer).status_code == 401
+    assert site.deeds("token.made") == site.deeds("token.revoked") == [("ada@127.0.0.1", "user ada")]
+
+
+def test_a_token_ends_with_its_days(site: Site) -> None:
+    site.user("ada", Role.OPERATOR)
+    form = {"name": "backup", "scopes": ["watch"], "days": 1}
+    made = site.ask("POST", "/api/account/tokens", site.headers("ada"), json=form).json()
+    bearer = {"authorization": f"Bearer {made['secret']}"}
+
+    assert site.ask("GET", "/metrics", bearer).status_code == 200
+    site.clock.advance(86_400)
+    assert site.ask("GET", "/metrics", bearer).status_code == 401
+
+
+@pytest.mark.parametrize("field", ["id", "passwordHash", "password_hash", "state", "issuer", "owner", "userId"])
+def test_what_a_form_does_not_have_is_refused(site: Site, field: str) -> None:
+    user_id = site.user("ada", Role.ADMINISTRATOR)
+    headers = site.headers("ada")
+
+    for path, form in ((f"/api/admin/users/{user_id}", {}), ("/api/admin/users", {"name": "x", "role": "member"})):
+        verb = "PATCH" if path.endswith(str(user_id)) else "POST"
+        assert site.ask(verb, path, headers, json={**form, field: 1}).status_code == 422, field
+    wanted: dict[str, Any] = {"name": "x", "scopes": ["read"], field: 1}
+    assert site.ask("POST", "/api/account/tokens", headers, json=wanted).status_code == 422
+    assert site.ask("POST", "/api/admin/users", headers, json={"name": "x", "role": "anonymous"}).status_code == 422
+
+
+def test_a_form_of_the_account_page_needs_the_token_of_its_session(site: Site) -> None:
+    site.user("ada")
+    headers = site.headers("ada")
+    for path in ("/account/password", "/account/sessions", "/account/tokens", "/account/tokens/revoke", "/signout"):
+        for csrf in ({}, {"csrf": "x"}, {"csrf": site.headers("ada")["x-csrf-token"]}):
+            refused = site.ask("POST", path, headers, data={"id": "1", "name": "x", **csrf})
+            assert (refused.status_code, refused.json()["code"]) == (403, "cross_site_refused"), path
+    done = site.ask("POST", "/signout", headers, data={"csrf": headers["x-csrf-token"]})
+    assert (done.status_code, done.headers["location"]) == (303, "/signin")
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/\t/evil.example"])
+def test_signing_in_leads_to_a_page_of_ours(site: Site, target: str) -> None:
+    site.user("ada")
+    form = {"name": "ada", "password": PASSWORD, "next": target}
+
+    answer = site.client.post("/signin", data=form, headers={"origin": APP})
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/account")
+
+
+def test_names_and_agents_with_markup_are_shown_as_text(site: Site) -> None:
+    site.user("ada")
+    answer = site.sign_in("ada", **{"user-agent": "<script>alert(1)</script>\x1b[31m"})
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    page = site.client.get("/account", headers={"cookie": cookie})
+    failed = site.client.post("/signin", data={"name": '"><script>', "password": "x"}, headers={"origin": APP})
+
+    assert "<script>" not in page.text + failed.text
+    assert "\x1b" not in page.text
+    assert page.headers["content-security-policy"].startswith("default-src 'self'")
+    assert page.headers["x-content-type-options"] == "nosniff"

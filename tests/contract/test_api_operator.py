@@ -1,0 +1,489 @@
+"""What operators do and see over HTTP that only commands could before, on both databases."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.coordination.owners import OwnerProcess
+from holdfast.coordination.runfile import RunFile
+from holdfast.db import connect
+from holdfast.db.models import Feed
+from holdfast.index.queries import sealed_files_after
+from holdfast.operations import long_running
+from holdfast.operations.long_running import (
+    OperationKind,
+    OperationLeases,
+    OperationRunning,
+    OperationState,
+    OperationWish,
+)
+from holdfast.operations.running import OperationContext, run_operation
+from holdfast.operations.works import WORKS
+from tests.api_bed import Server
+from tests.operations_bed import TUS, begun, operation, run_waiting, send, warc_bytes
+
+ADMIN = "/api/admin"
+_PAGE = "https://uploaded.example/two"
+
+
+def _captured(server: Server) -> None:
+    whole = warc_bytes("https://uploaded.example/", _PAGE, "https://uploaded.example/two?utm_source=x")
+    place = begun(server, len(whole))
+    send(server, place, whole, 0)
+    assert run_waiting(server) == [OperationState.DONE]
+
+
+def test_a_page_is_previewed_taken_down_found_and_brought_back(server: Server) -> None:
+    _captured(server)
+    preview = server.get(f"{ADMIN}/takedowns/preview", params={"subject": "HTTP://uploaded.example/two#part"}).json()
+    made = server.ask("POST", f"{ADMIN}/takedowns", subject=_PAGE, reason="asked for by its author")
+    twice = server.ask("POST", f"{ADMIN}/takedowns", subject=_PAGE, reason="asked for by its author")
+    hidden = server.get("/api/search", params={"q": "upload", "pageSize": 50}).json()
+    found = server.get(f"{ADMIN}/takedowns", params={"state": "in_force", "search": "AUTHOR"}).json()
+    number = made.json()["id"]
+    one = server.get(f"{ADMIN}/takedowns/{number}").json()
+    undone = server.ask("POST", f"{ADMIN}/takedowns/{number}/undo")
+    again = server.ask("POST", f"{ADMIN}/takedowns/{number}/undo")
+    lifted = server.get(f"{ADMIN}/takedowns", params={"state": "lifted"}).json()
+
+    assert (preview["kind"], preview["captures"], preview["sources"]) == ("page", 2, {"up": 2})
+    assert {row["url"] for row in preview["sample"]} >= {_PAGE}
+    assert preview["inForce"] == []
+    assert (made.status_code, made.json()["captures"], made.json()["state"]) == (201, 2, "in_force")
+    assert made.headers["location"] == f"{ADMIN}/takedowns/{number}"
+    assert (twice.status_code, twice.json()["code"]) == (409, "conflict")
+    assert not any("/two" in row["originalUrl"] for row in hidden["results"])
+    assert [row["id"] for row in found["items"]] == [number]
+    assert one["hiddenBy"] == "admin@127.0.0.1"
+    assert (undone.status_code, undone.json()["state"], undone.json()["shownBy"]) == (200, "lifted", "admin@127.0.0.1")
+    assert (again.status_code, again.json()["code"]) == (409, "takedown_lifted")
+    assert [row["id"] for row in lifted["items"]] == [number]
+    done = [(action, subject) for _, action, subject in server.deeds() if action.startswith("snapshot.")]
+    assert done == [("snapshot.hidden", _PAGE), ("snapshot.shown", _PAGE)]
+
+
+def test_a_takedown_that_cannot_be_is_refused(server: Server) -> None:
+    assert server.get(f"{ADMIN}/takedowns/preview", params={"subject": "12345"}).status_code == 404
+    assert server.get(f"{ADMIN}/takedowns/preview", params={"subject": "no address"}).status_code == 422
+    assert server.ask("POST", f"{ADMIN}/takedowns", subject="7", reason="no").json()["field"] == "reason"
+    assert server.ask("POST", f"{ADMIN}/takedowns", subject="7", reason="because").status_code == 404
+    assert server.get(f"{ADMIN}/takedowns/9").json()["code"] == "takedown_not_found"
+    assert server.get(f"{ADMIN}/takedowns", params={"cursor": "x"}).json()["code"] == "bad_cursor"
+
+
+def test_feeds_are_listed_with_their_health_added_switched_and_polled(server: Server) -> None:
+    server.source("on", feeds=True)
+    server.source("off")
+    added = server.ask("POST", f"{ADMIN}/feeds", source="on", url="https://on.example/news.rss")
+    taken = server.ask("POST", f"{ADMIN}/feeds", source="on", url="https://on.example/news.rss")
+    number = added.json()["id"]
+    listed = server.get(f"{ADMIN}/feeds", params={"source": "on", "disabled": False}).json()
+    disabled = server.ask("POST", f"{ADMIN}/feeds/{number}/disable").json()
+    enabled = server.ask("POST", f"{ADMIN}/feeds/{number}/enable").json()
+    polled = server.ask("POST", f"{ADMIN}/feeds/poll", source="on")
+    searched = server.ask("POST", f"{ADMIN}/feeds/discover", source="on")
+    refused = server.ask("POST", f"{ADMIN}/feeds/poll", source="off")
+    nobody = server.ask("POST", f"{ADMIN}/feeds/poll", source="none")
+    detail = server.get(f"{ADMIN}/feeds/{number}").json()
+    removed = server.ask("DELETE", f"{ADMIN}/feeds/{number}")
+
+    assert (added.status_code, added.json()["state"], added.json()["origin"]) == (201, "new", "configured")
+    assert taken.status_code == 409
+    assert [row["id"] for row in listed["items"]] == [number]
+    assert (disabled["state"], disabled["trouble"], enabled["state"]) == ("disabled", "by_hand", "new")
+    assert (polled.status_code, polled.json()["jobState"]) == (202, "scheduled")
+    assert searched.status_code == 202
+    assert (refused.status_code, refused.json()["code"]) == (409, "feeds_off")
+    assert nobody.status_code == 404
+    assert detail["items"] == []
+    assert (removed.status_code, server.get(f"{ADMIN}/feeds/{number}").status_code) == (204, 404)
+
+
+def test_every_feed_of_every_health_can_be_shown(server: Server) -> None:
+    source_id = server.source("on", feeds=True)
+    words = (None, "gone", "rate_limited", "by_hand", "backlog", "unexpected")
+    with server.archive.database.write() as session:
+        for number, word in enumerate(words):
+            session.add(
+                Feed(
+                    source_id=source_id,
+                    url=f"https://on.example/{number}",
+                    url_hash=number,
+                    kind="sitemap",
+                    origin="index",
+                    created_at=server.clock.now(),
+                    last_polled_at=server.clock.now(),
+                    last_error_type=word,
+                    disabled_at=server.clock.now() if word in ("gone", "by_hand") else None,
+                )
+            )
+    first = server.get(f"{ADMIN}/feeds", params={"limit": 4}).json()
+    rest = server.get(f"{ADMIN}/feeds", params={"limit": 4, "cursor": first["next"]}).json()
+
+    states = [row["state"] for row in [*first["items"], *rest["items"]]]
+    assert states == ["ok", "disabled", "troubled", "disabled", "backlog", "troubled"]
+    assert rest["next"] is None
+
+
+def test_an_ad_hoc_crawl_makes_a_source_for_its_host_and_waits_for_a_worker(server: Server) -> None:
+    made = server.ask("POST", f"{ADMIN}/crawls", urls=["https://www.new-site.example/a"], config={"max_pages": 5})
+    again = server.ask("POST", f"{ADMIN}/crawls", urls=["https://www.new-site.example/b"])
+    named = server.ask("POST", f"{ADMIN}/crawls", urls=["https://elsewhere.example/"], source=made.json()["source"])
+    bad = server.ask("POST", f"{ADMIN}/crawls", urls=["https://x.example/", "mailto:a@b.example"])
+    worse = server.ask("POST", f"{ADMIN}/crawls", urls=["https://x.example/"], config={"max_pagse": 5})
+    job = server.get(made.headers["location"]).json()
+
+    assert (made.status_code, made.json()["source"], made.json()["isNewSource"]) == (202, "new-site-example", True)
+    assert made.json()["state"] == "pending"
+    assert (again.json()["source"], again.json()["isNewSource"]) == ("new-site-example", False)
+    assert named.status_code == 202
+    assert (bad.status_code, bad.json()["field"]) == (422, "urls[1]")
+    assert (worse.status_code, worse.json()["field"]) == (422, "config.max_pagse")
+    assert (job["type"], job["config"]["max_pages"]) == ("adhoc", 5)
+    assert ("admin@127.0.0.1", "job.created", f"job {made.json()['jobId']}") in server.deeds()
+
+
+def test_a_run_is_asked_to_stop(server: Server) -> None:
+    job_id = server.recurring()
+    server.bed.set_next_run(job_id, server.clock.now())
+    server.bed.party.scheduler.tick()
+    held = server.bed.party.taken()
+    stopped = server.ask("POST", f"{ADMIN}/crawls/stop", execution=held.execution_id)
+    nothing = server.ask("POST", f"{ADMIN}/crawls/stop", execution=99_999)
+
+    assert stopped.status_code == 202, stopped.text
+    assert stopped.json()["executionIds"] == [held.execution_id]
+    assert [one["executionId"] for one in stopped.json()["held"]] == [held.execution_id]
+    assert nothing.status_code == 404
+
+
+def test_processes_at_work_are_shown_with_their_run(server: Server) -> None:
+    job_id = server.recurring()
+    server.bed.set_next_run(job_id, server.clock.now())
+    server.bed.party.scheduler.tick()
+    execution_id = server.bed.party.taken().execution_id
+    raw_db, folder = connect(server.archive.settings.database), server.archive.home.resolve() / "run"
+    run = RunFile(folder)
+    owner = OwnerProcess(raw_db, server.clock, run=run, kind="process", execution_id=execution_id)
+    try:
+        server.clock.advance(5)
+        shown = server.get(f"{ADMIN}/workers", params={"kind": "process"}).json()
+    finally:
+        owner.end()
+        raw_db.close()
+    after = server.get(f"{ADMIN}/workers", params={"kind": "process"}).json()
+
+    (one,) = shown["items"]
+    assert (one["pid"], one["isAlive"], one["ageSeconds"]) == (os.getpid(), True, 5.0)
+    assert [(run["id"], run["source"]) for run in one["executions"]] == [(execution_id, "ex")]
+    assert after["items"] == []
+
+
+def test_settings_in_force_are_shown_with_their_origin_and_without_secrets(server: Server) -> None:
+    shown = {row["name"]: row for row in server.get(f"{ADMIN}/settings").json()["items"]}
+    part = server.get(f"{ADMIN}/settings", params={"search": "uploads", "limit": 2}).json()
+
+    assert shown["HOLDFAST_UPLOADS_AT_ONCE"] == {
+        "name": "HOLDFAST_UPLOADS_AT_ONCE",
+        "value": 100,
+        "origin": "default",
+        "isSecret": False,
+        "description": shown["HOLDFAST_UPLOADS_AT_ONCE"]["description"],
+    }
+    assert shown["HOLDFAST_HOME"]["origin"] == "command"
+    assert shown["HOLDFAST_API_RATE_LIMITING"]["value"] is False
+    assert shown["HOLDFAST_API_ADMIN_TOKEN"]["isSecret"] is True
+    assert len(part["items"]) == 2
+    assert part["next"] is not None
+
+
+def test_storage_and_index_are_shown(server: Server) -> None:
+    _captured(server)
+    storage = server.get(f"{ADMIN}/storage-state").json()
+    index = server.get(f"{ADMIN}/index").json()
+    broken = server.get(f"{ADMIN}/index/broken-files").json()
+
+    assert storage["sources"][0]["source"] == "up"
+    assert storage["warcFiles"] == storage["sources"][0]["files"] == 1
+    assert storage["volumes"][0]["totalBytes"] > storage["volumes"][0]["freeBytes"] > 0
+    assert index["files"] == {"pending": 0, "running": 0, "indexed": 1, "failed": 0}
+    assert index["search"]["waiting"] == 0
+    assert broken["items"] == []
+
+
+def test_a_verification_finds_what_is_damaged_and_is_one_at_a_time(server: Server) -> None:
+    _captured(server)
+    started = server.ask("POST", f"{ADMIN}/verifications", quick=False)
+    second = server.ask("POST", f"{ADMIN}/verifications", source="up")
+    ended = run_waiting(server)
+    sound = operation(server, started.json()["id"])
+    with server.archive.database.read() as session:
+        (row,) = sealed_files_after(session, source="up", execution_id=None, after=0, limit=2)
+    warc = server.archive.home / row.path
+    warc.write_bytes(warc.read_bytes()[:-20])
+    again = server.ask("POST", f"{ADMIN}/verifications", source="up")
+    run_waiting(server)
+    damaged = operation(server, again.headers["location"])
+    warc.unlink()
+    quick = server.ask("POST", f"{ADMIN}/verifications", source="up", quick=True)
+    run_waiting(server)
+    missing = operation(server, quick.json()["id"])
+
+    assert (started.status_code, started.headers["location"]) == (202, f"{ADMIN}/operations/{started.json()['id']}")
+    assert (second.status_code, second.json()["code"]) == (409, "operation_running")
+    assert f"operation {started.json()['id']} " in second.json()["error"]
+    assert (ended, sound["result"]["ok"], sound["result"]["problems"]) == ([OperationState.DONE], 1, [])
+    assert (damaged["state"], damaged["errorCode"], damaged["result"]["damaged"]) == ("failed", "archive_damaged", 1)
+    assert damaged["result"]["problems"][0]["name"] == warc.name
+    assert (missing["state"], missing["result"]["missing"]) == ("failed", 1)
+    assert server.get(f"{ADMIN}/storage-state").json()["lastVerification"]["id"] == quick.json()["id"]
+
+
+def test_the_index_and_the_search_index_are_made_anew(server: Server) -> None:
+    _captured(server)
+    before = server.get("/api/search", params={"q": "upload", "pageSize": 50}).json()["total"]
+    index = server.ask("POST", f"{ADMIN}/index/rebuild", source="up")
+    search = server.client.post(f"{ADMIN}/search-index/rebuild")
+    nobody = server.ask("POST", f"{ADMIN}/index/rebuild", source="none")
+    ended = run_waiting(server)
+    done = operation(server, index.json()["id"])
+
+    assert (index.status_code, search.status_code, nobody.status_code) == (202, 202, 404)
+    assert ended == [OperationState.DONE] * 2
+    assert (done["result"]["files"], done["result"]["snapshots"], done["result"]["errors"]) == (1, 3, [])
+    assert operation(server, search.json()["id"])["result"]["pages"] == 3
+    assert server.get("/api/search", params={"q": "upload", "pageSize": 50}).json()["total"] == before
+
+
+def _only(server: Server, work: Any) -> OperationState:
+    archive = server.archive
+    leases = OperationLeases(archive.database, server.clock, archive.home.resolve() / "run")
+    held = leases.take()
+    assert held is not None
+    return run_operation(archive.settings, server.clock, held, dict.fromkeys(WORKS, work))
+
+
+def test_an_operation_is_cancelled_while_it_waits_and_while_it_runs(server: Server) -> None:
+    waiting = server.client.post(f"{ADMIN}/search-index/rebuild").json()
+    ended = server.ask("POST", f"{ADMIN}/operations/{waiting['id']}/cancel")
+    twice = server.ask("POST", f"{ADMIN}/operations/{waiting['id']}/cancel")
+    running = server.client.post(f"{ADMIN}/search-index/rebuild").json()
+
+    def work(context: OperationContext) -> dict[str, Any]:
+        asked = server.ask("POST", f"{ADMIN}/operations/{context.operation_id}/cancel").json()
+        assert (asked["state"], asked["isCancelled"]) == ("running", True)
+        context.stopping.wait(10)
+        context.check()
+        raise AssertionError("it went on")
+
+    state = _only(server, work)
+
+    assert (ended.json()["state"], twice.status_code, twice.json()["code"]) == ("cancelled", 409, "operation_over")
+    assert (state, operation(server, running["id"])["state"]) == (OperationState.CANCELLED, "cancelled")
+    assert server.client.post(f"{ADMIN}/search-index/rebuild").status_code == 202
+
+
+def test_what_a_dead_process_left_is_gone_on_with_where_it_was(server: Server) -> None:
+    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
+    archive = server.archive
+    leases = OperationLeases(archive.database, server.clock, archive.home.resolve() / "run")
+    dead = leases.take()
+    assert dead is not None
+    # A process of this machine whose lock is free: it died without a word.
+    run = RunFile(archive.home.resolve() / "run")
+    leases.beat(dead, run_file=run.path.name, result={"seen": 5})
+    held_by_live = leases.take()
+    content = run.path.read_bytes()
+    run.close()
+    run.path.write_bytes(content)
+    found: dict[str, Any] = {}
+
+    def work(context: OperationContext) -> dict[str, Any]:
+        found.update(context.result, attempt=context.attempt)
+        return {"seen": 6}
+
+    state = _only(server, work)
+
+    assert held_by_live is None
+    assert (state, found) == (OperationState.DONE, {"seen": 5, "attempt": 2})
+    assert leases.settle(dead, OperationState.FAILED) is False
+    assert operation(server, started["id"])["state"] == "done"
+
+
+def test_what_a_process_of_another_machine_left_waits_for_its_lease(server: Server) -> None:
+    server.client.post(f"{ADMIN}/search-index/rebuild")
+    leases = OperationLeases(server.archive.database, server.clock, Path("/nonexistent"))
+    first = leases.take()
+    early = leases.take()
+    server.clock.advance(31)
+    later = leases.take()
+
+    assert first is not None
+    assert early is None
+    assert later is not None
+    assert later.attempt == first.attempt + 1
+
+
+def test_a_server_that_ends_gives_its_operation_back(server: Server) -> None:
+    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
+
+    def work(context: OperationContext) -> dict[str, Any]:
+        context.stopping.set()
+        context.check()
+        raise AssertionError("it went on")
+
+    state = _only(server, work)
+
+    assert (state, operation(server, started["id"])["state"]) == (OperationState.QUEUED, "queued")
+
+
+def test_an_operation_that_breaks_has_failed_and_says_so(server: Server) -> None:
+    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
+
+    def work(_context: OperationContext) -> dict[str, Any]:
+        raise ZeroDivisionError("by mistake")
+
+    state = _only(server, work)
+    shown = operation(server, started["id"])
+
+    assert (state, shown["state"], shown["errorCode"]) == (OperationState.FAILED, "failed", "error")
+    assert shown["error"] == "ZeroDivisionError: by mistake"
+
+
+def test_two_servers_take_an_operation_once(servers: list[Server]) -> None:
+    servers[0].client.post(f"{ADMIN}/search-index/rebuild")
+    folder = servers[0].archive.home.resolve() / "run"
+    taken = [OperationLeases(one.archive.database, one.clock, folder).take() for one in servers]
+
+    assert [one is not None for one in taken] == [True, False]
+
+
+def test_operations_are_listed_by_kind_and_state(server: Server) -> None:
+    server.client.post(f"{ADMIN}/search-index/rebuild")
+    server.ask("POST", f"{ADMIN}/verifications", quick=True)
+    by_kind = server.get(f"{ADMIN}/operations", params={"kind": "verify"}).json()
+    by_state = server.get(f"{ADMIN}/operations", params={"state": "queued", "limit": 1}).json()
+    rest = server.get(f"{ADMIN}/operations", params={"state": "queued", "cursor": by_state["next"]}).json()
+
+    assert [row["kind"] for row in by_kind["items"]] == ["verify"]
+    assert [row["kind"] for row in [*by_state["items"], *rest["items"]]] == ["verify", "rebuild_search"]
+    assert server.get(f"{ADMIN}/operations/99999").json()["code"] == "operation_not_found"
+    assert server.get(f"{ADMIN}/operations", params={"kind": "dance"}).json()["field"] == "kind"
+
+
+def test_an_edition_is_planned_reported_and_refused_over_http(server: Server) -> None:
+    server.source("hc")
+    dry = server.ask("POST", f"{ADMIN}/annual-editions/plan", year=server.clock.now().year, sources=["hc"])
+    made = server.ask("POST", f"{ADMIN}/annual-editions/plan", year=server.clock.now().year, sources=["hc"], apply=True)
+    (edition,) = server.get(f"{ADMIN}/annual-editions").json()["items"]
+    place = f"{ADMIN}/annual-editions/{edition['editionId']}"
+    frozen = server.ask("POST", f"{place}/freeze", again=False)
+    busy = server.client.post(f"{place}/report")
+    run_waiting(server)
+    report = server.client.post(f"{place}/report")
+    run_waiting(server)
+    compared = server.ask("POST", f"{place}/compare", earlierYear=edition["year"] - 1)
+    wrong = server.ask("POST", f"{place}/compare", earlierYear=edition["year"])
+
+    assert (dry.json()["applied"], dry.json()["created"]) == (False, 1)
+    assert (made.json()["applied"], made.json()["entries"][0]["action"]) == (True, "create")
+    assert (frozen.status_code, busy.status_code, busy.json()["code"]) == (202, 409, "operation_running")
+    assert operation(server, frozen.json()["id"])["errorCode"] == "edition_not_ready"
+    assert operation(server, report.json()["id"])["state"] == "done"
+    assert compared.status_code == 404
+    assert wrong.json()["field"] == "earlierYear"
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "nearest"),
+    [
+        ("/operations", "kin", "kind"),
+        ("/takedowns", "serch", "search"),
+        ("/feeds", "sorce", "source"),
+        ("/workers", "limt", "limit"),
+        ("/settings", "orgin", "origin"),
+    ],
+)
+def test_a_parameter_that_a_route_does_not_know_is_refused_with_the_nearest(
+    one_source: Server, path: str, name: str, nearest: str
+) -> None:
+    answer = one_source.get(f"{ADMIN}{path}", params={name: "x"})
+
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "unknown_parameter", name)
+    assert f"did you mean {nearest}?" in answer.json()["error"]
+
+
+def test_reports_are_filtered_read_piece_by_piece_and_triaged_with_notes(server: Server) -> None:
+    for number in range(3):
+        server.ask(
+            "POST",
+            "/api/reports",
+            category="takedown" if number else "missing_snapshot",
+            description=f"this is a long enough description, number {number}",
+            originalUrl=f"https://ex.example/{number}",
+        )
+    first = server.get(f"{ADMIN}/reports", params={"category": "takedown", "limit": 1}).json()
+    rest = server.get(f"{ADMIN}/reports", params={"category": "takedown", "cursor": first["next"]}).json()
+    number = rest["items"][0]["reportId"]
+    done = server.ask("PATCH", f"{ADMIN}/reports/{number}", status="triaged", notes="100% looked at")
+    found = server.get(f"{ADMIN}/reports", params={"search": "100% LOOKED"}).json()
+    by_address = server.get(f"{ADMIN}/reports", params={"search": "ex.example/0"}).json()
+
+    assert (first["total"], first["limit"], len(first["items"]), rest["next"]) == (2, 1, 1, None)
+    assert first["items"][0]["reportId"] > number
+    assert (done.json()["status"], done.json()["notes"]) == ("triaged", "100% looked at")
+    assert [row["reportId"] for row in found["items"]] == [number]
+    assert [row["category"] for row in by_address["items"]] == ["missing_snapshot"]
+
+
+def test_the_audit_log_is_filtered_by_day_and_read_piece_by_piece(server: Server) -> None:
+    server.source("one")
+    server.clock.advance(86_400)
+    server.source("two")
+    today = f"{server.clock.now():%Y-%m-%d}"
+    log = f"{ADMIN}/audit"
+    first = server.get(log, params={"action": "source", "limit": 1}).json()
+    rest = server.get(log, params={"action": "source", "limit": 1, "cursor": first["next"]}).json()
+    late = server.get(log, params={"action": "source", "from": today}).json()
+    early = server.get(log, params={"action": "source", "to": "2000-01-01"}).json()
+    ever = server.get(log, params={"action": "source", "from": "0001-01-01", "to": "9999-12-31"}).json()
+
+    assert [row["subject"] for row in [*first["items"], *rest["items"]]] == ["source two", "source one"]
+    assert first["limit"] == 1
+    assert [row["subject"] for row in late["items"]] == ["source two"]
+    assert early["items"] == []
+    assert len(ever["items"]) == 2
+
+
+def test_fifty_starts_at_once_give_one_operation_and_all_others_name_it(server: Server) -> None:
+    wish = OperationWish(kind=OperationKind.VERIFY, flight="verify", subject="all WARC files", parameters={})
+
+    def start(_number: int) -> int | str:
+        try:
+            with server.archive.database.write() as session:
+                return long_running.start(session, server.clock, wish).id
+        except OperationRunning as exc:
+            return f"named {exc.operation_id}"
+
+    with ThreadPoolExecutor(10) as pool:
+        found = list(pool.map(start, range(50)))
+
+    (begun,) = [one for one in found if isinstance(one, int)]
+    assert found.count(f"named {begun}") == 49
+
+
+def test_what_is_no_piece_is_refused_before_it_is_read(server: Server) -> None:
+    place = begun(server, 10)
+    form = send(server, place, b"--x\r\n", 0, **{"Content-Type": "multipart/form-data; boundary=" + "x" * 10_000})
+    parts = server.client.post(f"{ADMIN}/uploads", files={"file": b"abc"}, headers=TUS)
+    deep = server.client.post(
+        f"{ADMIN}/takedowns", content=b"[" * 100_000, headers={"Content-Type": "application/json"}
+    )
+
+    assert (form.status_code, parts.status_code, deep.status_code) == (415, 415, 422)
+    assert server.get(place).json()["received"] == 0

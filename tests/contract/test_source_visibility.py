@@ -1,0 +1,104 @@
+"""Who may see a source: set by routes and files, kept where it is not named, audited, and not lost with a database."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+from sqlalchemy import delete, select
+
+from holdfast.clock import SystemClock
+from holdfast.db.engine import Database
+from holdfast.db.models import AuditEvent, SearchOutbox, Source
+from holdfast.sources.members_file import MEMBERS, note_members, restore_members
+from tests.api_bed import Server
+
+
+def _make(server: Server, **more: object) -> dict[str, object]:
+    made = server.ask("POST", "/api/v1/sources", code="ex", config={"seeds": ["https://ex.example/"]}, **more)
+    assert made.status_code == 201, made.text
+    answer: dict[str, object] = made.json()
+    return answer
+
+
+def test_a_source_is_public_unless_it_is_said(server: Server) -> None:
+    made = _make(server)
+
+    assert made["visibility"] == "public"
+    changed = server.ask("PATCH", f"/api/v1/sources/{made['id']}", visibility="members")
+    assert changed.json()["visibility"] == "members"
+    assert server.get(f"/api/v1/sources/{made['id']}").json()["visibility"] == "members"
+    assert server.get("/api/v1/sources").json()["sources"][0]["visibility"] == "members"
+
+
+def test_one_can_be_made_for_members_from_the_start(server: Server) -> None:
+    assert _make(server, visibility="members")["visibility"] == "members"
+    assert json.loads((server.archive.home / MEMBERS).read_text()) == {"members": ["ex"]}
+
+
+def test_another_word_is_refused_and_changes_nothing(server: Server) -> None:
+    made = _make(server, visibility="members")
+
+    for word in ("everybody", "", 7):
+        assert server.ask("PATCH", f"/api/v1/sources/{made['id']}", visibility=word).status_code == 400
+    assert server.get(f"/api/v1/sources/{made['id']}").json()["visibility"] == "members"
+
+
+def test_what_does_not_name_it_opens_nothing(server: Server) -> None:
+    made = _make(server, visibility="members")
+    path = f"/api/v1/sources/{made['id']}"
+    whole = {"code": "ex", "name": "Other", "config": {"seeds": ["https://ex.example/"]}}
+
+    assert server.ask("PUT", path, **whole).json()["visibility"] == "members"
+    assert server.ask("PATCH", path, name="Third", visibility=None).json()["visibility"] == "members"
+    assert server.ask("POST", "/api/v1/sources/import", sources=[whole]).status_code == 200
+    assert server.get(path).json()["visibility"] == "members"
+
+
+@pytest.mark.parametrize("form", ["yaml", "toml", "json"])
+def test_a_file_carries_it(server: Server, form: str) -> None:
+    made = _make(server, visibility="members")
+    file = server.get(f"/api/v1/sources/export?format={form}")
+    assert "members" in file.text
+    server.ask("PATCH", f"/api/v1/sources/{made['id']}", visibility="public")
+
+    taken = server.client.post(
+        "/api/v1/sources/import", content=file.content, headers={"Content-Type": f"application/{form}"}
+    )
+
+    assert taken.status_code == 200, taken.text
+    assert taken.json()["updated"] == ["ex"]
+    assert server.get(f"/api/v1/sources/{made['id']}").json()["visibility"] == "members"
+
+
+def test_every_change_is_audited_and_told_to_search(server: Server) -> None:
+    made = _make(server)
+    for word in ("members", "members", "public"):
+        server.ask("PATCH", f"/api/v1/sources/{made['id']}", visibility=word)
+
+    with server.bed.database.read() as session:
+        told = session.scalars(
+            select(AuditEvent).where(AuditEvent.action == "source.visibility").order_by(AuditEvent.id)
+        )
+        details = [row.detail for row in told]
+        waiting = session.scalars(select(SearchOutbox).where(SearchOutbox.kind == "visibility")).all()
+    assert details == [{"from": "public", "to": "members"}, {"from": "members", "to": "public"}]
+    assert [row.first_id for row in waiting] == [made["id"], made["id"]]
+    assert json.loads((server.archive.home / MEMBERS).read_text()) == {"members": []}
+
+
+def test_a_lost_database_does_not_open_what_was_for_members(server: Server) -> None:
+    _make(server, visibility="members")
+    home, clock = server.archive.home, SystemClock()
+    with closing(Database(server.bed.database.url)) as database:
+        with database.write() as session:
+            session.execute(delete(Source))
+
+        assert restore_members(database, clock, home) == 1
+
+        with database.read() as session:
+            assert session.scalars(select(Source.visibility)).all() == ["members"]
+        assert restore_members(database, clock, home) == 0, "a row is newer than the note"
+        note_members(database, home)
+    assert json.loads((home / MEMBERS).read_text()) == {"members": ["ex"]}

@@ -1,0 +1,39 @@
+"""Every route for everybody is looked at from outside for what members alone may see."""
+
+from __future__ import annotations
+
+from holdfast.api.permissions import PERMISSIONS
+from holdfast.auth.roles import Permission
+from tests.contract.members_doors import DOORS, NO_DOORS
+from tests.house.floors import imported
+from tests.house.source import modules
+
+_LOOKING = {
+    "api.figures",
+    "api.middleware.capabilities",
+    "api.middleware.visibility",
+    "assistants.server",
+    "cli.export",
+    "cli.search",
+    "exports.package_cache",
+    "search.search",
+    "withdrawals.visibility",
+}
+"""Who may say for whom something is read: the two layers that know it, and what is made once for several viewers."""
+
+
+def test_every_route_for_everybody_is_a_door_or_says_why_it_is_none() -> None:
+    open_to_all = {row for row, asked in PERMISSIONS.items() if asked is Permission.READ}
+
+    assert open_to_all - {row for row, _ in DOORS.values()} == NO_DOORS.keys()
+
+
+def test_few_places_say_for_whom_something_is_read() -> None:
+    saying = {
+        module.name
+        for module in modules("src/holdfast")
+        for _, name in imported(module)
+        if name == "withdrawals.viewers.seen_by"
+    }
+
+    assert saying <= _LOOKING

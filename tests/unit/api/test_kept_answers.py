@@ -1,0 +1,127 @@
+"""A search that is asked again is answered from memory, for as long as nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from holdfast.api.kept_answers import KEPT_S
+from holdfast.config.model import Secret
+from holdfast.db import connect
+from holdfast.db.models import Source, Withdrawal
+from holdfast.search.outbox import drain
+from holdfast.search.search import SearchService
+from holdfast.wiring.archive import Archive
+from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
+from tests.client import REPLAY, Client, asking
+from tests.clock import FakeClock
+
+_WITHDRAWN: dict[str, Any] = {"subject": "x", "reason": "asked", "actor": "test", "created_at": BEGIN}
+_SHOTS = [Shot(url="https://example.org/"), Shot(url="https://example.org/b", body="<title>Other</title><p>Gneiss.")]
+
+
+@pytest.fixture
+def archive(tmp_path: Path, clock: FakeClock) -> Iterator[Archive]:
+    built = replace(build_archive(tmp_path, _SHOTS), clock=clock)
+    drain(built.database, built.home, built.clock)
+    yield built
+    built.database.close()
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """What was searched for, not what was answered from memory."""
+    asked: list[str | None] = []
+    ask = SearchService.ask
+
+    def noted(self: SearchService, request: object, **options: object) -> object:
+        asked.append(request.q)  # type: ignore[attr-defined]
+        return ask(self, request, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SearchService, "ask", noted)
+    return asked
+
+
+def _total(client: Client, query: str) -> int:
+    answer = client.get(f"/api/search?q={query}")
+    assert answer.status_code == 200
+    return int(answer.json()["total"])
+
+
+def test_the_same_search_is_made_once_in_a_while(
+    archive: Archive, clock: FakeClock, searches: list[str | None]
+) -> None:
+    with asking(archive) as client:
+        first, second = client.get("/api/search?q=gneiss"), client.get("/api/search?q=gneiss")
+        assert second.content == first.content
+        assert second.headers["content-type"] == first.headers["content-type"]
+        assert first.headers["x-request-id"] != second.headers["x-request-id"]
+        assert len(searches) == 1
+        clock.advance(KEPT_S + 1)
+        _total(client, "gneiss")
+        assert len(searches) == 2
+
+
+def test_what_was_withdrawn_is_gone_from_an_answer_that_is_kept(archive: Archive) -> None:
+    with asking(archive) as client:
+        found = client.get("/api/search?q=gneiss").json()
+        assert found["total"] == 1
+        with archive.database.write() as session:
+            session.add(Withdrawal(snapshot_id=found["results"][0]["id"], **_WITHDRAWN))
+
+        assert _total(client, "gneiss") == 0
+
+
+def test_an_answer_is_not_kept_longer_than_its_index(archive: Archive) -> None:
+    with asking(archive) as client:
+        assert _total(client, "gneiss") == 1
+        new = Shot(url="https://example.org/c", body="<title>New</title><p>More gneiss.", moment=days_later(1))
+        with closing(connect(archive.settings.database)) as raw_db:
+            add_captures(raw_db, archive.settings, archive.clock, [new])
+            index_all(raw_db, archive.clock, archive.home)
+        drain(archive.database, archive.home, archive.clock)
+
+        assert _total(client, "gneiss") == 2
+
+
+def test_a_record_that_was_just_sent_is_sent_again_and_not_once_it_is_withdrawn(archive: Archive) -> None:
+    with asking(archive) as client:
+        found = client.get("/api/search?q=gneiss").json()["results"][0]
+        digits = found["captureTimestamp"][:19].translate({ord(mark): None for mark in "-:T"})
+        path = f"{REPLAY}/web/{digits}id_/{found['originalUrl']}"
+        first, again = client.get(path), client.get(path)
+
+        assert first.status_code == again.status_code == 200
+        assert b"Gneiss" in first.content
+        assert again.content == first.content
+        assert {name for name in again.headers if name != "x-request-id"} == {
+            name for name in first.headers if name != "x-request-id"
+        }
+        assert client.get(path, headers={"range": "bytes=0-3"}).content == first.content[:4]
+        with archive.database.write() as session:
+            session.add(Withdrawal(snapshot_id=found["id"], **_WITHDRAWN))
+        assert client.get(path).status_code == 404
+
+
+def test_what_a_member_was_answered_is_kept_for_members_alone(archive: Archive) -> None:
+    api = archive.settings.api.model_copy(update={"admin_token": Secret("x" * 20)})
+    guarded = replace(archive, settings=archive.settings.model_copy(update={"api": api}))
+    with archive.database.write() as session:
+        session.execute(update(Source).values(visibility="members"))
+    shown = {"x-admin-token": "x" * 20}
+
+    with asking(guarded) as client:
+        found = client.get("/api/search?q=gneiss", headers=shown).json()
+        number = found["results"][0]["id"]
+        assert found["total"] == client.get("/api/search?q=gneiss", headers=shown).json()["total"] == 1
+        assert _total(client, "gneiss") == 0
+        assert client.get(f"/api/snapshot/{number}", headers=shown).status_code == 200
+        assert client.get(f"/api/snapshot/{number}").status_code == 404
+        assert client.get("/cdx?url=example.org/b", headers=shown).text.count("\n") == 1
+        assert client.get("/cdx?url=example.org/b").text == ""

@@ -1,0 +1,103 @@
+"""Many requests at once: exactly as many go on as the limit says, wherever they are counted."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from holdfast.api.app import create_app
+from holdfast.api.middleware.rate_counts import CountedRequest, Tier, rates_of
+from holdfast.api.middleware.shared_rates import SharedRates
+from holdfast.clock import SystemClock
+from holdfast.config import Settings
+from holdfast.wiring.archive import open_archive
+from tests.redis import running_redis
+from tests.unit.api.conftest import MakeClient
+
+_TIER = Tier("race", 7)
+
+
+@pytest.fixture(scope="module")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_redis(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+async def _race(url: str, counters: int, requests: int) -> list[CountedRequest]:
+    counting = [SharedRates(url, SystemClock(), prefix="race") for _ in range(counters)]
+    try:
+        return await asyncio.gather(*(counting[number % counters].count(_TIER, "one") for number in range(requests)))
+    finally:
+        for rates in counting:
+            await rates.close()
+
+
+def test_of_many_requests_to_many_processes_exactly_the_limit_goes_on(redis_url: str) -> None:
+    counted = asyncio.run(_race(redis_url, 4, 60))
+
+    assert sum(one.wait_s == 0 for one in counted) == 7
+    assert all(1 <= one.wait_s <= 61 for one in counted if one.wait_s)
+    assert {one.left for one in counted} <= set(range(7))
+
+
+@pytest.mark.parametrize("where", ["memory", "redis"])
+def test_of_many_requests_at_once_exactly_the_limit_is_answered(tmp_path: Path, redis_url: str, where: str) -> None:
+    settings = Settings(
+        home=tmp_path,
+        redis_url=redis_url if where == "redis" else None,
+        api={"general_per_minute": 11, "connections_per_address": 100},
+    )
+
+    async def ask() -> list[httpx.Response]:
+        with open_archive(settings) as archive:
+            app = create_app(archive)
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8060") as client:
+                answers = await asyncio.gather(*(client.get("/nothing") for _ in range(40)))
+            await app.state.rates.close()
+            return answers
+
+    answers = asyncio.run(ask())
+
+    assert sorted(answer.status_code for answer in answers) == [404] * 11 + [429] * 29
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert refused.headers["retry-after"] == refused.headers["ratelimit-reset"]
+    assert refused.headers["ratelimit-remaining"] == "0"
+    assert refused.headers["ratelimit-policy"] == '"general";q=11;w=60'
+
+
+@pytest.mark.parametrize("kind", ["nothing listens", "nothing answers"])
+def test_without_redis_each_process_counts_for_itself_at_once(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        port = listener.getsockname()[1]
+        if kind == "nothing listens":
+            listener.close()
+        rates = rates_of(f"redis://127.0.0.1:{port}/0", SystemClock())
+        assert isinstance(rates, SharedRates)
+
+        async def ask() -> list[int]:
+            async with asyncio.timeout(30):
+                waits = [(await rates.count(_TIER, "one")).wait_s for _ in range(9)]
+                await rates.close()
+                return waits
+
+        waits = asyncio.run(ask())
+
+    assert [wait == 0 for wait in waits] == [True] * 7 + [False] * 2
+    assert capfd.readouterr().err.count("rates.redis_away") == 1
+
+
+def test_an_answer_says_how_much_of_the_limit_is_left(make_client: MakeClient) -> None:
+    client = make_client(search_per_minute=3)
+    answers = [client.get("/api/search") for _ in range(4)]
+
+    assert [answer.headers["ratelimit-remaining"] for answer in answers] == ["2", "1", "0", "0"]
+    assert {answer.headers["ratelimit-limit"] for answer in answers} == {"3"}
+    assert answers[0].headers["ratelimit"].startswith('"search";r=2;t=')
+    assert "ratelimit-limit" not in client.get("/api/health").headers

@@ -1,0 +1,199 @@
+"""The supervisor with small programs as its parts, in a process of its own: what it keeps running, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.supervision.state import PartState, PartStatus, read_parts
+from tests import patience
+
+# A front that says that it answers, and parts that wait for a signal.
+_WAIT = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [15])\n{first}\nsignal.sigwait([15])\n{last}"
+_FRONT = _WAIT.format(first="print('serving http://127.0.0.1:1', flush=True)", last="")
+_CALM = _WAIT.format(first="print('set', flush=True)", last="print('drained', flush=True)")
+_BROKEN = "raise SystemExit(3)"
+_DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('set', flush=True)\ntime.sleep(600)"
+
+_PROGRAM = """
+import json, sys
+from pathlib import Path
+from holdfast import log
+from holdfast.cli.serve import supervise
+from holdfast.supervision import restarts
+from holdfast.supervision.part_process import ServicePart
+home, drain_s, programs = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
+log.configure("INFO")
+restarts._FIRST_S, restarts._LONGEST_S = 0.01, 0.05
+parts = [
+    ServicePart(name=name, command=(sys.executable, "-S", "-c", program), is_front=name == "front")
+    for name, program in programs.items()
+]
+def tell(address):
+    print(address, flush=True)
+sys.exit(supervise(parts, Path(home), variables={}, drain_s=drain_s, on_ready=tell))
+"""
+
+
+class _Supervisor:
+    def __init__(self, home: Path, *, drain_s: float = 30.0, **programs: str) -> None:
+        self.home = home
+        with (home / "log").open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, str(home), str(drain_s), json.dumps(programs)],
+                stdout=subprocess.PIPE, stderr=log, text=True,
+            )  # fmt: skip
+
+    def parts(self) -> dict[str, PartStatus]:
+        """Return how the parts do, by name."""
+        return {part.name: part for part in read_parts(self.home) or []}
+
+    def until(self, condition: Callable[[dict[str, PartStatus]], bool]) -> dict[str, PartStatus]:
+        """Wait for a state of the parts."""
+        deadline = time.monotonic() + patience.deadline(20)
+        while not condition(parts := self.parts()):
+            assert time.monotonic() < deadline, (parts, self.log())
+            threading.Event().wait(0.01)
+        return parts
+
+    def until_running(self, *names: str) -> dict[str, PartStatus]:
+        """Wait until these parts run, and have set up how they take signals."""
+        return self.until(
+            lambda parts: (
+                {n for n, p in parts.items() if p.state is PartState.RUNNING} >= set(names)
+                and "worker | set" in self.log()
+            )
+        )
+
+    def end(self, *signals: int) -> int:
+        """Send signals, one after the other, and return the exit code."""
+        for number in signals:
+            self.process.send_signal(number)
+            threading.Event().wait(0.05)
+        return self.process.wait(patience.deadline(20))
+
+    def log(self) -> str:
+        """Return everything that was logged."""
+        return (self.home / "log").read_text()
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return what was logged as events."""
+        return [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., _Supervisor]]:
+    """Start supervisors that do not outlive the test."""
+    made: list[_Supervisor] = []
+
+    def begin(**options: Any) -> _Supervisor:
+        made.append(_Supervisor(tmp_path, **options))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.process.kill()
+        one.process.communicate()
+
+
+def _is_alive(pid: int | None) -> bool:
+    assert pid is not None
+    try:
+        # A zombie that nobody has waited for yet is dead.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_parts_end_in_order_and_the_code_is_zero(start: Callable[..., _Supervisor]) -> None:
+    supervisor = start(front=_FRONT, worker=_CALM)
+    supervisor.until_running("front", "worker")
+
+    assert supervisor.end(signal.SIGTERM) == 0
+    assert supervisor.process.stdout is not None
+    assert supervisor.process.stdout.read() == "http://127.0.0.1:1\n"
+    assert "worker | drained" in supervisor.log()
+    assert supervisor.parts() == {}
+
+
+def test_a_part_that_is_killed_is_started_again_and_the_address_is_told_once(start: Callable[..., _Supervisor]) -> None:
+    supervisor = start(front=_FRONT, worker=_CALM)
+    before = supervisor.until_running("front", "worker")
+    for name in ("front", "worker"):
+        pid = before[name].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+    after = supervisor.until(
+        lambda parts: all(parts[n].restarts == 1 and parts[n].state is PartState.RUNNING for n in before)
+    )
+
+    assert after["worker"].last_exit == "killed by SIGKILL"
+    assert {part.pid for part in after.values()}.isdisjoint(part.pid for part in before.values())
+    assert supervisor.end(signal.SIGINT) == 0
+    assert supervisor.process.stdout is not None
+    assert supervisor.process.stdout.read() == "http://127.0.0.1:1\n"
+
+
+def test_a_part_that_ends_ten_times_in_a_minute_is_told_and_the_rest_goes_on(start: Callable[..., _Supervisor]) -> None:
+    supervisor = start(front=_FRONT, worker=_CALM, broken=_BROKEN)
+
+    parts = supervisor.until(lambda parts: "broken" in parts and parts["broken"].state is PartState.FAILING)
+
+    assert (parts["broken"].restarts, parts["broken"].last_exit) == (9, "exit code 3")
+    assert {parts["front"].state, parts["worker"].state} == {PartState.RUNNING}
+    assert [event["part"] for event in supervisor.events() if event["event"] == "serve.part_failing"] == ["broken"]
+    assert supervisor.end(signal.SIGTERM) == 0
+
+
+def test_a_front_that_never_answers_ends_everything_with_one(start: Callable[..., _Supervisor]) -> None:
+    supervisor = start(front="raise SystemExit('port 80 is taken')", worker=_CALM)
+
+    assert supervisor.process.wait(patience.deadline(20)) == 1
+    assert "front | port 80 is taken" in supervisor.log()
+    assert "serve.part_starts" in supervisor.log()
+    assert '"part": "worker"' not in supervisor.log(), "nothing else was begun"
+
+
+def test_a_second_signal_ends_at_once(start: Callable[..., _Supervisor]) -> None:
+    supervisor = start(front=_FRONT, worker=_DEAF)
+    pid = supervisor.until_running("front", "worker")["worker"].pid
+    began = time.monotonic()
+
+    assert supervisor.end(signal.SIGINT, signal.SIGINT) == 128 + signal.SIGINT
+    assert time.monotonic() - began < patience.allowed(2)
+    assert not _is_alive(pid)
+
+
+def test_a_part_that_does_not_end_in_time_is_killed_and_the_code_says_so(start: Callable[..., _Supervisor]) -> None:
+    supervisor = start(front=_FRONT, worker=_DEAF, drain_s=0.6)
+    supervisor.until_running("front", "worker")
+
+    assert supervisor.end(signal.SIGTERM) == 1
+    assert [event["part"] for event in supervisor.events() if event["event"] == "serve.part_killed"] == ["worker"]
+
+
+def test_no_part_outlives_a_killed_supervisor_and_the_next_one_starts_at_once(
+    start: Callable[..., _Supervisor],
+) -> None:
+    supervisor = start(front=_FRONT, worker=_DEAF)
+    pids = [part.pid for part in supervisor.until_running("front", "worker").values()]
+    supervisor.end(signal.SIGKILL)
+
+    deadline = time.monotonic() + patience.deadline(5)
+    while any(map(_is_alive, pids)):
+        assert time.monotonic() < deadline, "a part lives on"
+        threading.Event().wait(0.01)
+    again = start(front=_FRONT, worker=_CALM)
+    again.until_running("front", "worker")
+    assert again.end(signal.SIGTERM) == 0
