@@ -1,0 +1,64 @@
+import { Link, Outlet } from "@tanstack/react-router";
+import { Menu } from "lucide-react";
+import { useState } from "react";
+import { useWords } from "@/language/LanguageContext";
+import { LANGUAGES, type Language } from "@/language/words";
+import { THEMES, useTheme, type Theme } from "./theme";
+
+const PLACES = [["/search", "nav.search"], ["/changes", "nav.changes"], ["/sources", "nav.sources"]] as const;
+
+/** What stands around every page: the way home, the places, and how the page looks and speaks. */
+export function Shell() {
+  const { t } = useWords();
+  const [isOpen, open] = useState(false);
+  return (
+    <div className="flex min-h-dvh flex-col">
+      <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-sheet focus:p-3">{t("app.skip")}</a>
+      <header className="border-b border-line bg-sheet">
+        <div className="mx-auto flex w-full max-w-6xl flex-wrap items-center gap-x-6 gap-y-2 px-4 py-2.5">
+          <Link to="/" className="flex items-center gap-2.5 text-ink no-underline">
+            <img src="/holdfast.svg" alt="" className="size-7" width="28" height="28" />
+            <span className="font-serif text-lg font-semibold">{t("app.name")}</span>
+          </Link>
+          <button type="button" aria-expanded={isOpen} aria-controls="places" onClick={() => open(!isOpen)} className="ml-auto inline-flex min-h-10 items-center gap-2 rounded-part border border-edge px-3 sm:hidden">
+            <Menu aria-hidden className="size-4" /> {t("app.menu")}
+          </button>
+          <nav id="places" aria-label={t("app.menu")} className={`${isOpen ? "flex" : "hidden"} w-full flex-col gap-1 sm:flex sm:w-auto sm:grow sm:flex-row sm:items-center sm:gap-1`}>
+            {PLACES.map(([to, word]) => (
+              <Link key={to} to={to} onClick={() => open(false)} className="rounded-part px-3 py-2 font-semibold text-soft no-underline hover:bg-sunk hover:text-ink aria-[current=page]:text-ink aria-[current=page]:underline aria-[current=page]:decoration-accent aria-[current=page]:decoration-2 aria-[current=page]:underline-offset-8">
+                {t(word)}
+              </Link>
+            ))}
+            <a href="/account" className="rounded-part px-3 py-2 font-semibold text-soft no-underline hover:bg-sunk hover:text-ink sm:ml-auto">{t("app.account")}</a>
+          </nav>
+        </div>
+      </header>
+      <main id="content" className="mx-auto w-full max-w-6xl grow px-4 py-6 sm:py-8"><Outlet /></main>
+      <Footer />
+    </div>
+  );
+}
+
+function Footer() {
+  const { t, language, speak } = useWords();
+  const [theme, choose] = useTheme();
+  const box = "rounded-part border border-edge bg-sheet px-2 py-1.5 text-ink";
+  return (
+    <footer className="border-t border-line bg-sheet">
+      <div className="mx-auto flex max-w-6xl flex-wrap items-center gap-x-6 gap-y-3 px-4 py-4 text-sm text-soft">
+        <span>{t("app.name")}, {t("app.tagline")}</span>
+        <a href="/docs">API</a>
+        <label className="ml-auto flex items-center gap-2">{t("app.language")}
+          <select className={box} value={language} onChange={(event) => speak(event.target.value as Language)}>
+            {Object.entries(LANGUAGES).map(([code, name]) => <option key={code} value={code}>{name}</option>)}
+          </select>
+        </label>
+        <label className="flex items-center gap-2">{t("app.theme")}
+          <select className={box} value={theme} onChange={(event) => choose(event.target.value as Theme)}>
+            {THEMES.map((one) => <option key={one} value={one}>{t(`app.theme.${one}`)}</option>)}
+          </select>
+        </label>
+      </div>
+    </footer>
+  );
+}

@@ -1,0 +1,27 @@
+export interface AskedChanges {
+  source?: string;
+  noise?: "show";
+  page?: number;
+}
+
+/** Read the address bar; what cannot be meant is left out. */
+export function readAskedChanges(found: Record<string, unknown>): AskedChanges {
+  const page = Number(found["page"]);
+  return {
+    ...(typeof found["source"] === "string" && found["source"] ? { source: found["source"] } : {}),
+    ...(found["noise"] === "show" ? { noise: "show" as const } : {}),
+    ...(Number.isInteger(page) && page > 1 ? { page } : {}),
+  };
+}
+
+/** Group what is sorted by time under its days, UTC, in the order in which they come. */
+export function byDay<T>(items: T[], moment: (item: T) => string): [string, T[]][] {
+  const days = new Map<string, T[]>();
+  for (const item of items) {
+    const day = moment(item).slice(0, 10);
+    const found = days.get(day);
+    if (found) found.push(item);
+    else days.set(day, [item]);
+  }
+  return [...days];
+}

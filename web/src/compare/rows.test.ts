@@ -1,0 +1,15 @@
+import { expect, test } from "vitest";
+import { readAskedComparison } from "./asked";
+import { pairsOf } from "./rows";
+
+const row = (type: string, text: string) => ({ type, parts: [{ type: "same", text }] });
+
+test("lines that went stand beside lines that came", () => {
+  const pairs = pairsOf({ fromLine: 4, toLine: 9, fromCount: 3, toCount: 2, lines: [row("context", "a"), row("removed", "b"), row("removed", "c"), row("added", "d"), row("context", "e")] });
+  expect(pairs.map((pair) => [pair.before?.number ?? null, pair.after?.number ?? null, pair.isChange])).toEqual([[4, 9, false], [5, 10, true], [6, null, true], [7, 11, false]]);
+});
+
+test("ids that cannot be are left out", () => {
+  expect(readAskedComparison({ to: "12", from: "-1", view: "evil" })).toEqual({ to: 12 });
+  expect(readAskedComparison({ to: "1e99", from: 3, view: "unified" })).toEqual({ from: 3, view: "unified" });
+});

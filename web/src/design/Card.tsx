@@ -1,0 +1,27 @@
+import type { ReactNode } from "react";
+
+/** A sheet on the paper: one subject, with its heading and what can be done with it. */
+export function Card({ title, actions, children, className = "" }: { title?: ReactNode; actions?: ReactNode; children: ReactNode; className?: string }) {
+  return (
+    <section className={`rounded-card border border-line bg-sheet p-4 shadow-card sm:p-5 ${className}`}>
+      {(title || actions) && (
+        <header className="mb-3 flex flex-wrap items-baseline justify-between gap-2">
+          {title && <h2 className="text-lg">{title}</h2>}
+          {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
+        </header>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** One number and what it counts. */
+export function Figure({ label, value, note }: { label: ReactNode; value: ReactNode; note?: ReactNode }) {
+  return (
+    <div className="rounded-card border border-line bg-sheet px-4 py-3 shadow-card">
+      <dt className="text-sm text-soft">{label}</dt>
+      <dd className="font-serif text-2xl font-semibold tabular-nums">{value}</dd>
+      {note && <dd className="text-sm text-soft">{note}</dd>}
+    </div>
+  );
+}

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { en } from "./en";
+import { fr } from "./fr";
+import { say, startLanguage } from "./words";
+
+test("every sentence has the same holes in both languages", () => {
+  for (const [word, sentence] of Object.entries(en)) {
+    const holes = (text: string) => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort();
+    expect(holes(fr[word as keyof typeof en]), word).toEqual(holes(sentence));
+  }
+});
+
+test("one and many follow the rules of the language", () => {
+  expect(say("en", "search.results", { count: 0 })).toBe("0 results");
+  expect(say("fr", "search.results", { count: 0 })).toBe("0 résultat");
+  expect(say("en", "search.results", { count: 1 })).toBe("1 result");
+  expect(say("en", "search.results", { count: 12345 })).toBe("12,345 results");
+});
+
+test("a value that holds a hole is not filled in again", () => {
+  expect(say("en", "search.remove", { name: "{name}" })).toBe("Remove {name}");
+});
+
+test("the language that was chosen wins over what the browser asks for", () => {
+  expect(startLanguage("fr", ["en-GB"])).toBe("fr");
+  expect(startLanguage(null, ["fr-CA", "en"])).toBe("fr");
+  expect(startLanguage(null, ["en", "fr"])).toBe("en");
+  expect(startLanguage("xx", ["de"])).toBe("en");
+});

@@ -1,0 +1,35 @@
+import { useQuery } from "@tanstack/react-query";
+import { api, body } from "@/api/client";
+import type { components } from "@/api/schema";
+import { useWords } from "@/language/LanguageContext";
+
+/** GET /api/search/syntax */
+function useSyntax(isOpen: boolean) {
+  return useQuery({ queryKey: ["syntax"], enabled: isOpen, staleTime: Infinity, queryFn: () => body<components["schemas"]["SearchSyntax"]>(api.GET("/api/search/syntax")) });
+}
+
+/** The query language, as the server tells it; an example that is clicked goes into the box. */
+export function QueryHelp({ isOpen, onToggle, onInsert }: { isOpen: boolean; onToggle: (isOpen: boolean) => void; onInsert: (text: string) => void }) {
+  const { t } = useWords();
+  const { data } = useSyntax(isOpen);
+  return (
+    <details open={isOpen} onToggle={(event) => onToggle(event.currentTarget.open)} className="mt-2">
+      <summary className="w-fit text-sm text-accent underline">{t("search.help")}</summary>
+      {data && (
+        <dl className="mt-2 grid gap-x-6 gap-y-2 rounded-card border border-line bg-sheet p-4 text-sm sm:grid-cols-2">
+          {data.operators.map((one) => (
+            <div key={one.name}>
+              <dt className="font-mono font-semibold">{one.name}:{one.value}</dt>
+              <dd className="text-soft">{one.meaning}</dd>
+              <dd className="flex flex-wrap gap-2 pt-1">
+                {one.examples.map((example) => (
+                  <button key={example} type="button" onClick={() => onInsert(example)} className="rounded-part border border-line bg-sunk px-2 py-0.5 font-mono hover:border-accent">{example}</button>
+                ))}
+              </dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </details>
+  );
+}

@@ -1,0 +1,113 @@
+import { useNavigate } from "@tanstack/react-router";
+import { X } from "lucide-react";
+import { useEffect, useState } from "react";
+import { Problem } from "@/app/Problem";
+import { searchRoute } from "@/app/routes";
+import { Button, buttonClass } from "@/design/Button";
+import { Notice } from "@/design/Notice";
+import { useWords } from "@/language/LanguageContext";
+import { changed, FILTERS, type Asked } from "./asked";
+import { Facets } from "./Facets";
+import { QueryHelp } from "./QueryHelp";
+import { Result } from "./Result";
+import { SearchBox } from "./SearchBox";
+import { barsOf } from "./spans";
+import { TimeBars } from "./TimeBars";
+import { PAGE_SIZE, useSearch, type SearchResults } from "./useSearch";
+
+/** Search: everything that is asked stands in the address bar. */
+export function SearchPage() {
+  const { t } = useWords();
+  const asked = searchRoute.useSearch();
+  const navigate = useNavigate();
+  const { data, error, refetch, isFetching } = useSearch(asked);
+  const [isHelping, help] = useState(false);
+  const go = (change: Partial<Asked>) => void navigate({ to: "/search", search: changed(asked, change) });
+  useEffect(() => { document.title = `${asked.q ? `${asked.q} · ` : ""}${t("search.title")} · Holdfast`; }, [asked.q, t]);
+  return (
+    <>
+      <h1 className="sr-only">{t("search.title")}</h1>
+      <SearchBox key={asked.q} start={asked.q ?? ""} isFirst={!asked.q} onAsk={(q) => go({ q: q || undefined })} />
+      <QueryHelp isOpen={isHelping} onToggle={help} onInsert={(text) => go({ q: [asked.q, text].filter(Boolean).join(" ") })} />
+      {error ? <div className="mt-6"><Problem problem={error} onAgain={() => void refetch()} /></div> : null}
+      {data && !error && (
+        <div aria-busy={isFetching} className="mt-5 grid gap-6 lg:grid-cols-[15rem_1fr]">
+          <aside aria-label={t("search.filters")} className="order-2 lg:order-1"><Facets found={data} asked={asked} onChange={go} /></aside>
+          <div className="order-1 min-w-0 lg:order-2">
+            <Head found={data} asked={asked} onChange={go} />
+            {data.results.length === 0
+              ? <div className="mt-4"><Notice title={t("search.none")}>{t("search.noneHow")}</Notice></div>
+              : data.results.map((result) => <Result key={result.id} result={result} />)}
+            <Pages found={data} onPage={(page) => { go({ page }); scrollTo({ top: 0 }); }} />
+          </div>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; onChange: (change: Partial<Asked>) => void }) {
+  const { t } = useWords();
+  const bars = barsOf(found.histogram.buckets, found.histogram.unit);
+  const view = asked.view ?? "pages";
+  return (
+    <div>
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
+        <p role="status" className="mr-auto">{t(found.totalIsExact ? "search.results" : "search.atMost", { count: found.total })} <span className="text-sm text-soft">{t("search.took", { ms: Math.round(found.tookMs) })}</span></p>
+        <div className="flex" role="group">
+          {(["pages", "snapshots"] as const).map((one) => (
+            <button key={one} type="button" aria-pressed={view === one} onClick={() => onChange({ view: one === "pages" ? undefined : one })} className="min-h-9 border border-edge px-3 py-1 text-sm first:rounded-l-part last:rounded-r-part aria-pressed:bg-accent aria-pressed:text-on-accent">
+              {t(one === "pages" ? "search.pages" : "search.captures")}
+            </button>
+          ))}
+        </div>
+        <label className="flex items-center gap-2 text-sm">{t("search.sort")}
+          <select value={asked.sort ?? (asked.q ? "relevance" : "newest")} onChange={(event) => onChange({ sort: event.target.value as "newest" })} className="min-h-9 rounded-part border border-edge bg-sheet px-2">
+            <option value="relevance">{t("search.sort.relevance")}</option>
+            <option value="newest">{t("search.sort.newest")}</option>
+          </select>
+        </label>
+      </div>
+      <Chosen asked={asked} onChange={onChange} />
+      {found.didYouMean && <p className="mt-3 rounded-part bg-warn-wash px-3 py-2 text-warn">{t("search.didYouMean", { query: found.didYouMean })}</p>}
+      {found.mode === "relevance_some_words" && <p className="mt-3 text-soft">{t("search.someWords")}</p>}
+      {bars.length > 1 && <div className="mt-3"><TimeBars bars={bars} label={t("search.overTime")} onSpan={(from, to) => onChange({ from, to })} /></div>}
+    </div>
+  );
+}
+
+function Chosen({ asked, onChange }: { asked: Asked; onChange: (change: Partial<Asked>) => void }) {
+  const { t, date } = useWords();
+  const chosen = FILTERS.filter((filter) => asked[filter]);
+  const hasSpan = Boolean(asked.from || asked.to);
+  if (chosen.length === 0 && !hasSpan) return null;
+  const chip = buttonClass("plain", "min-h-8 py-0.5 text-sm font-normal");
+  return (
+    <div className="mt-3 flex flex-wrap gap-2">
+      {chosen.map((filter) => (
+        <button key={filter} type="button" className={chip} aria-label={t("search.remove", { name: `${t(`facet.${filter}`)} ${asked[filter]}` })} onClick={() => onChange({ [filter]: undefined })}>
+          {t(`facet.${filter}`)}: {asked[filter]} <X aria-hidden className="size-4" />
+        </button>
+      ))}
+      {hasSpan && (
+        <button type="button" className={chip} onClick={() => onChange({ from: undefined, to: undefined })}>
+          {asked.from ? date(asked.from) : "…"} – {asked.to ? date(asked.to) : "…"} <X aria-hidden className="size-4" />
+        </button>
+      )}
+      <Button kind="bare" className="min-h-8 py-0.5 text-sm" onClick={() => onChange({ source: undefined, language: undefined, type: undefined, status: undefined, host: undefined, from: undefined, to: undefined })}>{t("search.clear")}</Button>
+    </div>
+  );
+}
+
+function Pages({ found, onPage }: { found: SearchResults; onPage: (page: number) => void }) {
+  const { t } = useWords();
+  const pages = Math.ceil(found.total / PAGE_SIZE);
+  if (pages < 2) return null;
+  return (
+    <nav aria-label={t("search.page", { page: found.page, pages })} className="mt-6 flex items-center justify-center gap-4">
+      <Button disabled={found.page <= 1} onClick={() => onPage(found.page - 1)}>{t("search.previous")}</Button>
+      <span>{t("search.page", { page: found.page, pages })}</span>
+      <Button disabled={found.page >= pages} onClick={() => onPage(found.page + 1)}>{t("search.next")}</Button>
+    </nav>
+  );
+}

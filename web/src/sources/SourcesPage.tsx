@@ -1,0 +1,38 @@
+import { Link } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { Problem } from "@/app/Problem";
+import { Card } from "@/design/Card";
+import { Notice } from "@/design/Notice";
+import { useSources } from "@/home/useHome";
+import { useWords } from "@/language/LanguageContext";
+
+/** The websites that are kept, a card each. */
+export function SourcesPage() {
+  const { t, date } = useWords();
+  const { data, error, refetch } = useSources();
+  useEffect(() => { document.title = `${t("sources.title")} · Holdfast`; }, [t]);
+  return (
+    <>
+      <h1 className="text-2xl">{t("sources.title")}</h1>
+      <p className="mt-1 mb-6 text-soft">{t("sources.intro")}</p>
+      {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
+      {data?.length === 0 && <Notice title={t("sources.none")}>{t("home.emptyHow")}</Notice>}
+      <ul className="grid gap-4 sm:grid-cols-2 lg:grid-cols-3">
+        {data?.map((source) => (
+          <li key={source.sourceCode}>
+            <Card title={source.entryBrowseUrl ? <a href={source.entryBrowseUrl}>{source.sourceName}</a> : source.sourceName} className="h-full">
+              {source.baseUrl && <p className="text-sm break-all text-soft">{source.baseUrl}</p>}
+              {source.description && <p className="mt-2">{source.description}</p>}
+              <p className="mt-3 font-serif text-xl">{t("search.capturesOf", { count: source.recordCount })}</p>
+              <p className="text-sm text-soft">{t("sources.span", { from: date(source.firstCapture), to: date(source.lastCapture) })}</p>
+              <p className="mt-3 flex flex-wrap gap-x-4 gap-y-1">
+                <Link to="/search" search={{ source: source.sourceCode }}>{t("sources.search")}</Link>
+                <Link to="/changes" search={{ source: source.sourceCode }}>{t("sources.changes")}</Link>
+              </p>
+            </Card>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

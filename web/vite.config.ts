@@ -1,0 +1,22 @@
+import tailwindcss from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+const api = process.env.HOLDFAST_API ?? "http://127.0.0.1:8060";
+/** What the server answers itself; everything else is a page of this application. */
+const served = ["/api", "/web", "/cdx", "/docs", "/openapi.json", "/report", "/signin", "/signout", "/setup", "/account", "/health", "/metrics"];
+
+export default defineConfig({
+  resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
+  plugins: [react(), tailwindcss()],
+  build: {
+    outDir: "../src/holdfast/api/web_app",
+    emptyOutDir: true,
+    // The policy of the server allows no inline data: fonts and pictures are files.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 400,
+  },
+  server: { proxy: Object.fromEntries(served.map((path) => [path, { target: api, changeOrigin: false }])) },
+  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"] },
+});
