@@ -7,7 +7,7 @@ import { Button, buttonClass } from "@/design/Button";
 import { SelectField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { Tag, type Tone } from "@/design/Tag";
-import { useSources } from "@/home/useHome";
+import { useSources } from "@/api/useArchive";
 import { useWords } from "@/language/LanguageContext";
 import { byDay, readAskedChanges, type AskedChanges } from "./asked";
 import { PAGE_SIZE, useChanges, type ChangeEvent } from "./useChanges";

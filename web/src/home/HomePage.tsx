@@ -8,7 +8,7 @@ import { useWords } from "@/language/LanguageContext";
 import { SearchBox } from "@/search/SearchBox";
 import { barsOf } from "@/search/spans";
 import { TimeBars } from "@/search/TimeBars";
-import { useCapturesOverTime, useLatestChanges, useSources, useStats } from "./useHome";
+import { useCapturesOverTime, useLatestChanges, useSources, useStats } from "@/api/useArchive";
 
 /** What this archive holds, and one box to ask it. */
 export function HomePage() {

@@ -3,7 +3,7 @@ import { useEffect } from "react";
 import { Problem } from "@/app/Problem";
 import { Card } from "@/design/Card";
 import { Notice } from "@/design/Notice";
-import { useSources } from "@/home/useHome";
+import { useSources } from "@/api/useArchive";
 import { useWords } from "@/language/LanguageContext";
 
 /** The websites that are kept, a card each. */
