@@ -21,6 +21,8 @@ from enum import StrEnum
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+STANDINS = ROOT / "tests" / "standins"
+"""Programs that a machine may have or not: a test finds these first."""
 IN_ONE_FOLDER = (
     "docs/index.md",
     "docs/guides/first-archive.md",

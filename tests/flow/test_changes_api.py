@@ -152,7 +152,9 @@ def test_bad_filters_are_refused(client: Client, query: dict[str, Any], status: 
     answer = client.get("/api/changes", params=query)
 
     assert answer.status_code == status
-    assert set(answer.json()) == {"error", "detail", "code", "requestId"}
+    told = {"error", "detail", "code", "requestId"}
+    # A span that ends before it begins is no matter of one field.
+    assert set(answer.json()) == (told | {"field"} if status == 422 and "to" not in query else told)
 
 
 def test_an_updated_page_is_summed_up(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -23,12 +24,13 @@ from holdfast.cli.main import load
 from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Feed, IssueReport, Job, SignalPage, Snapshot, WebhookDelivery
-from holdfast.db.models.frontier import Domain, Page
+from holdfast.db.models.frontier import Domain, Page, Queue
 from holdfast.sources.registry import seed_presets
 from holdfast.urls import parse_seed
 from holdfast.wiring.jobs import open_jobs
 from tests.archive import BEGIN, Shot, build_archive
 from tests.editions_bed import adopt
+from tests.guides import STANDINS
 
 PAGE = "<title>{}</title><main><p>" + "Words about the flu vaccine and its calendar. " * 4 + "</p></main>"
 SHOTS = [
@@ -110,6 +112,11 @@ def _report(session: Session) -> None:
     session.add(IssueReport(id=7, category="broken", description=text, status="new", created_at=now, updated_at=now))
 
 
+def _queued(session: Session) -> None:
+    _domain(session)
+    session.add(Queue(execution_id=3, domain_id=1, open=0, due_at=0))
+
+
 def _delivery(session: Session) -> None:
     now = SystemClock().now()
     session.add(WebhookDelivery(id=17, webhook_id=1, event_key="job:1", message_id="msg_1", event="job.failed",
@@ -120,6 +127,8 @@ ROWS = {
     "holdfast frontier reset": _domain,
     **{f"holdfast domain {word}": _domain for word in ("show", "robots", "set", "pause", "resume", "refresh", "purge")},
     "holdfast webhook redeliver": _delivery,
+    "holdfast frontier urls": _queued,
+    "holdfast frontier discovered": _queued,
     "holdfast problem-report show": _report,
     "holdfast problem-report edit": _report,
     "holdfast retry-job": _failed,
@@ -208,6 +217,7 @@ def place(_whole: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     if not kept.exists():
         shutil.copytree(_whole, kept)
     monkeypatch.chdir(_whole)
+    monkeypatch.setenv("PATH", f"{STANDINS}{os.pathsep}{os.environ['PATH']}")
     yield _whole
     if _look(_whole) != _look(kept):
         shutil.rmtree(_whole)

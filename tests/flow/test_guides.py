@@ -24,7 +24,7 @@ from holdfast.demo.server import DemoSite
 from tests import guides, needs
 from tests.archive import Shot, build_archive
 from tests.forked import Forker
-from tests.guides import ROOT, Block, Command, Kind
+from tests.guides import ROOT, STANDINS, Block, Command, Kind
 from tests.patience import deadline
 
 _BIN = Path(sys.executable).parent
@@ -43,7 +43,7 @@ def free_port() -> int:
 def environment(**more: str) -> dict[str, str]:
     """Return what commands find around them: no setting but these, and the commands of this environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    path = f"{_BIN}{os.pathsep}{os.environ['PATH']}{os.pathsep}/usr/sbin"
+    path = os.pathsep.join((str(_BIN), str(STANDINS), os.environ["PATH"], "/usr/sbin"))
     quiet = {"HOLDFAST_INDEX_NICE": "0", "HOLDFAST_DISK_FREE_BYTES": "0", "HOLDFAST_DISK_FREE_PERCENT": "0"}
     return {**kept, **quiet, "PATH": path, **more}
 

@@ -179,7 +179,7 @@ def _tell(done: Added, *, as_json: bool) -> None:
         what = {
             AddedAs.JOINED: f"joined execution {place.execution_id}; watch it with: holdfast status",
             AddedAs.WAITS: "wait for its next run; let it run now with: holdfast job run-now",
-            AddedAs.JOB_MADE: f"job {place.job_id} runs them once; start a worker with: holdfast start-worker",
+            AddedAs.JOB_MADE: f"are the work of job {place.job_id}; start a worker with: holdfast start-worker",
         }[place.as_what]
         known = "" if place.added == place.urls else f" ({place.urls - place.added} known there already)"
         print(f"{place.source}: {counted(place.urls, 'address')}{known} {what}")

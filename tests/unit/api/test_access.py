@@ -42,8 +42,6 @@ _ROUTES = [
     if isinstance(route, APIRoute)
     for method in sorted(route.methods or ())
 ]
-_READINESS = "/health/ready"
-"""Answered in front of all other layers, for monitors: it looks at no credential and tells only what is not ready."""
 _SIGNING_IN = {"POST /api/session", "POST /api/auth/login"}
 Doors = Callable[[str, str, dict[str, str]], int]
 
@@ -155,7 +153,7 @@ def test_every_route_answers_every_role_and_every_way_of_signing_in(
             may = one.role.is_at_least(LOWEST_ROLE[permission]) and (
                 permission is Permission.READ or permission in one.scopes
             )
-            expected = 200 if path == _READINESS else _LET_IN if may else 401 if one.role is Role.ANONYMOUS else 403
+            expected = _LET_IN if may else 401 if one.role is Role.ANONYMOUS else 403
             status = doors(method, path, one.headers)
             cases += 1
             if status != expected:
@@ -186,8 +184,6 @@ WRONG = {
 @pytest.mark.parametrize("shown", WRONG.values(), ids=WRONG)
 def test_a_wrong_credential_is_refused_on_every_route_public_ones_too(doors: Doors, shown: dict[str, str]) -> None:
     for method, path in _ROUTES:
-        if path == _READINESS:
-            continue
         # What a browser needs to sign in again, when its session has ended.
         if "cookie" in shown and (path in SIGN_IN_PATHS or f"{method} {path}" in _SIGNING_IN):
             continue
