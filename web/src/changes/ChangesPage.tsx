@@ -2,7 +2,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { Rss } from "lucide-react";
 import { useEffect } from "react";
 import { Problem } from "@/app/Problem";
-import { changesRoute } from "@/app/routes";
+import { changesRoute } from "@/app/publicRoutes";
 import { Button, buttonClass } from "@/design/Button";
 import { SelectField } from "@/design/Field";
 import { Notice } from "@/design/Notice";

@@ -1,7 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { Problem } from "@/app/Problem";
-import { compareRoute } from "@/app/routes";
+import { compareRoute } from "@/app/publicRoutes";
 import { Button } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";

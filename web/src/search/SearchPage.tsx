@@ -2,7 +2,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { useEffect, useState } from "react";
 import { Problem } from "@/app/Problem";
-import { searchRoute } from "@/app/routes";
+import { searchRoute } from "@/app/publicRoutes";
 import { Button, buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
