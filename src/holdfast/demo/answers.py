@@ -1,4 +1,4 @@
-"""What a bundled website answers to each path: bytes and headers, the same for the live server and for earlier crawls."""
+"""What a bundled website answers to each path: bytes and headers, alike for the live server and for earlier crawls."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Makes the demo's archive: earlier crawls are imported, today's is crawled, every year becomes an edition.
 
-    sources    the town and the marsh station, with feeds and a place in the annual campaign
-    past       a WARC file for each earlier state, imported under the name of its year's annual job
-    today      the annual jobs of this year, run by a worker: crawl, feeds, index, search, changes, reports
-    editions   every year frozen, and compared with the one before
+sources    the town and the marsh station, with feeds and a place in the annual campaign
+past       a WARC file for each earlier state, imported under the name of its year's annual job
+today      the annual jobs of this year, run by a worker: crawl, feeds, index, search, changes, reports
+editions   every year frozen, and compared with the one before
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from holdfast.editions.comparison import write_comparison
 from holdfast.editions.freezing import freeze
 from holdfast.editions.report import write_report
 from holdfast.editions.scheduling import Campaigns
+from holdfast.errors import Conflict, Unavailable
 from holdfast.imports.importer import Importer
 from holdfast.index.indexer import open_indexer
 from holdfast.jobs.imports import ImportWish
 from holdfast.jobs.indexing import close_if_read
 from holdfast.sources import registry
-from holdfast.sources.queries import find_source
+from holdfast.sources.queries import find_source, source_by_code
 from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import open_archive
 from holdfast.wiring.jobs import Jobs, open_jobs
@@ -45,7 +46,7 @@ from holdfast.worker.loop import BACKGROUND_TASKS, RUNNERS, RunnerTable, WorkerO
 TOWN, MARSH = "kelpsound", "marsh"
 CONTACT = "demo@kelpsound.example"
 # When the earlier states are said to have been crawled. The last state is crawled when the demo runs.
-PAST = (
+_PAST = (
     (TOWN, 1, datetime(2023, 5, 16, 9, 12, tzinfo=UTC)),
     (TOWN, 2, datetime(2024, 6, 11, 10, 40, tzinfo=UTC)),
     (MARSH, 1, datetime(2025, 3, 4, 13, 20, tzinfo=UTC)),
@@ -66,18 +67,31 @@ class _Crawled:
     moment: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoArchive:
+    """A data directory that is filled, with the sites that it was filled from."""
+
+    settings: Settings
+    web: DemoWeb
+    tour: DemoTour
+
+
 @contextmanager
-def demo_archive(home: Path, say: Say = lambda _line: None) -> Iterator[tuple[DemoWeb, DemoTour]]:
+def demo_archive(home: Path, say: Say = lambda _line: None) -> Iterator[DemoArchive]:
     """Make the demo's archive in a new data directory; the sites are served until the block ends.
 
     What a test needs to look at an archive with some life: no network, no service, about ten seconds.
     """
     with DemoWeb() as web, web.reachable():
-        yield web, build_archive(config.load(home=home, contact=CONTACT), web, say)
+        settings = config.load(home=home, contact=CONTACT)
+        yield DemoArchive(settings=settings, web=web, tour=build_archive(settings, web, Stops(), say))
 
 
-def build_archive(settings: Settings, web: DemoWeb, say: Say) -> DemoTour:
-    """Fill a new data directory; return what there is to see. The sites have to be reachable."""
+def build_archive(settings: Settings, web: DemoWeb, stops: Stops, say: Say) -> DemoTour:
+    """Fill a new data directory; return what there is to see. The sites have to be reachable.
+
+    Conflict if the directory holds a demo already; Unavailable if it was asked to stop.
+    """
     say(f"two invented websites are served on this machine: {web.town_url} and {web.marsh_url}")
     with open_jobs(settings) as jobs:
         _add_sources(jobs, web)
@@ -86,8 +100,11 @@ def build_archive(settings: Settings, web: DemoWeb, say: Say) -> DemoTour:
         years = _plan(jobs)
     say("crawling both sites as they are today, indexing, comparing")
     runners = RunnerTable(RUNNERS, BACKGROUND_TASKS)
-    # Side by side: each crawl waits for its own site.
-    work(settings, WorkerOptions(once=True, concurrency=2, poll_s=0.2), Stops(), runners)
+    # Side by side: each crawl waits for its own site. Feeds come after them, for a crawl would make way for a poll.
+    for kind in ("annual", "feed"):
+        work(settings, WorkerOptions(once=True, concurrency=2, poll_s=0.2, kinds=(kind,)), stops, runners)
+        if stops.count:
+            raise Unavailable(f"stopped before the archive was whole; remove {settings.home} and begin again")
     say("freezing the editions")
     with open_jobs(settings) as jobs:
         _freeze(jobs, years)
@@ -114,12 +131,21 @@ def _add_sources(jobs: Jobs, web: DemoWeb) -> None:
         },
     ]
     with jobs.database.write() as session:
+        if source_by_code(session, TOWN) is not None:
+            home = jobs.settings.home
+            raise Conflict(f"{home} holds a demo already; serve it with: holdfast serve --home {home}")
         for content in described:
             registry.create(session, jobs.clock, registry.read_spec(content))
 
 
-def _past(web: DemoWeb) -> Iterator[_Crawled]:
-    for code, state, moment in PAST:
+def _moments(now: datetime) -> list[tuple[str, int, datetime]]:
+    """Return source, state and moment of each earlier crawl: of years before this one, whatever the clock says."""
+    ahead = max(0, _PAST[-1][2].year + 1 - now.year)
+    return [(code, state, moment.replace(year=moment.year - ahead)) for code, state, moment in _PAST]
+
+
+def _past(web: DemoWeb, now: datetime) -> Iterator[_Crawled]:
+    for code, state, moment in _moments(now):
         is_town = code == TOWN
         yield _Crawled(
             code=code,
@@ -136,7 +162,7 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
         closing(Database(settings.database)) as database,
         open_indexer(runtime.raw_db, runtime.clock, settings.home) as indexer,
     ):
-        for one in _past(web):
+        for one in _past(web, jobs.clock.now()):
             file = write_past(Path(folder), one.content, origin=one.origin, moment=one.moment, clock=jobs.clock)
             wish = ImportWish(
                 source=one.code,
@@ -156,12 +182,12 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
 def _plan(jobs: Jobs) -> list[tuple[str, int]]:
     """Make the editions, earlier years of what was imported, this year with a job that is due; return code and year."""
     campaigns = Campaigns(jobs.database, jobs.actions, jobs.clock, Host())
-    years = [(code, moment.year) for code, _, moment in PAST]
+    now = jobs.clock.now()
+    years = [(code, moment.year) for code, _, moment in _moments(now)]
     for code, year in years:
         campaigns.salvage(CampaignRequest(year=year, sources=(code,), apply=True))
-    today = jobs.clock.now().year
-    campaigns.schedule(CampaignRequest(year=today, sources=(TOWN, MARSH), apply=True))
-    return [*years, (TOWN, today), (MARSH, today)]
+    campaigns.schedule(CampaignRequest(year=now.year, sources=(TOWN, MARSH), apply=True))
+    return [*years, (TOWN, now.year), (MARSH, now.year)]
 
 
 def _freeze(jobs: Jobs, years: list[tuple[str, int]]) -> None:

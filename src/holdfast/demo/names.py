@@ -67,10 +67,10 @@ def _addresses(names: Mapping[str, str], name: str, kind: int) -> tuple[int, lis
 class NameServer:
     """The running nameserver; `close` ends it."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._server = _Udp(("127.0.0.1", 0), _Question)
+    def __init__(self, names: Mapping[str, str], *, port: int = 0) -> None:
+        self._server = _Udp(("127.0.0.1", port), _Question)
         self._server.names = dict(names)
-        self.address = f"127.0.0.1:{self._server.server_address[1]}"
+        self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="demo names", daemon=True)
         self._thread.start()
 

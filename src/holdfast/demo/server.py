@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from holdfast.demo.answers import Answer, SiteContent
 from holdfast.demo.marsh import marsh_content
@@ -121,15 +121,26 @@ class DemoSite(_Running):
         self._server.sites[""] = content
 
 
+class WebPlace(NamedTuple):
+    """Where the sites and their nameserver listen; another process can take the place of one that ended."""
+
+    address: str
+    port: int
+    names_port: int
+
+
 class DemoWeb(_Running):
     """The town and the marsh station by their names, as they are today."""
 
-    def __init__(self) -> None:
-        super().__init__(_own_server())
+    def __init__(self, place: WebPlace | None = None) -> None:
+        super().__init__(_Server((place.address, place.port)) if place is not None else _own_server())
         port = "" if self.port == _HTTP_PORT else f":{self.port}"
         self.town_url, self.marsh_url = f"http://{TOWN_HOST}{port}/", f"http://{MARSH_HOST}{port}/"
         self._server.sites = {TOWN_HOST: self.town(LAST_STATE), MARSH_HOST: self.marsh(is_later=True)}
-        self._names = NameServer({TOWN_HOST: self.address, MARSH_HOST: self.address})
+        self._names = NameServer(
+            {TOWN_HOST: self.address, MARSH_HOST: self.address}, port=0 if place is None else place.names_port
+        )
+        self.place = WebPlace(self.address, self.port, self._names.port)
 
     def town(self, state: int) -> SiteContent:
         """Return the town's website in one of its states."""
@@ -139,14 +150,19 @@ class DemoWeb(_Running):
         """Return the station's website as it was first, or as it became."""
         return marsh_content(self.marsh_url.rstrip("/"), is_later=is_later)
 
-    @contextmanager
-    def reachable(self) -> Iterator[None]:
-        """Let the crawls that this process starts find the sites by their names."""
-        # Through the environment, because a crawl is a process of its own that reads its settings from there.
-        variables = {
-            "HOLDFAST_FETCH_NAMESERVERS": self._names.address,
+    @property
+    def variables(self) -> dict[str, str]:
+        """The settings with which a crawl finds the sites by their names, and may ask them."""
+        return {
+            "HOLDFAST_FETCH_NAMESERVERS": f"127.0.0.1:{self._names.port}",
             "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8",
         }
+
+    @contextmanager
+    def reachable(self) -> Iterator[None]:
+        """Let the crawls that this process starts find the sites."""
+        # Through the environment, because a crawl is a process of its own that reads its settings from there.
+        variables = self.variables
         before = {name: os.environ.get(name) for name in variables}
         os.environ.update(variables)
         try:

@@ -30,6 +30,8 @@ class DemoTour:
     """A page that changed in every crawl."""
     moments: list[str] = field(default_factory=list)
     """When it was captured, 14 digits each, earliest first."""
+    snapshot_ids: list[int] = field(default_factory=list)
+    """Of these captures, in the same order."""
     compare_path: str | None
     """Its latest change, as the API tells it."""
     compared_url: str | None
@@ -76,6 +78,7 @@ def read_tour(archive: Archive, front_page: str) -> DemoTour:
         changes=dict(changes),
         fees_url=fees_url,
         moments=[digits14(one.captured_at) for one in fees],
+        snapshot_ids=[one.id for one in fees],
         compare_path=f"/api/changes/compare?toSnapshotId={change}" if change else None,
         compared_url=fees_url if change else None,
         replay_path=replay_path(digits14(front[0].captured_at), "", front[0].url) if front else None,

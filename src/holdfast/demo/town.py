@@ -27,6 +27,8 @@ _STAFF = "/staff/"
 _FEED = "/news/feed.xml"
 # When each state began to hold: what is dated later is not there yet.
 _STATE_DAYS = (date(2023, 5, 16), date(2024, 6, 11), date(2025, 9, 23), date(2026, 10, 20))
+# Older than what a poll of sitemaps takes for news: pages are left to crawls.
+_LISTED_DAYS = (date(2023, 1, 2), date(2024, 3, 1), date(2025, 7, 1), date(2026, 9, 1))
 LAST_STATE = len(_STATE_DAYS)
 
 _ONLY = re.compile(r"\[([0-9,-]+)\] ?")
@@ -308,7 +310,7 @@ def _sitemap(answers: dict[str, Answer], pages: dict[str, TownPage], origin: str
     """Return a sitemap of what everybody may read, with the day of each page or of the state."""
     public = (path for path, one in answers.items() if one.is_page and not path.startswith(_STAFF))
     days = {path: pages[path].day if path in pages else None for path in sorted(public)}
-    return sitemap({f"{origin}{path}": f"{day or _STATE_DAYS[state - 1]:%Y-%m-%d}" for path, day in days.items()})
+    return sitemap({f"{origin}{path}": f"{day or _LISTED_DAYS[state - 1]:%Y-%m-%d}" for path, day in days.items()})
 
 
 def _feed(pages: dict[str, TownPage], origin: str) -> bytes:
