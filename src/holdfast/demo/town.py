@@ -39,7 +39,7 @@ _WORDS = {
     "en": {
         "home": "/",
         "town": "Town of Kelpsound",
-        "place": "Assembly Square 1 · 555-0100",
+        "place": "1 Assembly Square · 555-0100",
         "other": "Français",
         "other_home": "/fr/",
         "print": "Print this page",
