@@ -250,6 +250,8 @@ def _document(page: TownPage, body: str, pages: dict[str, TownPage]) -> str:
         f'<link rel="canonical" href="{page.path}">',
         f'<link rel="alternate" hreflang="{other_language}" href="{other}">' if other else "",
         f'<link rel="alternate" type="application/rss+xml" title="News" href="{_FEED}">' if language == "en" else "",
+        f'<meta property="article:published_time" content="{page.day:%Y-%m-%d}">' if page.day else "",
+        f'<meta property="og:type" content="{"article" if page.day else "website"}">',
         '<link rel="icon" href="/img/mark.svg" type="image/svg+xml">',
         '<link rel="stylesheet" href="/style.css">',
     ]
