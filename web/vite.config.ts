@@ -1,7 +1,7 @@
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
-import { compressed } from "./tools/compressed";
+import { compressed } from "./tools/compressed.ts";
 
 const api = process.env.HOLDFAST_API ?? "http://127.0.0.1:8060";
 /** What the server answers itself; everything else is a page of this application. */
