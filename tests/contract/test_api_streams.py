@@ -193,7 +193,12 @@ def test_the_stream_of_one_execution_ends_with_it_and_tells_its_last_lines(quick
     with quick.bed.database.write() as session:
         first = session.get_one(Execution, lease.execution_id)
         second = Execution(
-            job_id=job_id, number=2, state="running", output_dir=first.output_dir, config={}, created_at=first.created_at
+            job_id=job_id,
+            number=2,
+            state="running",
+            output_dir=first.output_dir,
+            config={},
+            created_at=first.created_at,
         )
         session.add(second)
         session.flush()
