@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from holdfast.clock import SystemClock
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.models import Feed
+from holdfast.db.models import Feed, WarcFile
 from holdfast.index.queries import sealed_files_after
 from holdfast.operations import long_running
 from holdfast.operations.long_running import (
@@ -214,6 +215,11 @@ def test_storage_and_index_are_shown(server: Server) -> None:
 
     assert storage["sources"][0]["source"] == "up"
     assert storage["warcFiles"] == storage["sources"][0]["files"] == 1
+    assert [(day["files"], day["bytes"]) for day in storage["growth"]] == [(1, storage["warcBytes"])]
+    with server.archive.database.read() as session:
+        sealed_at = session.scalars(select(WarcFile.sealed_at)).one()
+    assert sealed_at is not None
+    assert storage["growth"][0]["day"] == sealed_at.date().isoformat()
     assert storage["volumes"][0]["totalBytes"] > storage["volumes"][0]["freeBytes"] > 0
     assert index["files"] == {"pending": 0, "running": 0, "indexed": 1, "failed": 0}
     assert index["search"]["waiting"] == 0
