@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from datetime import timedelta
 from hashlib import sha256
@@ -171,12 +172,34 @@ def test_two_servers_write_to_one_upload_one_after_the_other(servers: list[Serve
     one, other = servers
     place = begun(one, 10)
     row_id = one.get(place).json()["id"]
-    with uploads.open_part(one.archive.home, _row(one, row_id), 0):
+    with uploads.open_part(one.archive.home, row_id, 0, lambda: _row(one, row_id)):
         locked = send(other, place, b"abc", 0)
     free = send(other, place, b"abc", 0)
 
     assert (locked.status_code, locked.json()["code"]) == (423, "upload_locked")
     assert free.status_code == 204
+
+
+def test_a_piece_that_comes_late_cuts_nothing_off_that_came_in_meanwhile(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = begun(server, 10)
+    row_id = server.get(place).json()["id"]
+    lock = fcntl.flock
+
+    def others_are_quicker(fd: int, how: int) -> None:
+        # Between the look at the row and the lock another request brought the rest, and its import is queued.
+        monkeypatch.setattr(fcntl, "flock", lock)
+        part_path(server.archive.home, row_id).write_bytes(b"0123456789")
+        with server.archive.database.write() as session:
+            uploads.advance(session, server.clock, server.archive.settings, row_id, received=10)
+        lock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", others_are_quicker)
+    late = send(server, place, b"abc", 0)
+
+    assert (late.status_code, late.json()["code"]) == (409, "upload_offset")
+    assert part_path(server.archive.home, row_id).read_bytes() == b"0123456789"
 
 
 def _row(server: Server, upload_id: int) -> Upload:

@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -274,25 +274,32 @@ class PartFile:
 
 
 @contextmanager
-def open_part(home: Path, row: Upload, offset: int) -> Iterator[PartFile]:
-    """Hold the file of an upload for writing; UploadLocked if another request has it, UploadOffset, UploadGone."""
-    path = part_path(home, row.id)
+def open_part(home: Path, upload_id: int, offset: int, read: Callable[[], Upload]) -> Iterator[tuple[PartFile, Upload]]:
+    """Hold the file of an upload for writing, and give its row as it is then.
+
+    UploadLocked if another request has it, UploadOffset, UploadGone.
+    """
+    path = part_path(home, upload_id)
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError as exc:
-        raise UploadGone(row.id, "lost: its file is not here any more") from exc
+        # What its row says of it goes before: an upload that is over has no file.
+        read()
+        raise UploadGone(upload_id, "lost: its file is not here any more") from exc
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
-            raise UploadLocked(row.id) from exc
-        if offset != row.received:
+            raise UploadLocked(upload_id) from exc
+        # Read under the lock: by an older row, bytes would be cut off that came in since, or that are being imported.
+        row = read()
+        if row.state != UploadState.RECEIVING or offset != row.received:
             raise UploadOffset(row.id, row.received)
         if os.fstat(fd).st_size < row.received:
             raise UploadGone(row.id, "damaged: its file is shorter than what was received")
         part = PartFile(path, fd, row.received)
         part.cut(row.received)
-        yield part
+        yield part, row
     finally:
         os.close(fd)
 

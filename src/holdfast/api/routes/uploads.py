@@ -277,13 +277,11 @@ class _Piece:
         _Piece._under_way += 1
         stack = ExitStack()
         try:
-            row = await run_sync(self._read)
-            if row.state != UploadState.RECEIVING:
-                raise uploads.UploadOffset(row.id, row.received)
+            opened = open_part(self._archive.home, self._id, offset, self._read)
+            part, row = await run_sync(partial(stack.enter_context, opened))
             length = request.headers.get("content-length", "")
             if length.isdecimal() and offset + int(length[:20]) > row.size:
                 raise UploadTooLarge(row.size)
-            part = await run_sync(partial(stack.enter_context, open_part(self._archive.home, row, offset)))
             return await self._write(request, part, row, expected)
         finally:
             _Piece._under_way -= 1
