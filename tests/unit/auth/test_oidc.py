@@ -192,7 +192,9 @@ def test_a_cookie_that_we_did_not_write_is_refused(parts: str) -> None:
         asyncio.run(run())
 
 
-@pytest.mark.parametrize(("following", "kept"), [("/a?b=é", "/a?b=é"), ("/" + "é" * 2000, "/"), ("/" + "x" * 2000, "/")])
+@pytest.mark.parametrize(
+    ("following", "kept"), [("/a?b=é", "/a?b=é"), ("/" + "é" * 2000, "/"), ("/" + "x" * 2000, "/")]
+)
 def test_where_to_go_afterwards_fits_into_a_cookie(following: str, kept: str) -> None:
     auth = AuthSettings(oidc_issuer=_ISSUER, oidc_client_id="holdfast")
     begun = asyncio.run(IdentityProvider(auth, Provider(), _clock).begin(_BACK, following))
