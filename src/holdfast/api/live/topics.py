@@ -227,6 +227,7 @@ def sample_figures(database: Database, work: CountedWork) -> dict[str, Any]:
         "queue": recorded.queue,
         "domainsLeased": recorded.domains_leased,
         "domainsWaiting": recorded.domains_waiting,
+        "circuits": dict(recorded.circuits),
         "workers": recorded.workers,
         "alerts": sorted(name for name, fires in recorded.alerts.items() if fires),
         "warcBytes": found.warc_bytes,
