@@ -264,7 +264,7 @@ def explain_address(tools: ToolArchive, asked: ExplainInput) -> dict[str, Any]:
     """Say everything that the system knows of an address and why; for operators."""
     archive = tools.archive
     with archive.database.read() as session:
-        found = explain(session, ExplainWish(url=asked.url, limit=10), archive.settings, now=archive.clock.now())
+        found = explain(session, ExplainWish(url=asked.url, limit=10), archive.settings, now=archive.now(session))
     told: dict[str, Any] = found.model_dump(mode="json")
     return told
 

@@ -347,6 +347,13 @@ def withdrawals_of(session: Session, *, snapshot_id: int | None, key: str | None
     return list(session.scalars(select(Withdrawal).where(_IN_FORCE, by).order_by(Withdrawal.id)))
 
 
+def withdrawals_among_captures(session: Session, *, url_hash: int, limit: int) -> list[Withdrawal]:
+    """Return the withdrawals in force of single captures of an address, the oldest first."""
+    of_page = select(Withdrawal).join(Snapshot, Snapshot.id == Withdrawal.snapshot_id)
+    wanted = of_page.where(_IN_FORCE, Snapshot.url_hash == url_hash).order_by(Withdrawal.id).limit(limit)
+    return list(session.scalars(wanted))
+
+
 def withdrawals_in_force(session: Session) -> list[Withdrawal]:
     """Return all withdrawals in force, oldest first."""
     return list(session.scalars(select(Withdrawal).where(_IN_FORCE).order_by(Withdrawal.id)))
