@@ -235,6 +235,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/v1/sources": Permission.OPERATE,
     "POST /api/v1/sources": Permission.OPERATE,
     "GET /api/v1/sources/export": Permission.OPERATE,
+    "POST /api/v1/sources/preview": Permission.OPERATE,
     "POST /api/v1/sources/import": Permission.OPERATE,
     "DELETE /api/v1/sources/{id}": Permission.OPERATE,
     "GET /api/v1/sources/{id}": Permission.OPERATE,
