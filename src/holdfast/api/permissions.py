@@ -200,6 +200,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/executions/{id}.wacz": Permission.READ,
     "GET /api/executions/{id}/wacz": Permission.READ,
     "GET /api/v1/executions/{id}": Permission.OPERATE,
+    "GET /api/v1/executions/{id}/report": Permission.OPERATE,
     # exports
     "GET /api/exports": Permission.READ,
     "GET /api/exports/cdxj": Permission.READ,
@@ -235,6 +236,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/v1/sources": Permission.OPERATE,
     "POST /api/v1/sources": Permission.OPERATE,
     "GET /api/v1/sources/export": Permission.OPERATE,
+    "POST /api/v1/sources/preview": Permission.OPERATE,
     "POST /api/v1/sources/import": Permission.OPERATE,
     "DELETE /api/v1/sources/{id}": Permission.OPERATE,
     "GET /api/v1/sources/{id}": Permission.OPERATE,

@@ -35,15 +35,19 @@ from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.jobs import Message
 from holdfast.api.schemas.sources import (
     ImportedShown,
+    JudgedUrlShown,
     ManagedSource,
     ManagedSourceList,
     SourceChanges,
     SourceForm,
+    SourcePreviewForm,
+    SourcePreviewShown,
     SwitchedSource,
 )
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import Invalid, NotFound
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, replace_source, take_in_sources
+from holdfast.jobs.administration.source_preview import preview_source
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
@@ -250,6 +254,32 @@ def export_sources(
     text = write_text(registry.export(session, codes=code or ()), format)
     return Response(
         text, media_type=_TYPES[format], headers={"Content-Disposition": f'attachment; filename="sources.{format}"'}
+    )
+
+
+@admin_router.post("/api/v1/sources/preview", responses=answers(400, 403, 413, 415, 422, 503))
+def preview_of_source(session: SessionDep, job_service: JobServiceDep, form: SourcePreviewForm) -> SourcePreviewShown:
+    """Say what a source would do, without saving it: which addresses it takes and by which rule, and its next runs."""
+    job_service.look(session)
+    content = form.model_dump(exclude_none=True, exclude={"urls", "interval_minutes", "interval_type"})
+    found = preview_source(
+        session,
+        content,
+        urls=form.urls,
+        every=(form.interval_minutes, form.interval_type),
+        now=job_service.clock.now(),
+    )
+    job_service.check(found.spec.config)
+    return SourcePreviewShown(
+        warnings=list(found.warnings),
+        urls=[
+            JudgedUrlShown(
+                url=one.url, normalised=one.normalised, in_scope=one.allowed, rule=one.rule, sentence=one.sentence
+            )
+            for one in found.urls
+        ],
+        next_runs=list(found.next_runs),
+        yaml=found.yaml,
     )
 
 
