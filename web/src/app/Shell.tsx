@@ -1,4 +1,4 @@
-import { Link, Outlet } from "@tanstack/react-router";
+import { Link, Outlet, useMatches } from "@tanstack/react-router";
 import { Menu } from "lucide-react";
 import { useState } from "react";
 import { useWords } from "@/language/LanguageContext";
@@ -11,6 +11,7 @@ const PLACES = [["/search", "nav.search"], ["/changes", "nav.changes"], ["/sourc
 export function Shell() {
   const { t } = useWords();
   const [isOpen, open] = useState(false);
+  const isWide = useMatches({ select: (matches) => matches.some((match) => match.staticData.isWide) });
   return (
     <div className="flex min-h-dvh flex-col">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-sheet focus:p-3">{t("app.skip")}</a>
@@ -33,8 +34,8 @@ export function Shell() {
           </nav>
         </div>
       </header>
-      <main id="content" className="mx-auto w-full max-w-6xl grow px-4 py-6 sm:py-8"><Outlet /></main>
-      <Footer />
+      <main id="content" className={isWide ? "w-full grow" : "mx-auto w-full max-w-6xl grow px-4 py-6 sm:py-8"}><Outlet /></main>
+      {!isWide && <Footer />}
     </div>
   );
 }
