@@ -211,6 +211,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/pages": Permission.OPERATE,
     "GET /api/pages/domain/{domain}": Permission.OPERATE,
     "GET /api/pages/{urlHash}": Permission.OPERATE,
+    # history
+    "GET /api/history": Permission.READ,
     # replay
     "GET /api/replay/resolve": Permission.READ,
     "GET /cdx": Permission.READ,
@@ -227,8 +229,12 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/snapshot/{id}": Permission.READ,
     # snapshots
     "GET /api/snapshots/raw/{snapshot_id}": Permission.READ,
+    "GET /api/snapshots/{id}/content": Permission.READ,
     "GET /api/snapshots/{id}/latest": Permission.READ,
+    "GET /api/snapshots/{id}/parts": Permission.READ,
+    "GET /api/snapshots/{id}/record": Permission.READ,
     "GET /api/snapshots/{id}/timeline": Permission.READ,
+    "GET /api/snapshots/{id}/view": Permission.READ,
     # sources
     "GET /api/sources": Permission.READ,
     "GET /api/sources/{code}/editions": Permission.READ,
