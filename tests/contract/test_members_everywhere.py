@@ -351,11 +351,12 @@ def test_a_revisit_of_a_members_body_is_named_where_a_member_can_look(world: Wor
     assert named["detail"].startswith("/web/")
 
 
-def test_a_list_of_links_leads_a_member_to_what_it_names(world: World) -> None:
-    told = world.ask(f"/cdx?url={CLUB.own}&output=link", Role.MEMBER).text
+@pytest.mark.parametrize("fields", ["", "&fl=timestamp", "&fields=timestamp"])
+def test_a_list_of_links_leads_a_member_to_what_it_names(world: World, fields: str) -> None:
+    told = world.ask(f"/cdx?url={CLUB.own}&output=link{fields}", Role.MEMBER).text
     mementos = re.findall(r'<([^>]*)>; rel="memento"', told)
     root = f"/!{str(_opened(world, _PAGE).url).partition('/!')[2].partition('/')[0]}"
-    below = world.ask(f"{REPLAY}{root}/cdx?url={CLUB.own}&output=link", Role.ANONYMOUS).text
+    below = world.ask(f"{REPLAY}{root}/cdx?url={CLUB.own}&output=link{fields}", Role.ANONYMOUS).text
 
     assert mementos
     assert all(CLUB.word in world.followed(one, Role.MEMBER).text for one in mementos)
