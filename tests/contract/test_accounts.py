@@ -286,6 +286,17 @@ def test_strange_passwords_are_wrong_and_nothing_else(site: Site, password: str)
     assert site.sign_in("ada", "x" * 2_000_000).status_code == 413
 
 
+def test_a_password_in_the_field_for_the_name_stands_in_no_log(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.user("ada")
+    site.sign_in(PASSWORD, "x")
+    site.sign_in("ada", "x")
+
+    logged = capsys.readouterr()
+    assert PASSWORD not in logged.out + logged.err
+    assert '"account": "ada"' in logged.out + logged.err or "account='ada'" in logged.out + logged.err
+    assert (logged.out + logged.err).count("auth.sign_in_failed") == 2
+
+
 def test_an_unknown_user_is_refused_as_slowly_as_a_known_one(site: Site) -> None:
     site.user("ada")
     limits = AuthSettings(failures_per_account_and_address=99, failures_per_address=99)

@@ -371,6 +371,15 @@ def test_what_an_assistant_cites_leads_a_member_to_it(world: World) -> None:
     assert all(CLUB.word in world.followed(one.partition("#")[0], Role.MEMBER).text for one in cited)
 
 
+def test_the_permalink_of_a_members_capture_leads_members_to_it_and_holds(world: World) -> None:
+    view = world.ask(f"/api/snapshots/{world.ids[CLUB.code][0]}/view", Role.MEMBER).json()
+
+    assert "/!" not in view["permalink"]
+    assert CLUB.word in world.followed(view["permalink"], Role.MEMBER).text
+    assert world.followed(view["permalink"], Role.ANONYMOUS).status_code == 404
+    assert CLUB.word in world.ask(view["frameUrl"], Role.ANONYMOUS).text, "what is shown now has a capability"
+
+
 def test_health_counts_no_job_of_members(world: World) -> None:
     everybody, member = (
         world.ask("/api/health?details=1", role).json()["checks"] for role in (Role.ANONYMOUS, Role.MEMBER)
