@@ -198,7 +198,7 @@ DOORS: dict[str, tuple[str, Door]] = {
 """Every way to what was captured, by the row of its route in the table of permissions."""
 
 NO_DOORS = {
-    "GET /api/health": "figures of the whole server, no capture",
+    "GET /api/health": "figures, of which a test of its own holds that they count what may be seen",
     "GET /health": "the same",
     "GET /health/live": "the same",
     "GET /health/ready": "the same",
@@ -206,7 +206,7 @@ NO_DOORS = {
     "GET /api/exports/columns": "what columns mean",
     "GET /api/search/syntax": "the query language",
     "GET /api/sources/{code}/preview": "always 404",
-    "GET /api/usage": "how often the archive is used, by day",
+    "GET /api/usage": "how often the archive is used, by day; a test of its own holds that no members' capture counts",
     "GET /api/openapi.json": "the reference",
     "GET /openapi.json": "the reference",
     "GET /docs": "the reference",
