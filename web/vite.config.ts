@@ -1,6 +1,7 @@
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
+import { compressed } from "./tools/compressed.ts";
 
 const api = process.env.HOLDFAST_API ?? "http://127.0.0.1:8060";
 /** What the server answers itself; everything else is a page of this application. */
@@ -8,7 +9,7 @@ const served = ["/api", "/web", "/cdx", "/docs", "/openapi.json", "/report", "/s
 
 export default defineConfig({
   resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
-  plugins: [react(), tailwindcss()],
+  plugins: [react(), tailwindcss(), compressed()],
   build: {
     outDir: "../src/holdfast/api/web_app",
     emptyOutDir: true,

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
+from holdfast.clock import SystemClock
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
+from holdfast.db.engine import Database
 from holdfast.db.models import Feed, WarcFile
 from holdfast.index.queries import sealed_files_after
 from holdfast.operations import long_running
@@ -346,6 +350,50 @@ def test_a_server_that_ends_gives_its_operation_back(server: Server) -> None:
     state = _only(server, work)
 
     assert (state, operation(server, started["id"])["state"]) == (OperationState.QUEUED, "queued")
+
+
+def test_an_operation_may_be_given_back_as_often_as_the_server_is_started(server: Server) -> None:
+    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
+    leases = OperationLeases(server.archive.database, server.clock, Path("/nonexistent"))
+    for _ in range(25):
+        held = leases.take()
+        assert held is not None
+        leases.give_back(held)
+
+    assert operation(server, started["id"])["state"] == "queued"
+
+
+def test_an_operation_whose_process_dies_each_time_is_given_up(server: Server) -> None:
+    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
+    leases = OperationLeases(server.archive.database, server.clock, Path("/nonexistent"))
+    taken = 0
+    while leases.take() is not None:
+        taken += 1
+        server.clock.advance(31)
+    shown = operation(server, started["id"])
+
+    assert taken == 20
+    assert (shown["state"], shown["errorCode"]) == ("failed", "operation_abandoned")
+
+
+@pytest.mark.postgres
+def test_a_machine_whose_clock_is_fast_takes_no_operation_from_another(migrated_postgres: str) -> None:
+    class Fast(SystemClock):
+        def now(self) -> datetime:
+            return super().now() + timedelta(minutes=5)
+
+    with closing(Database(migrated_postgres)) as database:
+        wish = OperationWish(kind=OperationKind.REBUILD_SEARCH, flight="search", subject="it", parameters={})
+        with database.write() as session:
+            long_running.start(session, SystemClock(), wish)
+        right = OperationLeases(database, SystemClock(), Path("/nonexistent"))
+        fast = OperationLeases(database, Fast(), Path("/nonexistent"))
+        held = right.take()
+        stolen = fast.take()
+
+        assert held is not None
+        assert stolen is None
+        assert not right.beat(held)
 
 
 def test_an_operation_that_breaks_has_failed_and_says_so(server: Server) -> None:

@@ -29,11 +29,13 @@ from holdfast.api.middleware.rate_counts import rates_of
 from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
+from holdfast.api.middleware.web_files import WebPages
 from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
 from holdfast.api.quick import QuickRoutes, QuickThreads
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.api.single_rows import quick_cdx, quick_snapshot
+from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
 from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
@@ -125,8 +127,11 @@ def create_replay_app(archive: Archive, *, inner: FastAPI) -> FastAPI:
     return app
 
 
-def create_app(archive: Archive) -> RequestIds:
-    """Return the whole ASGI application for an open archive: the readers' host and the replay host."""
+def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
+    """Return the whole ASGI application for an open archive: the readers' host and the replay host.
+
+    Without the files of the browser application `/` is a plain page that says how to build them.
+    """
     settings, inner = archive.settings.api, create_inner_app(archive)
     replay_inner = create_replay_app(archive, inner=inner)
     # One count for both hosts: a client does not get twice the limit by using both.
@@ -154,6 +159,7 @@ def create_app(archive: Archive) -> RequestIds:
     app = identified = Principals(app, archive.settings, accounts, permissions)
     inner.state.hub.identify = identified.identify
     app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
+    app = WebPages(app, web, replay_origin=archive.settings.replay_origin) if web else app
     app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     quick = QuickRoutes(
@@ -209,7 +215,7 @@ def application(*, tools_only: bool = False) -> ASGIApp:
     """
     stack = ExitStack()
     archive = stack.enter_context(open_archive(config.load()))
-    app = create_app(archive)
+    app = create_app(archive, web=None if tools_only else WebFiles.read())
     app.state.tools_only = tools_only
 
     async def closing(scope: Scope, receive: Receive, send: Send) -> None:

@@ -75,6 +75,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     # frontier, domains
     "GET /api/frontier/stats": Permission.WATCH,
     "GET /api/frontier/urls": Permission.OPERATE,
+    "GET /api/frontier/hosts": Permission.OPERATE,
     "POST /api/frontier/add": Permission.OPERATE,
     "POST /api/frontier/seed": Permission.OPERATE,
     "POST /api/frontier/recover": Permission.OPERATE,
@@ -99,6 +100,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "POST /api/admin/cleanup": Permission.OPERATE,
     # what crawls do, over time and now
     "GET /api/alerts": Permission.WATCH,
+    "GET /api/crawler/figures": Permission.WATCH,
     "GET /api/stats/timeseries": Permission.WATCH,
     # annual-editions
     "GET /api/admin/annual-editions": Permission.OPERATE,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -157,9 +158,15 @@ class ServiceSupervisor:
                 self._start(place, now)
 
     def _start(self, place: _Place, now: float) -> None:
-        place.process = process = PartProcess(place.part, self._environment)
         place.starts += 1
         place.started_at = now
+        try:
+            place.process = process = PartProcess(place.part, self._environment)
+        except (OSError, subprocess.SubprocessError) as exc:
+            # No memory or no number for another process: the parts that run must not end for that.
+            place.last_exit = f"it could not be started: {exc}"
+            self._after_end(place, now)
+            return
         if not place.restarts.is_failing:
             self._set(place, PartState.STARTING if place.part.is_front else PartState.RUNNING)
         for lines in (process.stdout, process.stderr):

@@ -11,6 +11,7 @@ from holdfast.api.errors import TooManyRequests
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.middleware.rate_counts import CountedElsewhere, CountedRequest, Rates, Tier
 from holdfast.api.permissions import PERMISSIONS, PathPermissions, credential_error, principal_of
+from holdfast.api.web_files import FILES, PAGES, first_word
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission, Role
 from holdfast.config import Settings
@@ -29,6 +30,9 @@ _KINDS: Final = frozenset(word for row in PERMISSIONS if (word := _word(row.part
 
 def kind_of(path: str) -> str:
     """Return the kind of route that a path belongs to: a bounded word for metrics."""
+    # The pages of the application are one file: `/search` says nothing about how quick `/api/search` is.
+    if first_word(path) in (FILES, *PAGES):
+        return FILES
     word = _word(path)
     # A path is free text: as a label it would give every scanner a series of its own.
     return word if word in _KINDS else "other"

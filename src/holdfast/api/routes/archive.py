@@ -58,11 +58,12 @@ def page(title: str, body: str) -> str:
 
 home_router = LateRouter(tags=["archive"], include_in_schema=False)
 _SHOWN = 200
+_UNBUILT = "<p>The browser application is not built here: <code>make web</code> in a checkout builds it.</p>"
 
 
 @home_router.get("/")
 def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLResponse:
-    """Show the sources with the newest capture of each one's first page."""
+    """Show the sources with the newest capture of each one's first page: what there is without the application."""
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
     # Asked for every time: the counted totals may be older than a withdrawal.
@@ -82,7 +83,7 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     return HTMLResponse(
         page(
             "Holdfast",
-            "<h1>Holdfast</h1>"
+            f"<h1>Holdfast</h1>{_UNBUILT}"
             f"<p>{_counted(captures, 'capture')} of {_counted(pages, 'page')} "
             f"from {_counted(len(kept.listed), 'source')}.</p>"
             "<form action=/api/search><label for=q>Search</label> <input id=q name=q required maxlength=256> "

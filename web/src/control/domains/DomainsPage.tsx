@@ -2,7 +2,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
 import { domainsRoute } from "@/app/careRoutes";
-import { Moment } from "@/control/page/Moment";
+import { Moment } from "@/control/live/Moment";
 import { PageHead } from "@/control/page/PageHead";
 import { ShowMore } from "@/control/page/ShowMore";
 import { Button } from "@/design/Button";

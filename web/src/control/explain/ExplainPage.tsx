@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 import { Problem } from "@/app/Problem";
 import { explainRoute } from "@/app/careRoutes";
 import { Facts } from "@/control/page/Facts";
-import { Moment } from "@/control/page/Moment";
+import { Moment } from "@/control/live/Moment";
 import { PageHead } from "@/control/page/PageHead";
 import { Button } from "@/design/Button";
 import { TextField } from "@/design/Field";

@@ -1,5 +1,6 @@
-import { Moment } from "@/control/page/Moment";
-import { bytes, counted, plain } from "@/control/page/amounts";
+import { Moment } from "@/control/live/Moment";
+import { bytes, counted } from "@/control/charts/format";
+import { plain } from "@/control/page/words";
 import { Button } from "@/design/Button";
 import { Tag, type Tone } from "@/design/Tag";
 import type { Explanation, useExplanation } from "./useExplanation";

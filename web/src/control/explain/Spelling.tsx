@@ -1,5 +1,5 @@
 import { Tag } from "@/design/Tag";
-import { counted } from "@/control/page/amounts";
+import { counted } from "@/control/charts/format";
 import type { Explanation } from "./useExplanation";
 
 /** How an address becomes the one spelling of its page, step by step. */

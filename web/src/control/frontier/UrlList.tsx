@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import { Problem } from "@/app/Problem";
-import { Moment } from "@/control/page/Moment";
+import { Moment } from "@/control/live/Moment";
 import { ShowMore } from "@/control/page/ShowMore";
-import { plain } from "@/control/page/amounts";
+import { plain } from "@/control/page/words";
 import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
 import { Tag, type Tone } from "@/design/Tag";

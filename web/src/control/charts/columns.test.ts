@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { perSecond, sampledRows, shares } from "./columns";
+
+test("counts of a minute as a rate", () => {
+  expect(perSecond([120, 0], 60)).toEqual([2, 0]);
+});
+
+test("a share of nothing is not known", () => {
+  expect(shares([3, 0], [1, 0])).toEqual([0.75, null]);
+});
+
+test("a table has all of few rows, and of many so many with the last", () => {
+  expect(sampledRows(3, 12)).toEqual([0, 1, 2]);
+  const rows = sampledRows(1440, 12);
+  expect(rows).toHaveLength(12);
+  expect(rows.at(-1)).toBe(1439);
+  expect(new Set(rows).size).toBe(12);
+});

@@ -1,0 +1,28 @@
+/** One line of a chart: a value for each moment, null where nothing is known. */
+export interface Line {
+  label: string;
+  values: (number | null)[];
+  tone?: "accent" | "good" | "warn" | "bad" | "ink";
+}
+
+/** Lines are told apart by their dashes too: colour never stands alone. */
+export const DASHES: readonly (readonly number[])[] = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 4]];
+
+/** Return counts of steps as a rate a second. */
+export function perSecond(counts: readonly number[], stepSeconds: number): number[] {
+  return counts.map((count) => count / stepSeconds);
+}
+
+/** Return the share of a part in each step; null where there was nothing. */
+export function shares(part: readonly number[], rest: readonly number[]): (number | null)[] {
+  return part.map((value, at) => {
+    const all = value + (rest[at] ?? 0);
+    return all === 0 ? null : value / all;
+  });
+}
+
+/** Return at most so many rows, evenly taken and always with the last: what a table beside a chart shows. */
+export function sampledRows(length: number, most: number): number[] {
+  if (length <= most) return Array.from({ length }, (_, at) => at);
+  return Array.from({ length: most }, (_, at) => Math.round(((at + 1) * length) / most) - 1);
+}
