@@ -225,7 +225,7 @@ job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed 
 frontier reset, frontier add, frontier seed, domain set, domain pause, domain resume,
 domain refresh, tool run, tool run-job, tool register, problem-report edit,
 webhook add, webhook edit, webhook enable, webhook disable, webhook remove, webhook rotate-secret, webhook test,
-webhook redeliver
+webhook redeliver, operation cancel, upload import, upload end
 """
 """Commands that change what their arguments name, and nothing else."""
 WORKING = "worker start, worker schedule, api, serve, mcp"
@@ -241,7 +241,8 @@ frontier urls, frontier discovered, domain list, domain show, domain robots, exp
 search-index status, warc list, warc extract, archive check-replay, archive reconcile-replay,
 archive generate-previews, verify, storage stores, storage verify-manifest, storage integrity, tool probe, tool check,
 watch status, watch metrics, audit, settings, check-env, database check, completion,
-problem-report list, problem-report show, webhook list, webhook show, webhook deliveries
+problem-report list, problem-report show, webhook list, webhook show, webhook deliveries,
+operation list, operation show, upload list, upload show
 """
 
 
