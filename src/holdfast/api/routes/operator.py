@@ -31,6 +31,7 @@ from holdfast.api.schemas.operator import (
     IndexStateWord,
     KeptShown,
     ProcessKind,
+    SealedShown,
     SearchIndexState,
     SettingOrigin,
     SettingShown,
@@ -174,6 +175,9 @@ def get_storage_state(archive: ArchiveDep, session: SessionDep) -> StorageState:
         sources=[KeptShown(source=one.source, files=one.files, bytes=one.size) for one in kept],
         warc_files=sum(one.files for one in kept),
         warc_bytes=sum(one.size for one in kept),
+        growth=[
+            SealedShown(day=one.day, files=one.files, bytes=one.size) for one in operator_queries.sealed_by_day(session)
+        ],
         uploads_outstanding_bytes=outstanding_bytes(session),
         last_verification=_operation(verified),
     )
