@@ -49,6 +49,7 @@ from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
+from holdfast.wiring.processes import this_process
 
 _SCHEMES = {
     "bearer": {
@@ -154,7 +155,7 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
-    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
+    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions), archive.settings)
     # Not for the replay host: no credential reaches it.
     app = identified = Principals(app, archive.settings, accounts, permissions)
     inner.state.hub.identify = identified.identify
@@ -166,8 +167,9 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
         replay_inner, {"/web": kept.records(), "/cdx": cdx}, inner.state.quick, inner.state.connections, kept.keeping
     )
     replay: ASGIApp = Bodies(HeadRequests(quick), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
+    # Rates come before capabilities: one that is made up costs a look into the database.
     replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
+    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
@@ -181,7 +183,8 @@ def create_inner_app(archive: Archive) -> FastAPI:
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
     accounts = open_accounts(archive)
-    written = (usage.flush, accounts.identities.flush)
+    metrics = ServerMetrics(started=archive.clock.monotonic(), shared=this_process())
+    written = (usage.flush, accounts.identities.flush, metrics.share)
     redis = archive.settings.redis_url
     rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
     api = archive.settings.api
@@ -200,7 +203,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
-    app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
+    app.state.metrics = metrics
     app.state.readiness = ReadinessProbe(
         ArchiveChecks(archive.settings).as_mapping(), archive.clock, served=lambda: served_parts(archive.home)
     )
