@@ -148,4 +148,4 @@ def sealed_by_day(session: Session) -> list[SealedDay]:
         .group_by(day)
         .order_by(day)
     )
-    return [SealedDay(_FIRST_DAY + timedelta(days=found), files, int(size)) for found, files, size in rows if found]
+    return [SealedDay(_FIRST_DAY + timedelta(days=int(on)), files, int(size or 0)) for on, files, size in rows if on]
