@@ -189,3 +189,19 @@ def test_what_a_user_of_this_machine_may_see_is_not_for_pages_of_another_origin(
 
     assert [one.json()["total"] for one in answers] == [1, 0, 1, 1]
     assert answers[1].headers["access-control-allow-origin"] == page
+
+
+def test_a_page_whose_file_is_missing_does_not_say_where_files_are(archive: Archive) -> None:
+    for path in archive.home.rglob("*.warc.gz"):
+        path.unlink()
+    with asking(archive) as client:
+        found = client.get("/api/search?q=gneiss").json()["results"][0]
+        digits = found["captureTimestamp"][:19].translate({ord(mark): None for mark in "-:T"})
+        answers = [
+            client.get(f"{REPLAY}/web/{digits}{one}/{found['originalUrl']}") for one in ("", "id_", "mp_", "im_")
+        ]
+
+    for answer in answers:
+        assert answer.status_code == 404
+        assert "there is no file" in answer.text
+        assert str(archive.home) not in answer.text
