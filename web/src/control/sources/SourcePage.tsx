@@ -64,7 +64,6 @@ function Loaded({ source, job }: { source: Source; job: Job | null }) {
         </p>
       </header>
       <Deeds source={source} />
-      {source.warnings.map((warning) => <Notice key={warning} tone="warn" title="Worth a second look">{warning}</Notice>)}
       <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/$id", params: { id: String(source.id) }, search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
         { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={source} /> },
         { value: "yaml", label: "YAML", content: <YamlView content={null} code={source.code} /> },

@@ -52,7 +52,7 @@ export function SourcePreview({ draft, before }: { draft: Draft; before: Source 
           </>
         )}
       </Card>
-      {data && data.warnings.length > 0 && !problem && <Notice tone="warn" title="Worth a second look">{data.warnings.join(" ")}</Notice>}
+      {data && data.warnings.length > 0 && !problem && <Notice tone="warn" title="Worth a second look"><ul className="list-disc pl-4">{data.warnings.map((warning) => <li key={warning}>{warning}</li>)}</ul></Notice>}
     </aside>
   );
 }
