@@ -70,6 +70,7 @@ export const en = {
   "search.previous": "Previous",
   "search.next": "Next",
   "search.page": "Page {page} of {pages}",
+  "search.similarTo": "Nearly the same text",
   "search.noTitle": "Without a title",
   "search.similar": "{count} alike|{count} alike",
   "search.overTime": "Over time; drag to choose a span",

@@ -70,6 +70,7 @@ export const enResearch = {
   "sources.crawlSpan": "Captured",
   "sources.size": "Pages",
   "sources.compareBefore": "Compare with the crawl before",
+  "sources.compareShort": "Compare with the one before",
   "sources.wacz": "Download (WACZ)",
   "sources.through": "Captures over time",
   "sources.latest": "Its latest changes",

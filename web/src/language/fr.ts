@@ -70,6 +70,7 @@ export const fr: Record<Word, string> = {
   "search.previous": "Précédent",
   "search.next": "Suivant",
   "search.page": "Page {page} sur {pages}",
+  "search.similarTo": "Texte presque identique",
   "search.noTitle": "Sans titre",
   "search.similar": "{count} semblable|{count} semblables",
   "search.overTime": "Dans le temps ; glissez pour choisir une période",

@@ -72,6 +72,7 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "sources.crawlSpan": "Capturée",
   "sources.size": "Pages",
   "sources.compareBefore": "Comparer avec la collecte précédente",
+  "sources.compareShort": "Comparer avec la précédente",
   "sources.wacz": "Télécharger (WACZ)",
   "sources.through": "Captures dans le temps",
   "sources.latest": "Ses derniers changements",

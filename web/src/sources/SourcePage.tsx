@@ -47,7 +47,7 @@ export function SourcePage() {
       </dl>
       <OverTime code={code} />
       <Editions code={code} />
-      <div className="grid items-start gap-6 lg:grid-cols-2"><Crawls code={code} /><Latest code={code} /></div>
+      <div className="grid items-start gap-6 lg:grid-cols-[3fr_2fr]"><Crawls code={code} /><Latest code={code} /></div>
     </div>
   );
 }
@@ -82,12 +82,12 @@ function Crawls({ code }: { code: string }) {
     <Card title={t("sources.crawls")} className="min-h-56">
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       {data && (
-        <DataTable caption={t("sources.crawls")} rows={data.slice(0, 20)} keyOf={(one) => one.jobId} empty={<p className="text-soft">{t("sources.crawlsNone")}</p>}
+        <DataTable caption={t("sources.crawls")} rows={data.slice(0, 10)} keyOf={(one) => one.jobId} empty={<p className="text-soft">{t("sources.crawlsNone")}</p>}
           columns={[
             { head: t("sources.crawl"), cell: (one) => <span className="break-all">{one.jobName}</span> },
             { head: t("sources.crawlSpan"), cell: (one) => (one.firstCapture === one.lastCapture ? date(one.lastCapture) : `${date(one.firstCapture)} – ${date(one.lastCapture)}`) },
             { head: t("sources.size"), isNumber: true, cell: (one) => number(one.recordCount) },
-            { head: "", cell: (one) => <span className="flex flex-col items-end gap-1 text-sm sm:items-start"><a href={`/api/executions/${one.jobId}/wacz`} download aria-label={`${t("sources.wacz")}: ${one.jobName}`}>{t("sources.wacz")}</a>{before(one) && <Link to="/compare/site" search={{ source: code, from: before(one)?.jobId, to: one.jobId }} aria-label={`${t("sources.compareBefore")}: ${one.jobName}`}>{t("sources.compareBefore")}</Link>}</span> },
+            { head: "", cell: (one) => <span className="flex flex-col items-end gap-1 text-sm whitespace-nowrap sm:items-start"><a href={`/api/executions/${one.jobId}/wacz`} download aria-label={`${t("sources.wacz")}: ${one.jobName}`}>{t("sources.wacz")}</a>{before(one) && <Link to="/compare/site" search={{ source: code, from: before(one)?.jobId, to: one.jobId }} aria-label={`${t("sources.compareBefore")}: ${one.jobName}`}>{t("sources.compareShort")}</Link>}</span> },
           ]} />
       )}
     </Card>
