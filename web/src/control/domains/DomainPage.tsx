@@ -5,9 +5,9 @@ import { domainRoute } from "@/app/careRoutes";
 import { Confirm } from "@/control/page/Confirm";
 import { Done, type Deed } from "@/control/page/Done";
 import { Facts } from "@/control/page/Facts";
-import { Moment } from "@/control/page/Moment";
+import { Moment } from "@/control/live/Moment";
 import { PageHead } from "@/control/page/PageHead";
-import { counted } from "@/control/page/amounts";
+import { counted } from "@/control/charts/format";
 import { Button, buttonClass } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { RobotsCard } from "./RobotsCard";
@@ -55,7 +55,7 @@ function StateCard({ found, onDone }: { found: DomainDetail; onDone: (deed: Deed
         ["State", <DomainTag key="state" state={found.state} />],
         ["Circuit", <span key="circuit"><CircuitTag circuit={found.circuit} />{found.circuitFailures > 0 && `, ${counted(found.circuitFailures, "failure")} in a row`}{found.circuitOpenedAt && <>, opened <Moment at={found.circuitOpenedAt} /></>}</span>],
         found.unreachableSince ? ["Unreachable since", <Moment key="since" at={found.unreachableSince} />] : null,
-        ["Next request", <Moment key="next" at={found.nextAllowedAt} none="at once" />],
+        ["Next request", found.state === "ready" ? "at once" : <Moment key="next" at={found.nextAllowedAt} none="at once" />],
         ["Slowed down", found.slowDown > 1 ? `${found.slowDown} times the delay, after 429 or 503` : "no"],
         ["Pages known", `${found.pageCount.toLocaleString("en")}${found.pageCount >= 10_000 ? " or more" : ""}`],
         ["First met", <Moment key="met" at={found.createdAt} />],

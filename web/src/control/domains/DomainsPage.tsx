@@ -2,7 +2,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
 import { domainsRoute } from "@/app/careRoutes";
-import { Moment } from "@/control/page/Moment";
+import { Moment } from "@/control/live/Moment";
 import { PageHead } from "@/control/page/PageHead";
 import { ShowMore } from "@/control/page/ShowMore";
 import { Button } from "@/design/Button";
@@ -56,7 +56,7 @@ export function DomainsPage() {
               { head: "Circuit", cell: (row) => <CircuitTag circuit={row.circuit} /> },
               { head: "Delay", isNumber: true, cell: (row) => `${row.crawlDelay === null ? "of the source" : `${row.crawlDelay} s`}${row.slowDown > 1 ? ` × ${row.slowDown}` : ""}` },
               { head: "Pages", isNumber: true, cell: (row) => `${row.pageCount.toLocaleString("en")}${row.pageCount >= 10_000 ? "+" : ""}` },
-              { head: "Next request", cell: (row) => <Moment at={row.nextAllowedAt} none="at once" /> },
+              { head: "Next request", cell: (row) => (row.state === "ready" ? "at once" : <Moment at={row.nextAllowedAt} none="at once" />) },
             ]}
           />
           <ShowMore list={list} count={list.rows.length} noun={list.rows.length === 1 ? "domain" : "domains"} />

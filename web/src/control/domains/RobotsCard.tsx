@@ -3,8 +3,8 @@ import { useEffect, useRef, useState } from "react";
 import { Problem } from "@/app/Problem";
 import { domainRoute } from "@/app/careRoutes";
 import type { Deed } from "@/control/page/Done";
-import { Moment } from "@/control/page/Moment";
-import { plain } from "@/control/page/amounts";
+import { Moment } from "@/control/live/Moment";
+import { plain, sentence } from "@/control/page/words";
 import { Button } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { TextField } from "@/design/Field";
@@ -36,7 +36,7 @@ export function RobotsCard({ domain, onDone }: { domain: string; onDone: (deed: 
       {refresh.error ? <div className="mb-4"><Problem problem={refresh.error} /></div> : null}
       {data?.ruling && (
         <div className="mb-4"><Notice tone={data.ruling.allowed ? "good" : "bad"} title={`${data.ruling.allowed ? "Allowed" : "Not allowed"}: ${data.ruling.url}`}>
-          {data.ruling.reason}{data.ruling.line ? ` Line ${data.ruling.line}: ${data.ruling.rule ?? ""}` : ""}
+          {sentence(data.ruling.reason)}{data.ruling.line ? ` Line ${data.ruling.line}: ${data.ruling.rule ?? ""}` : ""}
         </Notice></div>
       )}
       {data && (

@@ -3,8 +3,10 @@ import { useState, type ReactNode } from "react";
 import { Problem } from "@/app/Problem";
 import { explainRoute } from "@/app/careRoutes";
 import { Facts } from "@/control/page/Facts";
-import { Moment } from "@/control/page/Moment";
+import { Moment } from "@/control/live/Moment";
 import { PageHead } from "@/control/page/PageHead";
+import { sentence } from "@/control/page/words";
+import { counted } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
@@ -50,8 +52,8 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
     <div aria-busy={list.isFetching}>
       <section aria-label="Answer" className="mb-6 rounded-card border border-accent bg-wash p-4 sm:p-5">
         <p className="text-sm break-all">{address.normalised}</p>
-        <p className="mt-1 font-serif text-xl break-words">{outlook.next.sentence}</p>
-        {outlook.all.length > 1 && <ul className="mt-2 list-disc pl-5 text-sm">{outlook.all.slice(1).map((turn, at) => <li key={at} className="break-words">{turn.sentence}</li>)}</ul>}
+        <p className="mt-1 font-serif text-xl break-words">{sentence(outlook.next.sentence)}</p>
+        {outlook.all.length > 1 && <ul className="mt-2 list-disc pl-5 text-sm">{outlook.all.slice(1).map((turn, at) => <li key={at} className="break-words">{sentence(turn.sentence)}</li>)}</ul>}
         <p className="mt-2 text-sm">Looked up <Moment at={found.at} />.</p>
       </section>
       <ol className="space-y-4">
@@ -61,9 +63,9 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
         </Station>
         <Station title="Which source has it" verdict={said.scope}><Scopes sources={found.sources} /></Station>
         <Station title="What robots.txt says" verdict={said.robots}>
-          <p className="break-words">{robots.sentence}</p>
+          <p className="break-words">{sentence(robots.sentence)}</p>
           {robots.rule && <p className="mt-2 rounded-part border-l-4 border-accent bg-mark px-3 py-1.5 font-mono text-sm break-all">{robots.line ? `${robots.line}: ` : ""}{robots.rule}</p>}
-          {domain?.known && <p className="mt-2"><Link to="/control/domains/$domain" params={{ domain: domain.name }} search={{ url: address.fetch ?? address.normalised }}>The whole file, with this line lit</Link></p>}
+          {domain?.known && <p className="mt-2"><Link to="/control/domains/$domain" params={{ domain: domain.name }} search={{ url: address.fetch ?? address.normalised }}>{robots.line ? "The whole file, with this line lit" : "The whole file"}</Link></p>}
         </Station>
         <Station title="How its domain stands" verdict={said.domain}>
           {domain ? (
@@ -71,16 +73,15 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
               <p className="break-words">{domain.sentence}</p>
               <div className="mt-2"><Facts facts={[
                 ["Domain", domain.known ? <Link key="domain" to="/control/domains/$domain" params={{ domain: domain.name }} className="break-all">{domain.name}</Link> : domain.name],
-                ["Delay", `${domain.delayS} s${domain.penalty > 1 ? ` × ${domain.penalty}` : ""}${domain.delayReasons.length ? ` (${domain.delayReasons.join("; ")})` : ""}`],
                 ["Next request", <Moment key="next" at={domain.nextAllowedAt} none="at once" />],
                 domain.holder ? ["Asked by", `process ${domain.holder.owner}${domain.holder.host ? ` on ${domain.holder.host}` : ""}${domain.holder.execution ? `, execution ${domain.holder.execution}` : ""}`] : null,
               ]} /></div>
             </>
           ) : <p>It belongs to no domain.</p>}
         </Station>
-        <Station title="What was tried" verdict={{ tone: "plain", word: list.attempts.length ? `${list.attempts.length}${list.hasNextPage ? "+" : ""} attempts` : "never" }}><Attempts list={list} /></Station>
+        <Station title="What was tried" verdict={{ tone: "plain", word: list.attempts.length ? list.hasNextPage ? `more than ${counted(list.attempts.length, "attempt")}` : counted(list.attempts.length, "attempt") : "never" }}><Attempts list={list} /></Station>
         <Station title="What is kept of it" verdict={{ tone: found.snapshots.count ? "good" : "plain", word: found.snapshots.count ? "captured" : "nothing" }}><Captures found={found} /></Station>
-        <Station title="What happens next" verdict={said.outlook}><p className="break-words">{outlook.next.sentence}</p>{outlook.next.at && <p className="text-soft">Not before <Moment at={outlook.next.at} />.</p>}</Station>
+        <Station title="What happens next" verdict={said.outlook}><p className="break-words">{sentence(outlook.next.sentence)}</p>{outlook.next.at && <p className="text-soft">Not before <Moment at={outlook.next.at} />.</p>}</Station>
       </ol>
     </div>
   );

@@ -1,5 +1,6 @@
-import { Moment } from "@/control/page/Moment";
-import { bytes, counted, plain } from "@/control/page/amounts";
+import { Moment } from "@/control/live/Moment";
+import { bytes, counted } from "@/control/charts/format";
+import { plain, sentence } from "@/control/page/words";
 import { Button } from "@/design/Button";
 import { Tag, type Tone } from "@/design/Tag";
 import type { Explanation, useExplanation } from "./useExplanation";
@@ -18,7 +19,7 @@ export function Attempts({ list }: { list: ReturnType<typeof useExplanation> }) 
           <li key={attempt.id} className="py-2">
             <p className="flex flex-wrap items-baseline gap-x-3">
               <Tag tone={toneOf(attempt.outcome)}>{attempt.outcome ? plain(attempt.outcome) : "open"}</Tag>
-              <span className="min-w-0 break-words">{attempt.sentence}</span>
+              <span className="min-w-0 break-words">{sentence(attempt.sentence)}</span>
             </p>
             <p className="mt-1 flex flex-wrap gap-x-4 text-sm text-soft">
               {attempt.completedAt ? <Moment at={attempt.completedAt} /> : attempt.scheduledFor && <span>not before <Moment at={attempt.scheduledFor} /></span>}
@@ -43,8 +44,8 @@ export function Captures({ found }: { found: Explanation }) {
   const { snapshots, visibility } = found;
   return (
     <>
-      <p className="break-words">{snapshots.sentence}</p>
-      {snapshots.count > 0 && <p className="break-words text-soft">{visibility.sentence}</p>}
+      <p className="break-words">{sentence(snapshots.sentence)}</p>
+      {snapshots.count > 0 && <p className="break-words text-soft">{sentence(visibility.sentence)}</p>}
       {snapshots.otherSpellings > 0 && <p className="text-soft">{counted(snapshots.otherSpellings, "capture")} under another spelling (http, www).</p>}
       {visibility.withdrawals.map((one) => <p key={one.id} className="mt-1 break-words text-bad">{one.snapshot ? `Capture ${one.snapshot}` : "The page"} was withdrawn by {one.actor}: {one.reason}</p>)}
       <ul className="mt-2 divide-y divide-line">

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { Problem } from "@/app/Problem";
 import { ApiProblem } from "@/api/problem";
 import { useSources } from "@/api/useArchive";
-import { counted } from "@/control/page/amounts";
+import { counted } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { SelectField, TextArea } from "@/design/Field";

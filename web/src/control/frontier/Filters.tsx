@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Button } from "@/design/Button";
 import { SelectField, TextField } from "@/design/Field";
-import { plain } from "@/control/page/amounts";
+import { plain } from "@/control/page/words";
 import { KINDS, STATUSES, type AskedFrontier } from "./asked";
 
 /** What of the frontier is shown; it stands in the address bar. */

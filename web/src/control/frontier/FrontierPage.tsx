@@ -6,7 +6,7 @@ import { frontierRoute } from "@/app/careRoutes";
 import { Confirm } from "@/control/page/Confirm";
 import { Done, type Deed } from "@/control/page/Done";
 import { PageHead } from "@/control/page/PageHead";
-import { counted } from "@/control/page/amounts";
+import { counted } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { Figure } from "@/design/Card";
 import { Notice } from "@/design/Notice";

@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import { Problem } from "@/app/Problem";
-import { Moment } from "@/control/page/Moment";
+import { Moment } from "@/control/live/Moment";
 import { ShowMore } from "@/control/page/ShowMore";
-import { plain } from "@/control/page/amounts";
+import { plain } from "@/control/page/words";
 import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
 import { Tag, type Tone } from "@/design/Tag";
@@ -29,7 +29,7 @@ export function UrlList({ asked }: { asked: AskedFrontier }) {
           { head: "Why", cell: (row) => <Why row={row} /> },
           { head: "Depth", isNumber: true, cell: (row) => row.depth },
           { head: "Priority", isNumber: true, cell: (row) => row.priority },
-          { head: "When", cell: (row) => (row.completedAt ? <Moment at={row.completedAt} /> : row.scheduledFor ? <>not before <Moment at={row.scheduledFor} /></> : "in its turn") },
+          { head: "When", cell: (row) => <span className="text-sm whitespace-nowrap">{row.completedAt ? <Moment at={row.completedAt} /> : row.scheduledFor ? <>not before <Moment at={row.scheduledFor} /></> : "in its turn"}</span> },
         ]}
       />
       <ShowMore list={list} count={list.rows.length} noun="addresses" />
@@ -38,6 +38,6 @@ export function UrlList({ asked }: { asked: AskedFrontier }) {
 }
 
 function Why({ row }: { row: QueuedUrl }) {
-  const said = [row.outcome && plain(row.outcome), row.reason && plain(row.reason), row.statusCode, row.kind === "page" ? null : row.kind, row.attempt > 1 ? `attempt ${row.attempt}` : null].filter(Boolean).join(", ");
+  const said = [row.outcome && plain(row.outcome), row.reason && row.reason !== "ok" ? plain(row.reason) : null, row.statusCode, row.kind === "page" ? null : row.kind, row.attempt > 1 ? `attempt ${row.attempt}` : null].filter(Boolean).join(", ");
   return <span title={row.message ?? undefined} className="break-words">{said || "–"}</span>;
 }

@@ -1,7 +1,7 @@
 import { Upload } from "lucide-react";
 import { useId, useState, type DragEvent } from "react";
 import { useSources } from "@/api/useArchive";
-import { bytes } from "@/control/page/amounts";
+import { bytes } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { SelectField, TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";

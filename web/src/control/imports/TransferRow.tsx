@@ -3,7 +3,7 @@ import { Problem } from "@/app/Problem";
 import { OperationRow } from "@/control/operations/OperationRow";
 import { useOperation } from "@/control/operations/useOperations";
 import { Meter } from "@/control/page/Meter";
-import { bytes, lasting } from "@/control/page/amounts";
+import { bytes, duration } from "@/control/charts/format";
 import { Button, buttonClass } from "@/design/Button";
 import { Tag, type Tone } from "@/design/Tag";
 import { transfers, type Transfer } from "./transfers";
@@ -14,7 +14,7 @@ const TONES: Record<Transfer["state"], Tone> = { waits: "plain", sends: "accent"
 export function TransferRow({ transfer }: { transfer: Transfer }) {
   const { key, state, sent, size, rate } = transfer;
   const operation = useOperation(transfer.operationId);
-  const left = rate > 0 && state === "sends" ? `, about ${lasting((size - sent) / rate)} left at ${bytes(rate)}/s` : "";
+  const left = rate > 0 && state === "sends" ? `, about ${duration((size - sent) / rate)} left at ${bytes(rate)}/s` : "";
   return (
     <li className="py-3">
       <div className="mb-2 flex flex-wrap items-center gap-x-3 gap-y-1">

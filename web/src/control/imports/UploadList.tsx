@@ -1,9 +1,9 @@
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
 import { Confirm } from "@/control/page/Confirm";
-import { Moment } from "@/control/page/Moment";
+import { Moment } from "@/control/live/Moment";
 import { ShowMore } from "@/control/page/ShowMore";
-import { bytes } from "@/control/page/amounts";
+import { bytes } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { DataTable } from "@/design/DataTable";
 import { Tag, type Tone } from "@/design/Tag";

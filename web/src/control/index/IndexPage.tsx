@@ -4,10 +4,10 @@ import { OperationList } from "@/control/operations/OperationRow";
 import { Done, type Deed } from "@/control/page/Done";
 import { Facts } from "@/control/page/Facts";
 import { Meter } from "@/control/page/Meter";
-import { Moment } from "@/control/page/Moment";
+import { Moment } from "@/control/live/Moment";
 import { PageHead } from "@/control/page/PageHead";
 import { ShowMore } from "@/control/page/ShowMore";
-import { bytes, counted } from "@/control/page/amounts";
+import { bytes, counted } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { Card, Figure } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
@@ -72,7 +72,7 @@ function SearchState({ found }: { found: IndexOverview }) {
       ["State", search.exists ? <Tag key="is" tone={search.waiting ? "warn" : "good"}>{search.waiting ? "behind" : "up to date"}</Tag> : <Tag key="no">not made yet</Tag>],
       ["Changes it has not taken in", search.waiting ? <span key="waiting">{search.waiting.toLocaleString("en")}{search.waiting >= 10_000 ? " or more" : ""}{search.oldestWaitingAt && <>, the oldest since <Moment at={search.oldestWaitingAt} /></>}</span> : "none"],
       search.generation ? ["Generation", <code key="generation" className="text-sm break-all">{search.generation}</code>] : null,
-      ["Rebuilt", <Moment key="rebuilt" at={search.lastRebuild?.finishedAt} />],
+      ["Rebuilt", <Moment key="rebuilt" at={search.lastRebuild?.finishedAt} none="never" />],
     ]} />
   );
 }

@@ -3,8 +3,8 @@ import { Notice } from "@/design/Notice";
 import { Tag, type Tone } from "@/design/Tag";
 import { Problem } from "@/app/Problem";
 import { Meter } from "@/control/page/Meter";
-import { Moment } from "@/control/page/Moment";
-import { counted } from "@/control/page/amounts";
+import { Moment } from "@/control/live/Moment";
+import { counted } from "@/control/charts/format";
 import { farOf, nameOf, problemsOf, resultOf } from "./told";
 import { isOpen, useCancelOperation, useOperations, type Operation, type OperationKind } from "./useOperations";
 

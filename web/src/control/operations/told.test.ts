@@ -10,7 +10,7 @@ test("large amounts are bytes, small ones are counted, nothing divides by nothin
 
 test("a result is told in lines, its lists are counted", () => {
   expect(resultOf({ imported: 2, bytes: 1500, holds: true, frozenAt: "2026", problems: [], files: [{}], counts: { new_pages: 3 }, execution: null })).toEqual([
-    ["imported", "2"], ["bytes", "1.5 kB"], ["holds", "yes"], ["frozen at", "2026"], ["files", "1 entry"], ["counts: new pages", "3"],
+    ["imported", "2"], ["bytes", "1.5 KB"], ["holds", "yes"], ["frozen at", "2026"], ["files", "1 entry"], ["counts: new pages", "3"],
   ]);
 });
 

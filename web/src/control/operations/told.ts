@@ -1,4 +1,5 @@
-import { bytes, counted, plain } from "@/control/page/amounts";
+import { bytes, counted } from "@/control/charts/format";
+import { plain } from "@/control/page/words";
 
 const NAMES: Record<string, string> = {
   import: "Import",

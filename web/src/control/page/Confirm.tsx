@@ -11,6 +11,8 @@ interface Asked {
   /** The word on the button: what is done. */
   action: string;
   isDanger?: boolean;
+  /** False while something is still missing. */
+  isComplete?: boolean;
   /** A reason is asked for, and kept; this is its label. */
   reason?: string;
   onConfirm: (reason: string) => Promise<unknown>;
@@ -18,11 +20,11 @@ interface Asked {
 }
 
 /** Asks before something is lost. Mount it to open it; it closes once what was asked for is done. */
-export function Confirm({ title, children, action, isDanger = true, reason, onConfirm, onClose }: Asked) {
+export function Confirm({ title, children, action, isDanger = true, isComplete = true, reason, onConfirm, onClose }: Asked) {
   const [why, setWhy] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
-  const isReady = !isBusy && (!reason || why.trim().length >= 3);
+  const isReady = !isBusy && isComplete && (!reason || why.trim().length >= 3);
   async function go() {
     setBusy(true);
     setProblem(null);

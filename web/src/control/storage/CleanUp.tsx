@@ -1,7 +1,8 @@
 import { useEffect } from "react";
 import { Problem } from "@/app/Problem";
 import type { Deed } from "@/control/page/Done";
-import { bytes, counted, plain } from "@/control/page/amounts";
+import { bytes, counted } from "@/control/charts/format";
+import { plain } from "@/control/page/words";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { useCleanup } from "./useStorage";

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
-import { Moment } from "@/control/page/Moment";
-import { counted } from "@/control/page/amounts";
+import { Moment } from "@/control/live/Moment";
+import { counted } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
