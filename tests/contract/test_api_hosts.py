@@ -47,3 +47,18 @@ def test_the_figures_are_those_that_the_stream_tells(server: Server) -> None:
     assert found["pagesPerSecond"] == 0
     assert found["alerts"] == []
     assert found["circuits"] == {}
+
+
+def test_the_account_of_a_run_is_what_the_command_prints(server: Server) -> None:
+    with crawl(server) as running:
+        running.add(*many("ex.example", 4))
+        lease = running.lease()
+        running.settle(lease, 0)
+        running.settle(lease, 1, outcome=Outcome.FAILED, reason="timeout", status=None)
+        found = server.get(f"/api/v1/executions/{running.id}/report").json()
+
+    assert (found["execution"], found["state"], found["total"], found["open"]) == (running.id, "running", 4, 2)
+    assert found["outcomes"] == {"success": 1, "failed": 1}
+    assert {"outcome": "failed", "reason": "timeout", "count": 1} in found["reasons"]
+    assert found["domains"] == {"ex.example": 4}
+    assert server.get("/api/v1/executions/999999/report").status_code == 404

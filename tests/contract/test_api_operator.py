@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from holdfast import config
 from holdfast.clock import SystemClock
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Feed, WarcFile
+from holdfast.db.raw import DatabaseClock
 from holdfast.index.queries import sealed_files_after
 from holdfast.operations import long_running
 from holdfast.operations.long_running import (
@@ -29,7 +31,9 @@ from holdfast.operations.long_running import (
 )
 from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.works import WORKS
+from holdfast.wiring.archive import Archive
 from tests.api_bed import Server
+from tests.client import asking
 from tests.operations_bed import TUS, begun, operation, run_waiting, send, warc_bytes
 
 ADMIN = "/api/admin"
@@ -376,12 +380,31 @@ def test_an_operation_whose_process_dies_each_time_is_given_up(server: Server) -
     assert (shown["state"], shown["errorCode"]) == ("failed", "operation_abandoned")
 
 
+class Fast(SystemClock):
+    """The clock of a machine that is five minutes ahead."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(minutes=5)
+
+
+@pytest.mark.postgres
+def test_a_server_whose_clock_is_fast_calls_no_worker_silent(migrated_postgres: str, tmp_path: Path) -> None:
+    settings = config.load(home=tmp_path).model_copy(update={"database_url": migrated_postgres})
+    with (
+        closing(Database(migrated_postgres)) as database,
+        closing(connect(migrated_postgres)) as raw_db,
+        closing(RunFile(tmp_path / "run")) as run,
+        asking(Archive(settings=settings, database=database, clock=Fast())) as client,
+    ):
+        OwnerProcess(raw_db, DatabaseClock(raw_db), run=run, kind="worker", execution_id=None)
+        [shown] = client.get(f"{ADMIN}/workers").json()["items"]
+
+    assert shown["isAlive"] is True
+    assert shown["silentSeconds"] < 60
+
+
 @pytest.mark.postgres
 def test_a_machine_whose_clock_is_fast_takes_no_operation_from_another(migrated_postgres: str) -> None:
-    class Fast(SystemClock):
-        def now(self) -> datetime:
-            return super().now() + timedelta(minutes=5)
-
     with closing(Database(migrated_postgres)) as database:
         wish = OperationWish(kind=OperationKind.REBUILD_SEARCH, flight="search", subject="it", parameters={})
         with database.write() as session:
@@ -461,15 +484,20 @@ def test_an_edition_is_planned_reported_and_refused_over_http(server: Server) ->
         ("/feeds", "sorce", "source"),
         ("/workers", "limt", "limit"),
         ("/settings", "orgin", "origin"),
+        ("/audit", "actr", "actor"),
+        ("/reports", "statu", "status"),
+        ("/reports/1", "statu", None),
+        ("/users", "limt", "limit"),
+        ("/webhooks", "limt", "limit"),
     ],
 )
 def test_a_parameter_that_a_route_does_not_know_is_refused_with_the_nearest(
-    one_source: Server, path: str, name: str, nearest: str
+    one_source: Server, path: str, name: str, nearest: str | None
 ) -> None:
     answer = one_source.get(f"{ADMIN}{path}", params={name: "x"})
 
     assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "unknown_parameter", name)
-    assert f"did you mean {nearest}?" in answer.json()["error"]
+    assert (f"did you mean {nearest}?" if nearest else "it takes none") in answer.json()["error"]
 
 
 def test_reports_are_filtered_read_piece_by_piece_and_triaged_with_notes(server: Server) -> None:

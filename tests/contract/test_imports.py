@@ -18,6 +18,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import func, select, update
 
+from holdfast.cli.status import describe
 from holdfast.clock import SystemClock
 from holdfast.db import connect
 from holdfast.db.engine import Database
@@ -29,6 +30,7 @@ from holdfast.imports.importer import ImportedFile, Importer, ImportStep
 from holdfast.imports.packages import spelled
 from holdfast.index.indexer import open_indexer
 from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
+from holdfast.jobs.views.status import read_status
 from holdfast.series.queries import series_totals
 from holdfast.warc.manifest import read_manifest
 from holdfast.withdrawals.hiding import hide
@@ -206,6 +208,20 @@ def test_the_same_files_again_change_nothing(tmp_path: Path, database: Database,
     assert [one.state for one in again] == ["again"] * 4
     assert {one.warc_file_id for one in again} == {one.warc_file_id for one in first}
     assert sum(one.indexed.changed for one in again if one.indexed is not None) == 0
+
+
+def test_the_status_of_an_import_tells_what_it_brought_and_nothing_of_a_crawl(
+    tmp_path: Path, database: Database, paths: list[Path]
+) -> None:
+    done = _run(database, tmp_path / "home", paths[:2])
+    with closing(connect(database.url)) as raw_db:
+        shown = read_status(raw_db, SystemClock(), 1)
+
+    assert shown.imported is not None
+    assert (shown.imported.files, shown.imported.records) == (2, sum(one.records for one in done))
+    assert shown.imported.bytes > 0
+    assert shown.sentence is None
+    assert f"imported 2 files, {shown.imported.records} records, " in describe(shown)
 
 
 def test_a_row_that_leads_out_of_the_data_directory_gets_no_list_beside_its_file(

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from mcp import Client
 from sqlalchemy import update
+from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.assistants.server import TOOLS, make_server
 from holdfast.assistants.tools import UNTRUSTED, ToolArchive
@@ -22,6 +23,7 @@ from holdfast.search.outbox import drain
 from holdfast.search.search import SearchService
 from holdfast.withdrawals.hiding import hide
 from tests.archive import BEGIN, Shot, build_archive
+from tests.client import Client as Web
 from tests.client import asking
 
 PAGE = "https://example.org/tides"
@@ -171,6 +173,48 @@ def test_the_tools_answer_over_http_in_the_name_of_who_asks(tools: ToolArchive) 
 
     assert "explain" in _listed(local)
     assert _listed(stranger) == [name for name in TOOLS if name != "explain"]
+
+
+def _asked(client: Web, name: str, **arguments: Any) -> Any:
+    call = {"name": name, "arguments": arguments}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    answer = client.post("/mcp", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["result"]
+
+
+def test_a_slow_reader_of_an_answer_holds_no_permit_of_other_routes(tools: ToolArchive) -> None:
+    held: list[bool] = []
+    with asking(tools.archive) as client:
+        app: Any = client.app
+        app.state.sessions = asyncio.Semaphore(1)
+
+        async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+            async def noted(message: Message) -> None:
+                held.append(app.state.sessions.locked())
+                await send(message)
+
+            await app(scope, receive, noted)
+
+        client.app = noting
+        assert not _asked(client, "page_text", url=PAGE).get("isError")
+        client.app = app
+
+    assert held
+    assert not any(held)
+
+
+def test_a_comparison_has_one_of_the_few_places_of_heavy_work(
+    tools: ToolArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with asking(tools.archive) as client:
+        monkeypatch.setattr(client.app.state.heavy._steps, "_waiting", 8)  # type: ignore[attr-defined]
+        busy = _asked(client, "compare", url=PAGE, earlier="2024-03", later="2026")
+        text = _asked(client, "page_text", url=PAGE)
+
+    assert (busy["isError"], "try again" in busy["content"][0]["text"]) == (True, True)
+    assert not text.get("isError")
 
 
 def _listed(answer: httpx.Response) -> list[str]:

@@ -154,7 +154,7 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
-    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
+    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions), archive.settings)
     # Not for the replay host: no credential reaches it.
     app = identified = Principals(app, archive.settings, accounts, permissions)
     inner.state.hub.identify = identified.identify
@@ -166,8 +166,9 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
         replay_inner, {"/web": kept.records(), "/cdx": cdx}, inner.state.quick, inner.state.connections, kept.keeping
     )
     replay: ASGIApp = Bodies(HeadRequests(quick), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
+    # Rates come before capabilities: one that is made up costs a look into the database.
     replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
+    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)

@@ -83,8 +83,10 @@ class WebFiles:
         """Return the files of a build; None if there is none."""
         if not (folder / _INDEX).is_file():
             return None
-        paths = [path for path in sorted(folder.rglob("*")) if path.suffix in _TYPES and path.is_file()]
-        return cls({f"/{path.relative_to(folder).as_posix()}": _file(path, folder) for path in paths})
+        found = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.suffix in _TYPES}
+        # What begins with a dot are notes of the build.
+        served = {name: path for name, path in found.items() if not any(part.startswith(".") for part in name.parts)}
+        return cls({f"/{name.as_posix()}": _file(path, name) for name, path in served.items()})
 
     def find(self, path: str) -> WebFile | None:
         """Return what a path shows: the page itself for a page of the application, a file, or None."""
@@ -94,7 +96,7 @@ class WebFiles:
         return self._files.get(path)
 
 
-def _file(path: Path, folder: Path) -> WebFile:
+def _file(path: Path, name: Path) -> WebFile:
     body = path.read_bytes()
     bodies = {"identity": body}
     for coding, ending in _TWINS.items():
@@ -105,6 +107,6 @@ def _file(path: Path, folder: Path) -> WebFile:
         media_type=_TYPES[path.suffix],
         # A weak one: it is the same in every coding.
         etag=f'W/"{sha256(body).hexdigest()[:32]}"',
-        is_fixed=f"/{path.relative_to(folder).as_posix()}".startswith(f"/{FILES}/"),
+        is_fixed=name.parts[0] == FILES,
         bodies=bodies,
     )

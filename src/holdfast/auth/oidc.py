@@ -37,6 +37,7 @@ _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "E
 _REMEMBERED_S = 600.0
 _LEEWAY_S = 60
 _BODY_BYTES = 1024 * 1024
+_FOLLOWING_BYTES = 1024
 _DEADLINE_S = 10.0
 _log = log.get()
 
@@ -53,7 +54,7 @@ class SignInFlow:
 
     def sealed(self) -> str:
         """Return it as one cookie holds it."""
-        parts = json.dumps([self.state, self.nonce, self.verifier, self.following]).encode()
+        parts = json.dumps([self.state, self.nonce, self.verifier, self.following], ensure_ascii=False).encode()
         return base64.urlsafe_b64encode(parts).decode("ascii").rstrip("=")
 
     @classmethod
@@ -61,7 +62,9 @@ class SignInFlow:
         """Return what a cookie holds; ProviderRefused if it is none of ours."""
         try:
             parts = json.loads(base64.urlsafe_b64decode((cookie or "").encode("ascii") + b"=="))
-            state, nonce, verifier, following = map(str, parts)
+            state, nonce, verifier, following = parts
+            if not all(isinstance(one, str) for one in parts) or not (state + nonce + verifier).isascii():
+                raise ValueError
         except (ValueError, TypeError, UnicodeError, RecursionError):
             raise ProviderRefused("this sign-in was not begun in this browser, or took too long; start anew") from None
         return cls(state=state, nonce=nonce, verifier=verifier, following=following)
@@ -105,7 +108,8 @@ class IdentityProvider:
             state=secrets.token_urlsafe(32),
             nonce=secrets.token_urlsafe(32),
             verifier=secrets.token_urlsafe(48),
-            following=following,
+            # Browsers drop a cookie of more than 4 KiB, and with it the sign-in.
+            following=following if len(following.encode()) <= _FOLLOWING_BYTES else "/",
         )
         url = prepare_grant_uri(
             await self._endpoint("authorization_endpoint"),

@@ -55,7 +55,7 @@ COMMANDS = {
     "import": Command(
         "index:import_command", "Import and index WARC, ARC and WACZ files of other writers.", HelpGroup.CRAWL
     ),
-    "demo": Command("demo", "Crawl, index and compare a small bundled site, and serve it.", HelpGroup.CRAWL),
+    "demo": Command("demo", "Make an archive of an invented town's website, and serve it.", HelpGroup.CRAWL),
     "search": Command("search", "Find captures by words or by address.", HelpGroup.FIND),
     "terms": Command("search:terms", "Count words over the years."),
     "linked-hosts": Command("search:linked_hosts_command", "Hosts that are linked to and not kept."),

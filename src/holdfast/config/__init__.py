@@ -221,8 +221,17 @@ class AuthSettings(SettingGroup):
     """Who signs in, how, and for how long."""
 
     session_hours: float = setting(24.0, gt=0.0, le=720.0, description="How long a browser stays signed in.")
+    failures_per_account_and_address: int = setting(
+        10,
+        ge=1,
+        description="Failed sign-ins to one account from one address, or from a browser that has signed in before, "
+        "after which it must wait for the window to end.",
+    )
     failures_per_account: int = setting(
-        10, ge=1, description="Failed sign-ins to one account after which it must wait for the window to end."
+        100,
+        ge=1,
+        description="Failed sign-ins to one account from all addresses together after which it must wait; a browser "
+        "that has signed in to it before is not kept waiting.",
     )
     failures_per_address: int = setting(
         30, ge=1, description="Failed sign-ins from one address (IPv6: /64) after which it must wait."

@@ -20,7 +20,7 @@ TYPES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SiteAnswer:
     """One answer as it is sent."""
 
     status: HTTPStatus = HTTPStatus.OK
@@ -40,31 +40,31 @@ class Answer:
         return "\r\n".join((*lines, "", "")).encode()
 
 
-def stored(body: bytes, suffix: str) -> Answer:
+def stored(body: bytes, suffix: str) -> SiteAnswer:
     """Return a file that is there, with a validator."""
     etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-    return Answer(body=body, headers={"Content-Type": TYPES[suffix], "ETag": etag})
+    return SiteAnswer(body=body, headers={"Content-Type": TYPES[suffix], "ETag": etag})
 
 
-def moved(path: str) -> Answer:
+def moved(path: str) -> SiteAnswer:
     """Return the answer of an address that leads to another one for good."""
-    return Answer(status=HTTPStatus.MOVED_PERMANENTLY, headers={"Location": path})
+    return SiteAnswer(status=HTTPStatus.MOVED_PERMANENTLY, headers={"Location": path})
 
 
-def refused(status: HTTPStatus, page: str) -> Answer:
+def refused(status: HTTPStatus, page: str) -> SiteAnswer:
     """Return a page that says why there is nothing at this address."""
-    return Answer(status=status, body=page.encode(), headers={"Content-Type": TYPES[".html"]})
+    return SiteAnswer(status=status, body=page.encode(), headers={"Content-Type": TYPES[".html"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteContent:
     """A whole website at one moment."""
 
-    answers: Mapping[str, Answer]
-    missing: Answer
+    answers: Mapping[str, SiteAnswer]
+    missing: SiteAnswer
     """For every other path."""
 
-    def at(self, target: str) -> Answer:
+    def at(self, target: str) -> SiteAnswer:
         """Return the answer to a path with or without a query."""
         # Looked up in a table, never joined to a folder: no request can leave the bundle.
         return self.answers.get(target.split("?", 1)[0], self.missing)

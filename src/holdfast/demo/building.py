@@ -53,6 +53,7 @@ _PAST = (
     (TOWN, 3, datetime(2025, 9, 23, 8, 5, tzinfo=UTC)),
 )
 _DELAY_S = 0.02
+_ABOUT = "Demonstration material: the dates of the captures before those that the demo made itself are invented."
 
 Say = Callable[[str], None]
 
@@ -119,14 +120,14 @@ def _add_sources(jobs: Jobs, web: DemoWeb) -> None:
             "code": TOWN,
             "name": "Town of Kelpsound",
             "base_url": web.town_url,
-            "description": f"The website of an invented town, in English and French. {NOTE}",
+            "description": f"The website of an invented town, in English and French. {_ABOUT}",
             "config": {**shared, "seeds": [web.town_url, f"{web.town_url}fr/"], "feeds": True},
         },
         {
             "code": MARSH,
             "name": "Kelpsound Marsh Station",
             "base_url": web.marsh_url,
-            "description": f"Field notes, species and tides from an invented marsh. {NOTE}",
+            "description": f"Field notes, species and tides from an invented marsh. {_ABOUT}",
             "config": {**shared, "seeds": [web.marsh_url]},
         },
     ]

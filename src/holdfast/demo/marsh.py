@@ -6,7 +6,7 @@ from http import HTTPStatus
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-from holdfast.demo.answers import TYPES, Answer, SiteContent, moved, refused, sitemap, stored
+from holdfast.demo.answers import TYPES, SiteAnswer, SiteContent, moved, refused, sitemap, stored
 
 _BUNDLE = resources.files("holdfast.demo")
 _REDIRECTS = {"/home": "/", "/index.html": "/"}
@@ -28,9 +28,9 @@ def marsh_content(origin: str, *, is_later: bool) -> SiteContent:
     return SiteContent(answers=answers, missing=refused(HTTPStatus.NOT_FOUND, _MISSING))
 
 
-def read_files(folder: Traversable, below: str, origin: str) -> dict[str, Answer]:
+def read_files(folder: Traversable, below: str, origin: str) -> dict[str, SiteAnswer]:
     """Return every file below a folder by the path that it answers to."""
-    found: dict[str, Answer] = {}
+    found: dict[str, SiteAnswer] = {}
     for item in folder.iterdir():
         if item.is_dir():
             found |= read_files(item, f"{below}{item.name}/", origin)

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from holdfast.clock import Clock, digits14
-from holdfast.demo.answers import Answer, SiteContent
+from holdfast.demo.answers import SiteAnswer, SiteContent
 from holdfast.types import Fetched
 from holdfast.warc.record import sha256_of
 from holdfast.warc.writer import ExchangeDraft, WarcWriter
@@ -58,7 +58,7 @@ def write_past(folder: Path, content: SiteContent, *, origin: str, moment: datet
     return writer.seal().path
 
 
-def walked(content: SiteContent, origin: str) -> Iterator[tuple[str, Answer]]:
+def walked(content: SiteContent, origin: str) -> Iterator[tuple[str, SiteAnswer]]:
     """Yield path and answer of everything that links lead to from the front page, but what robots.txt forbids."""
     robots = content.at("/robots.txt")
     forbidden = tuple(_FORBIDDEN.findall(robots.body.decode()))
@@ -75,7 +75,7 @@ def walked(content: SiteContent, origin: str) -> Iterator[tuple[str, Answer]]:
                 queue.append(inside)
 
 
-def _links(answer: Answer, base: str) -> Iterator[str]:
+def _links(answer: SiteAnswer, base: str) -> Iterator[str]:
     if "Location" in answer.headers:
         yield urljoin(base, answer.headers["Location"])
     if answer.headers.get("Content-Type", "").startswith(_READ):
@@ -83,7 +83,7 @@ def _links(answer: Answer, base: str) -> Iterator[str]:
             yield urljoin(base, next(filter(None, found)))
 
 
-def _exchange(url: str, answer: Answer, moment: datetime, purpose: str | None) -> ExchangeDraft:
+def _exchange(url: str, answer: SiteAnswer, moment: datetime, purpose: str | None) -> ExchangeDraft:
     parts = urlsplit(url)
     request = f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: holdfast-demo\r\n\r\n"
     fetched = Fetched(

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from holdfast.demo.answers import Answer, SiteContent
+from holdfast.demo.answers import SiteAnswer, SiteContent
 from holdfast.demo.marsh import marsh_content
 from holdfast.demo.names import NameServer
 from holdfast.demo.town import LAST_STATE, town_content
@@ -51,17 +51,17 @@ class _Visit(BaseHTTPRequestHandler):
         host = (self.headers.get("Host") or "").partition(":")[0].lower()
         content = sites.get(host) or sites.get("")
         if content is None:
-            self._send(Answer(status=HTTPStatus.MISDIRECTED_REQUEST))
+            self._send(SiteAnswer(status=HTTPStatus.MISDIRECTED_REQUEST))
             return
         answer = content.at(self.path)
         etag = answer.headers.get("ETag")
         if etag is not None and self.headers.get("If-None-Match") == etag:
-            answer = Answer(status=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag})
+            answer = SiteAnswer(status=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag})
         self._send(answer)
 
     do_HEAD = do_GET
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: SiteAnswer) -> None:
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)

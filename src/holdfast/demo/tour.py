@@ -73,7 +73,7 @@ def read_tour(archive: Archive, front_page: str) -> DemoTour:
         change = _latest_change(session, fees_url)
     return DemoTour(
         files=files,
-        records=records,
+        records=records or 0,
         pages=pages or 0,
         changes=dict(changes),
         fees_url=fees_url,

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-from holdfast.demo.answers import Answer, SiteContent, moved, refused, sitemap, stored
+from holdfast.demo.answers import SiteAnswer, SiteContent, moved, refused, sitemap, stored
 from holdfast.demo.documents import pdf_of
 from holdfast.demo.marsh import read_files
 from holdfast.demo.pictures import harbour_picture
@@ -32,7 +32,7 @@ _LISTED_DAYS = (date(2023, 1, 2), date(2024, 3, 1), date(2025, 7, 1), date(2026,
 LAST_STATE = len(_STATE_DAYS)
 
 _ONLY = re.compile(r"\[([0-9,-]+)\] ?")
-_VARIANTS = re.compile(r"\{\{(.*?)\}\}")
+_VARIANTS = re.compile(r"\{\{([^{}]*+)\}\}")
 _LIST = re.compile(r"%list (\S+) (\d+)")
 
 _WORDS = {
@@ -80,15 +80,35 @@ _MENUS = {
     },
 }
 _MONTHS = {
-    "en": (
-        "January", "February", "March", "April", "May", "June",
-        "July", "August", "September", "October", "November", "December",
-    ),
-    "fr": (
-        "janvier", "février", "mars", "avril", "mai", "juin",
-        "juillet", "août", "septembre", "octobre", "novembre", "décembre",
-    ),
-}  # fmt: skip
+    "en": [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ],
+    "fr": [
+        "janvier",
+        "février",
+        "mars",
+        "avril",
+        "mai",
+        "juin",
+        "juillet",
+        "août",
+        "septembre",
+        "octobre",
+        "novembre",
+        "décembre",
+    ],
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +140,7 @@ def town_content(state: int, *, origin: str, marsh_url: str) -> SiteContent:
     defined = sorted(_defined(_BUNDLE / "pages", "/", state), key=lambda page: page.path)
     published = [page for page in defined if page.day is None or page.day <= _STATE_DAYS[state - 1]]
     pages = {page.path: page for page in published if state <= page.last_state}
-    answers: dict[str, Answer] = read_files(_BUNDLE / "files", "/", origin)
+    answers: dict[str, SiteAnswer] = read_files(_BUNDLE / "files", "/", origin)
     for page in pages.values():
         body = "\n".join(_body(page, pages)).replace("{marsh}", marsh_url)
         answers[page.path] = stored(_document(page, body, pages).encode(), ".html")
@@ -230,6 +250,8 @@ def _document(page: TownPage, body: str, pages: dict[str, TownPage]) -> str:
         f'<link rel="canonical" href="{page.path}">',
         f'<link rel="alternate" hreflang="{other_language}" href="{other}">' if other else "",
         f'<link rel="alternate" type="application/rss+xml" title="News" href="{_FEED}">' if language == "en" else "",
+        f'<meta property="article:published_time" content="{page.day:%Y-%m-%d}">' if page.day else "",
+        f'<meta property="og:type" content="{"article" if page.day else "website"}">',
         '<link rel="icon" href="/img/mark.svg" type="image/svg+xml">',
         '<link rel="stylesheet" href="/style.css">',
     ]
@@ -306,7 +328,7 @@ def _robots(origin: str) -> bytes:
     return rules.encode()
 
 
-def _sitemap(answers: dict[str, Answer], pages: dict[str, TownPage], origin: str, state: int) -> bytes:
+def _sitemap(answers: dict[str, SiteAnswer], pages: dict[str, TownPage], origin: str, state: int) -> bytes:
     """Return a sitemap of what everybody may read, with the day of each page or of the state."""
     public = (path for path, one in answers.items() if one.is_page and not path.startswith(_STAFF))
     days = {path: pages[path].day if path in pages else None for path in sorted(public)}

@@ -159,6 +159,26 @@ def crawled_of(tx: Transaction, *, execution_id: int) -> int:
     return int(rows[0][0] or 0) if rows else 0
 
 
+class ImportedFiles(NamedTuple):
+    """What an import has brought."""
+
+    files: int
+    records: int
+    bytes: int
+
+
+def imported_of(tx: Transaction, *, execution_id: int) -> ImportedFiles | None:
+    """Return what an import has brought so far; None for an execution that is none."""
+    rows = tx.execute(
+        "SELECT count(f.id), coalesce(sum(f.record_count), 0), coalesce(sum(f.size), 0)"
+        " FROM executions e JOIN jobs j ON j.id = e.job_id"
+        " LEFT JOIN warc_files f ON f.execution_id = e.id AND f.state = 'sealed'"
+        " WHERE e.id = ? AND j.kind = 'import' GROUP BY e.id",
+        (execution_id,),
+    )
+    return ImportedFiles(*map(int, rows[0])) if rows else None
+
+
 def open_execution(tx: Transaction, *, job_id: int) -> ExecutionRow | None:
     """Return the job's unfinished execution; there is at most one."""
     return _execution(

@@ -28,7 +28,7 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.withdrawals.visibility import public_source, visible, visible_source, withdrawn_captures
+from holdfast.withdrawals.visibility import for_members, visible, visible_source, withdrawn_captures
 
 
 class SearchPageRow(NamedTuple):
@@ -295,7 +295,7 @@ class HitRow(NamedTuple):
     group_snapshots: int | None
     noise: str | None
     for_members: bool
-    """Whether it is of a source that not everybody may see."""
+    """Whether not everybody may see it."""
 
 
 # The statements of a result page are built once: building them costs more than the database takes to answer.
@@ -318,7 +318,7 @@ _HITS: Final = (
         PageGroup.url,
         PageGroup.snapshot_count,
         Snapshot.noise,
-        ~public_source(Snapshot.source_id),
+        for_members(),
     )
     .outerjoin(Document, Document.id == Snapshot.document_id)
     .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)

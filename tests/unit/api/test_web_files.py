@@ -29,6 +29,8 @@ def built(tmp_path: Path) -> Path:
     (folder / "index.html").write_text(_PAGE)
     (folder / "theme.js").write_text("1")
     (folder / "holdfast.svg").write_text("<svg/>")
+    (folder / ".vite").mkdir()
+    (folder / ".vite" / "manifest.json").write_text("{}")
     (folder / "notes.map").write_text("not for the public")
     (folder / "assets" / "index-abc123.js").write_text(_SCRIPT)
     (folder / "assets" / "index-abc123.js.gz").write_bytes(gzip.compress(_SCRIPT.encode()))
@@ -108,8 +110,9 @@ def test_a_look_at_the_head_costs_no_body(web: Client) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/nothing", "/assets/other.js", "/assets/../secret.js", "/assets/..%2f..%2fsecret.js", "/../secret.js",
-     "/notes.map", "/assets/index-abc123.js.gz", "/assets/", "/assets", "/searching", "/index.html/x", "//search"],
+    ["/nothing", "/.vite/manifest.json", "/assets/other.js", "/assets/../secret.js", "/assets/..%2f..%2fsecret.js",
+     "/../secret.js", "/notes.map", "/assets/index-abc123.js.gz", "/assets/", "/assets", "/searching",
+     "/index.html/x", "//search"],
 )  # fmt: skip
 def test_what_is_not_of_the_build_stays_the_api_s_to_refuse(make_archive: MakeArchive, built: Path, path: str) -> None:
     with asking(make_archive(), web=WebFiles.read(built)) as client:

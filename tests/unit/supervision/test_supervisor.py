@@ -26,6 +26,12 @@ from tests import patience
 # A front that says that it answers, and parts that wait for a signal.
 _WAIT = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [15])\n{first}\nsignal.sigwait([15])\n{last}"
 _FRONT = _WAIT.format(first="print('serving http://127.0.0.1:1', flush=True)", last="")
+_MARKED = _WAIT.format(
+    first="import os, sys; again = os.environ.get('HOLDFAST_STARTED_AGAIN'); "
+    "print('serving http://127.0.0.1:1', flush=True); "
+    "print('again' if again else 'no user yet: a link', file=sys.stderr, flush=True)",
+    last="",
+)
 _CALM = _WAIT.format(first="print('set', flush=True)", last="print('drained', flush=True)")
 _BROKEN = "raise SystemExit(3)"
 _DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('set', flush=True)\ntime.sleep(600)"
@@ -118,6 +124,19 @@ def _is_alive(pid: int | None) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_the_link_of_the_first_administrator_is_told_once_and_without_the_name_of_a_part(
+    start: Callable[..., _Supervisor],
+) -> None:
+    supervisor = start(front=_MARKED, worker=_CALM)
+    parts = supervisor.until_running("front", "worker")
+    assert "\nno user yet: a link\n" in f"\n{supervisor.log()}"
+
+    os.kill(parts["front"].pid or 0, signal.SIGKILL)
+    supervisor.until(lambda parts: "front | again" in supervisor.log())
+
+    assert supervisor.log().count("no user yet") == 1
 
 
 def test_parts_end_in_order_and_the_code_is_zero(start: Callable[..., _Supervisor]) -> None:

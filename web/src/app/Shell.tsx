@@ -1,4 +1,4 @@
-import { Link, Outlet, useLocation } from "@tanstack/react-router";
+import { Link, Outlet, useLocation, useMatches } from "@tanstack/react-router";
 import { Menu } from "lucide-react";
 import { useState } from "react";
 import { signInPath } from "@/api/session";
@@ -17,6 +17,7 @@ export function Shell() {
   const [isOpen, open] = useState(false);
   // Tables and charts of the control room take the room that there is; text is read in short lines.
   const width = useLocation().pathname.startsWith("/control") ? "max-w-[88rem]" : "max-w-6xl";
+  const isWide = useMatches({ select: (matches) => matches.some((match) => match.staticData.isWide) });
   return (
     <div className="flex min-h-dvh flex-col">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-sheet focus:p-3">{t("app.skip")}</a>
@@ -39,8 +40,8 @@ export function Shell() {
           </nav>
         </div>
       </header>
-      <main id="content" className={`mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}><Outlet /></main>
-      <Footer />
+      <main id="content" className={isWide ? "w-full grow" : `mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}><Outlet /></main>
+      {!isWide && <Footer />}
     </div>
   );
 }

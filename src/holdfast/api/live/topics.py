@@ -360,11 +360,16 @@ class _LogState:
 
 
 def _line_frame(job_id: int, line: LogLine) -> Frame:
-    return frame("log:line", entry(line, job_id=job_id), order=2 * line.id, event_id=str(line.id))
+    return frame("log:line", _numbered(line, job_id), order=2 * line.id, event_id=str(line.id))
+
+
+def _numbered(line: LogLine, job_id: int) -> dict[str, Any]:
+    """Return a line with its number: who is told the last lines once more knows which it has."""
+    return {"id": line.id, **entry(line, job_id=job_id)}
 
 
 def _replayed(job_id: int, lines: Sequence[LogLine]) -> Frame:
-    told = {"lines": [entry(line, job_id=job_id) for line in lines], "count": len(lines)}
+    told = {"lines": [_numbered(line, job_id) for line in lines], "count": len(lines)}
     return frame("log:replay", told, order=2 * lines[-1].id, event_id=str(lines[-1].id))
 
 

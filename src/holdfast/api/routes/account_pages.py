@@ -182,8 +182,10 @@ def _sentence(text: str) -> str:
 
 
 def _begun(request: Request, archive: Archive, begun: BegunSession, following: str) -> Response:
-    cookie = SessionCookie(archive.settings).written(request.scope, begun.secret)
-    return RedirectResponse(following, 303, {**_HEADERS, "Set-Cookie": cookie})
+    answer = RedirectResponse(following, 303, _HEADERS)
+    for cookie in SessionCookie(archive.settings).begun(request.scope, begun):
+        answer.headers.append("Set-Cookie", cookie)
+    return answer
 
 
 @router.get("/signin/oidc")

@@ -36,7 +36,8 @@ from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
 from holdfast.replay.pages import html_page
 from holdfast.supervision.state import served_parts
-from holdfast.withdrawals.viewers import Visibility
+from holdfast.withdrawals.viewers import viewer
+from holdfast.withdrawals.visibility import members_among
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
@@ -68,12 +69,13 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     listed = kept.listed[:_SHOWN]
     # Asked for every time: the counted totals may be older than a withdrawal.
     shown = queries.showing(session, [one for total in listed for one in kept.representatives[total.source_id].entry])
+    led = members_among(session, shown)
     rows = []
     for total in listed:
         entry = next((shown[one] for one in kept.representatives[total.source_id].entry if one in shown), None)
         name = escape(total.name)
         if entry is not None:
-            link = browse_url(archive.settings, entry, for_members=total.visibility == Visibility.MEMBERS)
+            link = browse_url(archive.settings, entry, for_members=entry.id in led)
             name = f'<a href="{escape(link)}">{name}</a>'
         rows.append(
             f"<li>{name}: {_counted(total.snapshots, 'capture')}, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}"
@@ -130,7 +132,8 @@ async def look(
             total = totals.read(session).snapshots
             disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
             writes: Literal["ok", "refused"] = "ok" if last_refusal(archive.home) is None else "refused"
-            jobs = work.read(session).jobs
+            counted = work.read(session)
+            jobs = counted.jobs if viewer().sees_members else counted.public_jobs
             return Checks(
                 db="ok", jobs=jobs, snapshots={"total": total}, disk=disk, writes=writes, parts=found
             ), workers

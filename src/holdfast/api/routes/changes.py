@@ -48,7 +48,7 @@ from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.visibility import is_for_members, visible_snapshot
+from holdfast.withdrawals.visibility import members_among, visible_snapshot
 
 router = LateRouter(tags=["changes"])
 # Captures that a timeline shows.
@@ -231,6 +231,7 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
     before: dict[int, int] = {}
     shown = []
     names = job_names(session, (row.execution_id for row in rows))
+    led = members_among(session, (row.id for row in rows))
     for row in rows[-_HISTORY:]:
         shown.append(
             TimelineSnapshot(
@@ -243,7 +244,7 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
                 status_code=row.status,
                 noise=row.noise,
                 compare_from_snapshot_id=before.get(row.url_hash),
-                browse_url=browse_url(archive.settings, row, for_members=is_for_members(source)),
+                browse_url=browse_url(archive.settings, row, for_members=row.id in led),
             )
         )
         # By address, not by row: a group holds pages that differ in their query, which are not versions of each other.

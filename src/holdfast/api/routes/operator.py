@@ -80,7 +80,7 @@ def list_workers(
         rows = [row for row in rows if _kind(row.kind) is kind]
     rest = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None
     shown = rows[:limit]
-    folder, now = archive.home.resolve() / "run", archive.clock.now()
+    folder, now = archive.home.resolve() / "run", archive.now(session)
     seen = {row.id: judged(_owner(row), folder, silent_since=now - GONE) for row in shown}
     attempts = {row.id: parsed_attempts(seen[row.id].run_path) for row in shown}
     urls = operator_queries.addresses_of(session, {one for found in attempts.values() for one in found})

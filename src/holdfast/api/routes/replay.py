@@ -18,6 +18,7 @@ from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, gathered, heavily
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.middleware.request_ids import FOR_MEMBERS
 from holdfast.config import Settings
 from holdfast.errors import Invalid, NotFound
 from holdfast.gzip_streams import gzipped
@@ -42,6 +43,8 @@ from holdfast.replay.origins import ReplayOrigins, origins_of, site_passes
 from holdfast.replay.pages import html_page, refusal
 from holdfast.replay.serving import Replay, ReplayAnswer, ReplayRequest, listing_origins, own_page, redirect
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.viewers import viewer
+from holdfast.withdrawals.visibility import members_among
 
 _PIECE_CHARS = 16_384
 _PATH_SAFE = "!$%&'()*+,-./:;=@_~"
@@ -361,7 +364,11 @@ raw_router = LateRouter(tags=["replay"])
 @raw_router.get("/api/snapshots/raw/{snapshot_id}", response_class=HTMLResponse, responses=answers(404, 422))
 def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Response:
     """Show a capture as it was, with a bar that says what it is; 404 if the snapshot, its file or record is missing."""
-    return respond(replay_of(request, archive).raw(snapshot_id, replay_request(request, archive)))
+    answer = replay_of(request, archive).raw(snapshot_id, replay_request(request, archive))
+    if viewer().sees_members:
+        with archive.database.read() as session:
+            setattr(request.state, FOR_MEMBERS, bool(members_among(session, [snapshot_id])))
+    return respond(answer)
 
 
 def _listing_origins(archive: Archive, origins: ReplayOrigins) -> ReplayOrigins:

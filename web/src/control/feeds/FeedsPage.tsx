@@ -1,0 +1,1 @@
+export function FeedsPage() { return null; }

@@ -1,0 +1,2 @@
+export function NewSourcePage() { return null; }
+export function SourcePage() { return null; }
