@@ -59,7 +59,7 @@ function StateCard({ found, onDone }: { found: DomainDetail; onDone: (deed: Deed
         ["Slowed down", found.slowDown > 1 ? `${found.slowDown} times the delay, after 429 or 503` : "no"],
         ["Pages known", `${found.pageCount.toLocaleString("en")}${found.pageCount >= 10_000 ? " or more" : ""}`],
         ["First met", <Moment key="met" at={found.createdAt} />],
-        found.queue ? [`In execution ${found.queue.executionId}`, `${found.queue.pending.toLocaleString("en")} queued, ${found.queue.completed.toLocaleString("en")} done, ${found.queue.failed.toLocaleString("en")} failed, ${found.queue.ruledOut.toLocaleString("en")} ruled out`] : ["In the newest crawl", "nothing of it"],
+        found.queue ? ["In the newest crawl", <span key="queue"><Link to="/control/executions/$id" params={{ id: String(found.queue.executionId) }}>execution {found.queue.executionId}</Link>: {`${found.queue.pending.toLocaleString("en")} queued, ${found.queue.completed.toLocaleString("en")} done, ${found.queue.failed.toLocaleString("en")} failed, ${found.queue.ruledOut.toLocaleString("en")} ruled out`}</span>] : ["In the newest crawl", "nothing of it"],
       ]} />
       {open === "reset" && (
         <Confirm title="Forget its failures?" action="Reset the circuit" isDanger={false} onClose={() => setOpen(null)} onConfirm={async () => {
