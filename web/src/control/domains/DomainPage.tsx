@@ -29,7 +29,7 @@ export function DomainPage() {
       <Done deed={deed} onClose={() => setDeed(null)} />
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       {data ? (
-        <div className="grid items-start gap-4 lg:grid-cols-2">
+        <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
           <StateCard found={data} onDone={setDeed} />
           <SettingsCard key={`${data.crawlDelay}-${data.isAllowed}-${data.paused}`} found={data} onDone={setDeed} />
           <div className="lg:col-span-2"><RobotsCard domain={domain} onDone={setDeed} /></div>

@@ -24,7 +24,7 @@ export function Shards({ edition, onDone }: { edition: EditionDetail; onDone: (d
         { head: "Pages", isNumber: true, cell: (row) => `${row.pagesCrawled.toLocaleString("en")} of ${row.pagesTotal.toLocaleString("en")}` },
         { head: "Failed", isNumber: true, cell: (row) => row.pagesFailed.toLocaleString("en") },
         { head: "Searchable", isNumber: true, cell: (row) => row.indexedPageCount.toLocaleString("en") },
-        { head: "Gap", cell: (row) => (row.acceptanceState ? <span className="break-words">{plain(row.acceptanceState)}{row.acceptanceReason && `: ${row.acceptanceReason}`}</span> : <Button onClick={() => setShard(row)}>Accept a gap…</Button>) },
+        { head: "Gap", cell: (row) => (row.acceptanceState?.startsWith("accepted") ? <span className="break-words">{plain(row.acceptanceState)}{row.acceptanceReason && `: ${row.acceptanceReason}`}</span> : <Button onClick={() => setShard(row)}>Accept a gap…</Button>) },
       ]} />
       {shard && (
         <Confirm title={`Accept the gap of ${shard.name}?`} action="Accept the gap" isDanger={false} reason="Why it is accepted" onClose={() => setShard(null)} onConfirm={async (reason) => {
