@@ -36,7 +36,7 @@ web: $(VENV)/.done ## build the browser application (Node 20 or later, from this
 services: ## install PostgreSQL, Redis, Chromium, nginx and wget where missing (root), or name what is missing
 	@tools/services
 
-demo: setup ## crawl a small bundled site on this machine and show what was captured
+demo: setup ## make an archive of an invented town's website on this machine, serve it, and say what to try
 	@$(BIN)/holdfast demo
 
 check: setup ## lint, formatting, types and the house rules, of Python and of the browser application

@@ -24,10 +24,10 @@ class Crawl:
         self.server = server
         sources = {row["code"]: row["id"] for row in server.get("/api/v1/sources").json()["sources"]}
         self.source_id = sources.get(code) or server.source(code)
-        self._raw_db = connect(server.bed.url)
-        self.frontier = Frontier(self._raw_db, server.clock)
+        self.raw_db = connect(server.bed.url)
+        self.frontier = Frontier(self.raw_db, server.clock)
         now = to_micros(server.clock.now())
-        with self._raw_db.write() as tx:
+        with self.raw_db.write() as tx:
             [(job_id,)] = tx.execute(
                 "INSERT INTO jobs (source_id, kind, fingerprint, config, created_at, state) VALUES"
                 " (?, ?, 'f', '{}', ?, ?) RETURNING id",
@@ -57,7 +57,7 @@ class Crawl:
         self.frontier.release(self.id, 7, [DomainUpdate(domain_id=lease.domain_id, token=lease.token, **facts)])
 
     def urls(self) -> set[str]:
-        with self._raw_db.read() as tx:
+        with self.raw_db.read() as tx:
             rows = tx.execute(
                 "SELECT p.url FROM page_crawls c JOIN pages p ON p.id = c.page_id"
                 " WHERE c.execution_id = ? AND c.outcome IS NULL",
@@ -66,11 +66,11 @@ class Crawl:
         return {row[0] for row in rows}
 
     def status(self) -> ExecutionStatus:
-        return read_status(self._raw_db, self.server.clock, self.id)
+        return read_status(self.raw_db, self.server.clock, self.id)
 
     def close(self) -> None:
-        assert queries.audit(self._raw_db, self.id) == []
-        self._raw_db.close()
+        assert queries.audit(self.raw_db, self.id) == []
+        self.raw_db.close()
 
 
 @contextmanager

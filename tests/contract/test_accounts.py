@@ -14,8 +14,8 @@ import pytest
 
 from holdfast import config
 from holdfast.audit import AuditFilter, audit_events
-from holdfast.auth import sessions
 from holdfast.auth.errors import LastAdministrator, PasswordRefused, SignInFailed, SignInThrottled, UserExists
+from holdfast.auth.passwords import is_password
 from holdfast.auth.queries import users
 from holdfast.auth.roles import Role
 from holdfast.auth.sessions import Browser, SignIn
@@ -244,15 +244,15 @@ def test_of_two_new_passwords_at_once_the_one_that_knew_the_old_one_last_is_refu
     user_id = site.user("ada")
     sign_in = SignIn(site.archive.database, site.clock, AuthSettings())
     browser = Browser(address="192.0.2.1", agent="")
-    looked = sessions.is_password
+    place = "holdfast.auth.sessions.is_password"
 
     def owner_is_quicker(stored: str | None, given: str) -> bool:
-        monkeypatch.setattr(sessions, "is_password", looked)
+        monkeypatch.setattr(place, is_password)
         with site.archive.database.write() as session:
             set_password(session, site.clock, find_user(session, user_id), f"{PASSWORD} of the owner")
-        return looked(stored, given)
+        return is_password(stored, given)
 
-    monkeypatch.setattr(sessions, "is_password", owner_is_quicker)
+    monkeypatch.setattr(place, owner_is_quicker)
     with pytest.raises(PasswordRefused, match="meanwhile"):
         sign_in.change_password(user_id, current=PASSWORD, new=f"{PASSWORD} of a thief", browser=browser, keep=None)
 
@@ -284,6 +284,17 @@ def test_strange_passwords_are_wrong_and_nothing_else(site: Site, password: str)
 
     assert answer.status_code in (401, 422), answer.text
     assert site.sign_in("ada", "x" * 2_000_000).status_code == 413
+
+
+def test_a_password_in_the_field_for_the_name_stands_in_no_log(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.user("ada")
+    site.sign_in(PASSWORD, "x")
+    site.sign_in("ada", "x")
+
+    logged = capsys.readouterr()
+    assert PASSWORD not in logged.out + logged.err
+    assert '"account": "ada"' in logged.out + logged.err or "account='ada'" in logged.out + logged.err
+    assert (logged.out + logged.err).count("auth.sign_in_failed") == 2
 
 
 def test_an_unknown_user_is_refused_as_slowly_as_a_known_one(site: Site) -> None:

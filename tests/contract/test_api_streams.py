@@ -22,6 +22,7 @@ from holdfast.auth.users import add_user, find_user
 from holdfast.config import JobSettings
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.models import Event, Execution
+from holdfast.jobs import journal
 from holdfast.jobs.journal import LogBook
 from holdfast.webhooks.events import Position, PublicEvent, newest
 from tests.api_bed import CONFIG_FAULT, Server, serving
@@ -163,7 +164,7 @@ def test_a_look_that_ends_after_its_last_listener_left_is_forgotten(
 ) -> None:
     topic = CrawlerTopic(quick.bed.database)
     topic.begin(None)
-    reading = topics.read_events
+    reading = journal.read_events
 
     def meanwhile(*arguments: Any, **options: Any) -> list[Any]:
         topic.forget(None)

@@ -22,7 +22,7 @@ from holdfast.cli.status import describe
 from holdfast.clock import SystemClock
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Snapshot, WarcFile
+from holdfast.db.models import Execution, Job, Snapshot, WarcFile
 from holdfast.errors import Invalid
 from holdfast.exports.package import build, read_contents
 from holdfast.exports.zipping import read_segments
@@ -456,3 +456,15 @@ def test_nothing_is_brought_back_to_storage_that_is_away(database: Database, pat
 
     assert [one.state for one in again] == ["failed"]
     assert list((home / "warcs").rglob("*.warc*")) == []
+
+
+def test_imports_under_one_name_share_a_job_of_that_name(database: Database, tmp_path: Path) -> None:
+    names = ("foreign-20240101", None, "foreign-20240101", "foreign-20250101", None)
+    wishes = [ImportWish(source="foreign", name=None, home=tmp_path, config={}, job_name=name) for name in names]
+
+    begun = [begin_import(database, SystemClock(), wish).execution_id for wish in wishes]
+
+    with database.read() as session:
+        jobs = [session.get_one(Job, session.get_one(Execution, one).job_id) for one in begun]
+    assert [job.name for job in jobs] == list(names)
+    assert len({job.id for job in jobs}) == 3

@@ -351,11 +351,12 @@ def test_a_revisit_of_a_members_body_is_named_where_a_member_can_look(world: Wor
     assert named["detail"].startswith("/web/")
 
 
-def test_a_list_of_links_leads_a_member_to_what_it_names(world: World) -> None:
-    told = world.ask(f"/cdx?url={CLUB.own}&output=link", Role.MEMBER).text
+@pytest.mark.parametrize("fields", ["", "&fl=timestamp", "&fields=timestamp"])
+def test_a_list_of_links_leads_a_member_to_what_it_names(world: World, fields: str) -> None:
+    told = world.ask(f"/cdx?url={CLUB.own}&output=link{fields}", Role.MEMBER).text
     mementos = re.findall(r'<([^>]*)>; rel="memento"', told)
     root = f"/!{str(_opened(world, _PAGE).url).partition('/!')[2].partition('/')[0]}"
-    below = world.ask(f"{REPLAY}{root}/cdx?url={CLUB.own}&output=link", Role.ANONYMOUS).text
+    below = world.ask(f"{REPLAY}{root}/cdx?url={CLUB.own}&output=link{fields}", Role.ANONYMOUS).text
 
     assert mementos
     assert all(CLUB.word in world.followed(one, Role.MEMBER).text for one in mementos)
@@ -368,6 +369,15 @@ def test_what_an_assistant_cites_leads_a_member_to_it(world: World) -> None:
 
     assert cited
     assert all(CLUB.word in world.followed(one.partition("#")[0], Role.MEMBER).text for one in cited)
+
+
+def test_the_permalink_of_a_members_capture_leads_members_to_it_and_holds(world: World) -> None:
+    view = world.ask(f"/api/snapshots/{world.ids[CLUB.code][0]}/view", Role.MEMBER).json()
+
+    assert "/!" not in view["permalink"]
+    assert CLUB.word in world.followed(view["permalink"], Role.MEMBER).text
+    assert world.followed(view["permalink"], Role.ANONYMOUS).status_code == 404
+    assert CLUB.word in world.ask(view["frameUrl"], Role.ANONYMOUS).text, "what is shown now has a capability"
 
 
 def test_health_counts_no_job_of_members(world: World) -> None:

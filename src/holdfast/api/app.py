@@ -49,6 +49,7 @@ from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
+from holdfast.wiring.processes import this_process
 
 _SCHEMES = {
     "bearer": {
@@ -182,7 +183,8 @@ def create_inner_app(archive: Archive) -> FastAPI:
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
     accounts = open_accounts(archive)
-    written = (usage.flush, accounts.identities.flush)
+    metrics = ServerMetrics(started=archive.clock.monotonic(), shared=this_process())
+    written = (usage.flush, accounts.identities.flush, metrics.share)
     redis = archive.settings.redis_url
     rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
     api = archive.settings.api
@@ -201,7 +203,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
-    app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
+    app.state.metrics = metrics
     app.state.readiness = ReadinessProbe(
         ArchiveChecks(archive.settings).as_mapping(), archive.clock, served=lambda: served_parts(archive.home)
     )

@@ -261,7 +261,7 @@ class CountedWork(Counting[WorkFigures]):
 
 def _count_work(session: Session, clock: Clock) -> WorkFigures:
     take_time(session)
-    # One count for all viewers, whoever asks for it first.
+    # One count for all viewers: the request that needs it first must not decide what it holds.
     with seen_by(PUBLIC):
         public_jobs = admin_counts(session)
     with seen_by(EVERYTHING):

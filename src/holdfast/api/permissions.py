@@ -201,6 +201,9 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/executions/{id}/wacz": Permission.READ,
     "GET /api/v1/executions/{id}": Permission.OPERATE,
     "GET /api/v1/executions/{id}/report": Permission.OPERATE,
+    "GET /api/v1/executions/{id}/exclusions": Permission.OPERATE,
+    "PUT /api/v1/executions/{id}/exclusions": Permission.OPERATE,
+    "POST /api/v1/executions/{id}/exclusions/preview": Permission.OPERATE,
     # exports
     "GET /api/exports": Permission.READ,
     "GET /api/exports/cdxj": Permission.READ,

@@ -80,7 +80,8 @@ class SignIn:
             stored = None if user is None or user.disabled_at is not None else user.password_hash
         # Outside the transaction: it takes longer than any statement, and SQLite has one writer.
         if not is_password(stored, password) or user is None or stored is None:
-            _log.warning("auth.sign_in_failed", account=kept, address=browser.address)
+            # A name that is no user's is now and then a password, in the wrong field.
+            _log.warning("auth.sign_in_failed", account=user.name if user else None, address=browser.address)
             raise SignInFailed
         with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
             current = session.get(User, user.id)

@@ -78,6 +78,8 @@ COMMANDS = {
     "frontier": Command("frontier", "What is queued: stats, urls, add, clear, recover.", HelpGroup.UPKEEP),
     "domain": Command("domain", "How a domain is treated: list, set, pause."),
     "webhook": Command("webhook", "Systems that are told of events: add, list."),
+    "operation": Command("operation", "Work that takes long: list, show, cancel."),
+    "upload": Command("operation:upload", "Files sent to be imported: list, show, end."),
     "explain": Command("explain", "Everything that is known of an address, and why.", HelpGroup.UPKEEP),
     "url": Command("url", "What an address means here: key, hash."),
     "robots": Command("robots", "Ask robots.txt about an address: the rule and line that decide.", HelpGroup.UPKEEP),

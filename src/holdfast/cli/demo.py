@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -16,12 +17,10 @@ from holdfast.cli.api import configured
 from holdfast.cli.formatting import counted
 from holdfast.cli.parameters import AsJson, configure_log
 from holdfast.cli.serve import parts_of, supervise
-from holdfast.config import REPLAY_HOST
 from holdfast.crawl_process.stopping import obeying_signals
-from holdfast.demo.building import CONTACT, build_archive
+from holdfast.demo.building import CONTACT, TOWN, build_archive
 from holdfast.demo.server import DemoWeb, WebPlace
 from holdfast.demo.tour import DemoTour
-from holdfast.replay.address import replay_path
 from holdfast.supervision.part_process import ServicePart
 from holdfast.wiring.server import listen
 
@@ -86,22 +85,24 @@ def _tell(tour: DemoTour) -> None:
 
 def _invite(address: str, tour: DemoTour) -> None:
     """Print that the server answers, and what to try."""
-    replay = f"http://{REPLAY_HOST}:{address.rpartition(':')[2]}"
+    fees = quote(tour.fees_url, safe=":/")
     print(f"\nready: {address}\n\nThe town is invented, and so are the dates of all crawls but today's.")
     print("\nTo look at, in a browser:")
+    print(f"  the archive      {address}/")
     print(f"  search           {address}/search?q=parking+permit")
     print(f"  in French        {address}/search?q=piscine&language=fr")
     print(f"  in documents     {address}/search?q=budget&type=pdf")
-    print(f"  through time     {replay}{replay_path('*', '', tour.fees_url)}")
+    print(f"  through time     {address}/page?url={fees}")
+    print(f"  as it was        {address}/view/{tour.moments[0]}?url={fees}")
     print(f"  what changed     {address}/compare?from={tour.snapshot_ids[0]}&to={tour.snapshot_ids[-1]}")
-    print(f"  the site itself  {replay}{tour.replay_path}")
+    print(f"  years of a site  {address}/sources/{TOWN}")
     print("\nFor programs (JSON):")
     # Its best answer is a picture without a word of this: what a link says of it finds it.
     print(f"  by its links     {address}/api/search?q=drowned+causeway+chart")
     if tour.compare_path:
         print(f"  a change         {address}{tour.compare_path}")
     print(f"  all routes       {address}/docs")
-    print("\nThe control room needs an account: the line below that begins with `api |` has a link that makes one.")
+    print("\nThe control room needs an account: the link that follows makes the first one.")
     print("\nCtrl-C ends it.", flush=True)
 
 

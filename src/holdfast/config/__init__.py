@@ -198,7 +198,9 @@ class ApiSettings(SettingGroup):
     )
     changes: bool = setting(True, description="Whether change tracking is shown.")
     upkeep: bool = setting(
-        True, description="Whether the server itself takes new captures into search and compares them."
+        True,
+        description="Whether the server itself takes new captures into search, compares them, and runs operations that "
+        "were asked for over HTTP.",
     )
     streams: int = setting(600, ge=1, description="Live streams that one process serves at once, of 1,000 connections.")
     streams_per_principal: int = setting(20, ge=1, description="Live streams that one user or token may hold.")

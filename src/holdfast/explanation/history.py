@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from holdfast.clock import digits14, from_micros
-from holdfast.db.models import PageCrawl, Snapshot, Withdrawal
+from holdfast.db.models import PageCrawl, Snapshot
 from holdfast.explanation import queries
 from holdfast.explanation.model import (
     ExplainedAttempt,
@@ -157,10 +157,14 @@ def explain_visibility(
     session: Session, snapshots: ExplainedSnapshots, *, url_hash: int, key: str
 ) -> ExplainedVisibility:
     """Return who may see the captures, and the withdrawals in force of the page and of its captures."""
-    page = _told(withdrawals_of(session, snapshot_id=None, key=key))
+    of_page = withdrawals_of(session, snapshot_id=None, key=key)
     # Of all its captures, not of those that are shown: the one that was withdrawn may be years old.
-    among = [] if page else withdrawals_among_captures(session, url_hash=url_hash, limit=_WITHDRAWALS)
-    single = _told(among)
+    among = [] if of_page else withdrawals_among_captures(session, url_hash=url_hash, limit=_WITHDRAWALS)
+    told = [
+        ExplainedWithdrawal(id=one.id, snapshot=one.snapshot_id, reason=one.reason, actor=one.actor, at=one.created_at)
+        for one in (*of_page, *among)
+    ]
+    page, single = (told, []) if of_page else ([], told)
     gone = len({one.snapshot for one in single})
     is_all = bool(gone) and snapshots.is_exact and gone >= snapshots.count
     sources = queries.sources_of_captures(session, url_hash=url_hash)
@@ -180,13 +184,6 @@ def _seen_by(is_all_withdrawn: bool, is_any_withdrawn: bool, members: int, sourc
     if members and members == sources:
         return Seen.MEMBERS
     return Seen.SOME if is_any_withdrawn or members else Seen.EVERYBODY
-
-
-def _told(found: Sequence[Withdrawal]) -> list[ExplainedWithdrawal]:
-    return [
-        ExplainedWithdrawal(id=one.id, snapshot=one.snapshot_id, reason=one.reason, actor=one.actor, at=one.created_at)
-        for one in found
-    ]
 
 
 def _visibility_sentence(

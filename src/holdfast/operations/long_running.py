@@ -63,7 +63,8 @@ class OperationRunning(Conflict):
 
     def __init__(self, operation_id: int, subject: str) -> None:
         super().__init__(
-            f"operation {operation_id} is at it already ({subject}); watch it at /api/admin/operations/{operation_id}"
+            f"operation {operation_id} is at it already ({subject}); watch it at /api/admin/operations/{operation_id}, "
+            f"or with: holdfast operation show {operation_id}"
         )
         self.operation_id = operation_id
 
@@ -74,7 +75,10 @@ class OperationNotFound(NotFound):
     code = "operation_not_found"
 
     def __init__(self, operation_id: int) -> None:
-        super().__init__(f"there is no operation {operation_id}; they are listed at /api/admin/operations")
+        super().__init__(
+            f"there is no operation {operation_id}; they are listed at /api/admin/operations, and with: holdfast "
+            "operation list"
+        )
 
 
 class OperationOver(Conflict):

@@ -105,7 +105,7 @@ def change_held(session: Session, held: tuple[int, int], values: dict[str, Any])
 
 
 def is_held(session: Session, held: tuple[int, int]) -> bool:
-    """Return whether a process still holds an operation; nobody else takes it up before this transaction ends."""
+    """Return whether a process still holds an operation; no other takes it up before this transaction ends."""
     operation_id, attempt = held
     found = select(Operation.id).where(
         Operation.id == operation_id, Operation.attempt == attempt, Operation.state == "running", _OPEN

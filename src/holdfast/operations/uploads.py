@@ -72,7 +72,9 @@ class UploadNotFound(NotFound):
     code = "upload_not_found"
 
     def __init__(self, upload_id: int) -> None:
-        super().__init__(f"there is no upload {upload_id}; they are listed at /api/admin/uploads")
+        super().__init__(
+            f"there is no upload {upload_id}; they are listed at /api/admin/uploads, and with: holdfast upload list"
+        )
 
 
 class UploadGone(NotFound):

@@ -24,7 +24,7 @@ def test_an_earlier_crawl_is_a_sound_file_that_says_what_it_is(tmp_path: Path) -
     report = verify_file(path)
     with path.open("rb") as stream:
         records = [
-            (record.record_type, record.record_date, record.headers.get("WARC-Target-URI"), record.reader.read())
+            (record.record_type, record.record_date, record.headers.get("WARC-Target-URI") or "", record.reader.read())
             for record in ArchiveIterator(stream, parse_http=False)
         ]
     kinds = [kind for kind, *_ in records]

@@ -9,15 +9,15 @@ import { THEMES, useTheme, type Theme } from "./theme";
 import { useMay, useSession } from "./useSession";
 
 const PLACE = "rounded-part px-3 py-2 font-semibold text-soft no-underline hover:bg-sunk hover:text-ink aria-[current=page]:text-ink aria-[current=page]:underline aria-[current=page]:decoration-accent aria-[current=page]:decoration-2 aria-[current=page]:underline-offset-8";
-const PLACES = [["/search", "nav.search"], ["/changes", "nav.changes"], ["/sources", "nav.sources"]] as const;
+const PLACES = [["/search", "nav.search"], ["/changes", "nav.changes"], ["/sources", "nav.sources"], ["/editions", "nav.editions"]] as const;
 
 /** What stands around every page: the way home, the places, and how the page looks and speaks. */
 export function Shell() {
   const { t } = useWords();
   const [isOpen, open] = useState(false);
+  const isWide = useMatches({ select: (matches) => matches.some((match) => match.staticData.isWide) });
   // Tables and charts of the control room take the room that there is; text is read in short lines.
   const width = useLocation().pathname.startsWith("/control") ? "max-w-[88rem]" : "max-w-6xl";
-  const isWide = useMatches({ select: (matches) => matches.some((match) => match.staticData.isWide) });
   return (
     <div className="flex min-h-dvh flex-col">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-sheet focus:p-3">{t("app.skip")}</a>

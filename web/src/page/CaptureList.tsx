@@ -38,7 +38,7 @@ export function CaptureList({ captures, caption }: { captures: HistoryCapture[];
         empty={<Notice title={t("page.noneLeft")}>{t("page.noneLeftHow")}</Notice>}
         columns={[
           { head: t("page.captured"), cell: (one) => <Link to="/view/$timestamp" params={{ timestamp: digits(one.captureTimestamp) }} search={{ url: one.url }} title={localMoment(one.captureTimestamp)} className="tabular-nums">{moment(one.captureTimestamp)}</Link> },
-          { head: t("facet.status"), cell: (one) => <span className="inline-flex items-center gap-1"><Dot status={classOf(one.statusCode)} /><Tag tone={TONES[classOf(one.statusCode)]}>{one.statusCode ?? t("status.other")}</Tag></span> },
+          { head: t("facet.status"), cell: (one) => <span className="inline-flex items-center gap-2"><Dot status={classOf(one.statusCode)} /><Tag tone={TONES[classOf(one.statusCode)]}>{one.statusCode ?? t("status.other")}</Tag></span> },
           { head: t("page.content"), cell: (one) => <ChangeTag change={one.change} /> },
           { head: t("facet.type"), cell: (one) => <span className="break-all text-soft">{one.mimeType ?? "–"}</span> },
           ...(captures.length > 1 ? [

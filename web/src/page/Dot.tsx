@@ -15,9 +15,9 @@ function Shape({ status }: { status: StatusClass }) {
 export function Dot({ status, captures = 1, isChanged = false }: { status: StatusClass; captures?: number; isChanged?: boolean }) {
   const size = dotSize(captures);
   return (
-    <span className="relative inline-grid size-7 place-items-center">
+    <span className="relative inline-block">
       <svg aria-hidden viewBox="0 0 20 20" width={size} height={size} className={COLOURS[status]}><Shape status={status} /></svg>
-      {isChanged && <svg aria-hidden viewBox="0 0 12 12" width="13" height="13" className="absolute -top-1 -right-1 fill-ink stroke-sheet [stroke-width:1.5] [paint-order:stroke]"><path d="M6 0l1.6 3.9L12 4.3 8.7 7.1 9.7 11.5 6 9.2 2.3 11.5 3.3 7.1 0 4.3l4.4-.4z" /></svg>}
+      {isChanged && <svg aria-hidden viewBox="0 0 12 12" width="12" height="12" className="absolute -top-1.5 -right-2 fill-ink stroke-sheet [stroke-width:1.5] [paint-order:stroke]"><path d="M6 0l1.6 3.9L12 4.3 8.7 7.1 9.7 11.5 6 9.2 2.3 11.5 3.3 7.1 0 4.3l4.4-.4z" /></svg>}
     </span>
   );
 }

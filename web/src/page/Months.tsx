@@ -28,7 +28,7 @@ function Month({ year, month, days, asked, url }: { year: number; month: number;
       </thead>
       <tbody>
         {weeksOf(year, month).map((week, at) => (
-          <tr key={at}>{week.map((day, place) => <td key={place} className="h-9 p-0 align-middle">{day && <Cell day={day} found={days.get(day)} asked={asked} url={url} />}</td>)}</tr>
+          <tr key={at}>{week.map((day, place) => <td key={place} className="h-12 p-0 align-top">{day && <Cell day={day} found={days.get(day)} asked={asked} url={url} />}</td>)}</tr>
         ))}
       </tbody>
     </table>
@@ -37,10 +37,10 @@ function Month({ year, month, days, asked, url }: { year: number; month: number;
 
 function Cell({ day, found, asked, url }: { day: string; found: Day | undefined; asked: AskedPage; url: string }) {
   const { t, date } = useWords();
-  if (!found) return <span className="text-xs text-soft tabular-nums">{Number(day.slice(8))}</span>;
+  if (!found) return <span className="block pt-0.5 text-xs text-soft tabular-nums">{Number(day.slice(8))}</span>;
   const told = [date(day, { dateStyle: "long" }), t("search.capturesOf", { count: found.captures }), t(`status.${found.status}`), found.changes > 0 ? t("page.changed") : ""].filter(Boolean).join(", ");
-  const look = "inline-grid size-8 place-items-center rounded-full hover:bg-wash aria-[current=true]:bg-wash aria-[current=true]:outline-2 aria-[current=true]:outline-accent";
-  const dot = <Dot status={found.status} captures={found.captures} isChanged={found.changes > 0} />;
+  const look = "inline-flex min-h-11 w-9 flex-col items-center gap-0.5 rounded-part pt-0.5 text-ink no-underline hover:bg-wash aria-[current=true]:bg-wash aria-[current=true]:outline-2 aria-[current=true]:outline-accent";
+  const dot = <><span aria-hidden className="text-xs font-semibold tabular-nums">{Number(day.slice(8))}</span><Dot status={found.status} captures={found.captures} isChanged={found.changes > 0} /></>;
   if (found.captures === 1) return <Link to="/view/$timestamp" params={{ timestamp: digits(found.first.timestamp) }} search={{ url }} title={told} aria-label={told} className={look}>{dot}</Link>;
   return <Link to="/page" search={{ ...asked, day }} replace resetScroll={false} hash="day" title={told} aria-label={told} aria-current={asked.day === day} className={look}>{dot}</Link>;
 }

@@ -105,9 +105,9 @@ function Legend() {
   const { t } = useWords();
   return (
     <ul aria-label={t("page.legend")} className="mt-6 flex flex-wrap gap-x-5 gap-y-1 text-sm text-soft">
-      {CLASSES.map((one) => <li key={one} className="flex items-center gap-1"><Dot status={one} />{t(`status.${one}`)}</li>)}
-      <li className="flex items-center gap-1"><Dot status="2xx" isChanged />{t("page.changed")}</li>
-      <li className="flex items-center gap-1"><Dot status="2xx" captures={8} />{t("page.several")}</li>
+      {CLASSES.map((one) => <li key={one} className="flex items-center gap-2"><Dot status={one} />{t(`status.${one}`)}</li>)}
+      <li className="flex items-center gap-2"><Dot status="2xx" isChanged />{t("page.changed")}</li>
+      <li className="flex items-center gap-2"><Dot status="2xx" captures={8} />{t("page.several")}</li>
     </ul>
   );
 }

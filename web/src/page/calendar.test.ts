@@ -24,7 +24,7 @@ test("days count captures and changes; most captures give the colour", () => {
 });
 
 test("dots grow with captures and never leave their cell", () => {
-  expect([1, 2, 4, 1000].map(dotSize)).toEqual([12, 16, 20, 26]);
+  expect([1, 2, 4, 1000].map(dotSize)).toEqual([12, 15, 18, 22]);
 });
 
 test("years without captures stand between those that have some", () => {

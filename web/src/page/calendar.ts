@@ -72,7 +72,7 @@ export function weeksOf(year: number, month: number): (string | null)[][] {
 /** How large the dot of a day is, in pixels: it grows with the captures, slowly. */
 export function dotSize(captures: number): number {
   if (captures <= 1) return 12;
-  return Math.min(26, 12 + Math.round(Math.log2(captures) * 4));
+  return Math.min(22, 12 + Math.round(Math.log2(captures) * 3));
 }
 
 /** Every year from the first to the last, those without captures too. */

@@ -43,9 +43,9 @@ _Place = TypeVar("_Place")
 
 
 class _Stand(Generic[_Place]):
-    """Up to where a topic has read; another one for whoever listens after the last had left.
+    """Up to where a topic has read; a new one for a listener that comes after the last had left.
 
-    A look may still be under way then: what it writes here is nobody's any more.
+    A look may still be under way then: what it writes into the old one is read by no other.
     """
 
     def __init__(self, after: _Place) -> None:

@@ -160,7 +160,7 @@ _TEXT: dict[int | str, dict[str, Any]] = {
 
 @metrics_router.get("/metrics", response_class=Response, responses=_TEXT | answers(403, 500, 503))
 def metrics(session: SessionDep, totals: TotalsDep, work: WorkDep, server: MetricsDep) -> Response:
-    """Return the archive's figures and this process's own counts; what takes long is counted beside."""
+    """Return the archive's figures and what the processes of this server counted; what takes long is counted beside."""
     found, done = totals.read(session), work.read(session)
     figures = ArchiveFigures(
         jobs={"status": done.jobs, "cleanup_status": done.cleanups},

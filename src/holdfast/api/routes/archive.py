@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import __version__, log
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, TotalsDep, UsageDep, WorkDep
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, RatesDep, SessionDep, TotalsDep, UsageDep, WorkDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import (
@@ -113,13 +113,23 @@ Details = Annotated[
 ]
 
 
+_REDIS: Final[dict[bool | None, Literal["ok", "away", "not configured"]]] = {
+    None: "not configured",
+    True: "away",
+    False: "ok",
+}
 # Of their own: a monitor is answered however many requests wait for a thread.
 _threads = CapacityLimiter(2)
 _LOOK_S = 10.0
 
 
 async def look(
-    archive: ArchiveDep, totals: TotalsDep, work: WorkDep, metrics: MetricsDep, details: Details = False
+    archive: ArchiveDep,
+    totals: TotalsDep,
+    work: WorkDep,
+    metrics: MetricsDep,
+    rates: RatesDep,
+    details: Details = False,
 ) -> Health | None:
     """Return what is well; None, and a line in the log, if the database is not, or does not say so in time."""
 
@@ -151,7 +161,7 @@ async def look(
         timestamp=archive.clock.now(),
         version=__version__,
         uptime=round(archive.clock.monotonic() - metrics.started, 3),
-        services=Services(database="ok", redis="not configured"),
+        services=Services(database="ok", redis=_REDIS[rates.is_away]),
         workers=workers,
     )
 

@@ -168,7 +168,8 @@ def _origins(
     source_id = members_source(session, found)
     if source_id is None:
         return origins, origins
-    return origins, origins._replace(root=request.app.state.replay_keys.root(source_id))
+    # Cited is the application's host, which knows who asks and leads a member on: a capability would end.
+    return origins._replace(origin=origins.here), origins._replace(root=request.app.state.replay_keys.root(source_id))
 
 
 def _record_name(record_id: str) -> str:

@@ -164,7 +164,10 @@ class Services(Answer):
     """What the archive depends on."""
 
     database: Literal["ok", "error"]
-    redis: str = Field(description="`not configured` on one machine.")
+    redis: Literal["ok", "away", "not configured"] = Field(
+        description="`away` while it does not answer and each process counts requests for itself; `not configured` "
+        "without HOLDFAST_REDIS_URL."
+    )
 
 
 class Health(Answer):

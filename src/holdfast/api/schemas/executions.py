@@ -1,13 +1,15 @@
-"""The account of a run."""
+"""The account of a run, and the rules that are added to one under way."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, StringConstraints
 
+from holdfast.api.schemas.base import RequestForm
 from holdfast.api.schemas.jobs import JobAnswer
+from holdfast.jobs.administration.run_exclusions import MOST_RULES, MatchedUrls, RunExclusions
 
 MOST_HOSTS: Final = 200
 """A run may have met a million; all of them are listed by `/api/frontier/hosts`."""
@@ -88,3 +90,62 @@ class RunReport(JobAnswer):
     def of(cls, found: dict[str, Any]) -> Self:
         """Return it as it is answered."""
         return cls.model_validate({**found, "domains": dict(Counter(found["domains"]).most_common(MOST_HOSTS))})
+
+
+class ExclusionsForm(RequestForm):
+    """Rules that leave addresses out."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rules": ["/calendar/"]}]})
+
+    rules: list[Annotated[str, StringConstraints(min_length=1, max_length=2000)]] = Field(
+        max_length=MOST_RULES, description="RE2 patterns; they stand in the place of those that were added before."
+    )
+
+
+class ExclusionsShown(JobAnswer):
+    """What a run leaves out by pattern."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"execution_id": 12, "rules": ["/print/"], "added": ["/calendar/"], "is_editable": True}]
+        }
+    )
+
+    execution_id: int
+    rules: list[str] = Field(
+        description="Those that it began with; they are changed with its source, for the next run."
+    )
+    added: list[str] = Field(description="Those that were added while it ran.")
+    is_editable: bool = Field(description="Whether it is a crawl of ours that runs and is not told to stop.")
+
+    @classmethod
+    def of(cls, found: RunExclusions) -> Self:
+        """Return it as it is answered."""
+        return cls(
+            execution_id=found.execution_id,
+            rules=list(found.rules),
+            added=list(found.added),
+            is_editable=found.is_editable,
+        )
+
+
+class ExclusionsPreview(JobAnswer):
+    """What of a run's queue some rules match."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"matching": 340, "looked_at": 1200, "is_all": True, "samples": ["https://example.org/calendar/2031"]}
+            ]
+        }
+    )
+
+    matching: int = Field(description="Queued addresses that would not be asked for any more.")
+    looked_at: int
+    is_all: bool = Field(description="False if more is queued than was looked at.")
+    samples: list[str]
+
+    @classmethod
+    def of(cls, found: MatchedUrls) -> Self:
+        """Return it as it is answered."""
+        return cls(matching=found.matching, looked_at=found.looked_at, is_all=found.is_all, samples=list(found.samples))

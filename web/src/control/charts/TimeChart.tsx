@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { DASHES, sampledRows, type Line } from "./columns";
+import { DASHES, momentLabels, sampledRows, type Line } from "./columns";
 
 const STROKES = { accent: "stroke-accent", good: "stroke-good", warn: "stroke-warn", bad: "stroke-bad", ink: "stroke-ink" };
 const HEIGHT = 180;
@@ -94,7 +94,7 @@ function told(value: number | null | undefined, format: (value: number) => strin
 }
 
 function data(times: number[], lines: Line[]): uPlot.AlignedData {
-  return [times, ...lines.map((line) => line.values)] as uPlot.AlignedData;
+  return [times, ...lines.map((line) => line.values.slice(0, times.length))] as uPlot.AlignedData;
 }
 
 function options(box: HTMLElement, lines: Line[], format: (value: number) => string, most: number | undefined, point: (at: number | null) => void): uPlot.Options {
@@ -108,7 +108,7 @@ function options(box: HTMLElement, lines: Line[], format: (value: number) => str
     cursor: { y: false, drag: { x: false, y: false } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     scales: { y: { range: (_, __, high) => [0, most ?? (high > 0 ? high * 1.1 : 1)] } },
-    axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => format(tick)) }],
+    axes: [{ ...axis, space: 70, values: (_, ticks) => momentLabels(ticks) }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => format(tick)) }],
     series: [{}, ...lines.map((line, at): uPlot.Series => ({ label: line.label, stroke: colour(line.tone ?? "accent"), width: 2, dash: [...(DASHES[at % DASHES.length] ?? [])], points: { show: false } }))],
     hooks: { setCursor: [(made) => point(made.cursor.idx ?? null)] },
   };

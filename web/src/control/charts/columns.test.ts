@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { perSecond, sampledRows, shares } from "./columns";
+import { momentLabels, perSecond, sampledRows, shares } from "./columns";
 
 test("counts of a minute as a rate", () => {
   expect(perSecond([120, 0], 60)).toEqual([2, 0]);
@@ -15,4 +15,12 @@ test("a table has all of few rows, and of many so many with the last", () => {
   expect(rows).toHaveLength(12);
   expect(rows.at(-1)).toBe(1439);
   expect(new Set(rows).size).toBe(12);
+});
+
+test("the day stands where it begins, and alone on long axes", () => {
+  const at = Date.parse("2026-11-17T23:00:00Z") / 1000;
+
+  expect(momentLabels([at, at + 1800, at + 3600])).toEqual(["23:00\n17 Nov", "23:30", "00:00\n18 Nov"]);
+  expect(momentLabels([at, at + 86_400])).toEqual(["17 Nov", "18 Nov"]);
+  expect(momentLabels([at, at + 31 * 86_400])).toEqual(["Nov 2026", "Dec 2026"]);
 });

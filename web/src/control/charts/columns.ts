@@ -26,3 +26,24 @@ export function sampledRows(length: number, most: number): number[] {
   if (length <= most) return Array.from({ length }, (_, at) => at);
   return Array.from({ length: most }, (_, at) => Math.round(((at + 1) * length) / most) - 1);
 }
+
+const LABELS = {
+  time: new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" }),
+  day: new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" }),
+  month: new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric", timeZone: "UTC" }),
+};
+
+/** Return what stands under the ticks of a time axis: the time, and the day where it is another; days or months alone on long axes. */
+export function momentLabels(ticks: readonly number[]): string[] {
+  const step = (ticks[1] ?? 0) - (ticks[0] ?? 0);
+  let shown = "";
+  return ticks.map((tick) => {
+    const moment = new Date(tick * 1000);
+    if (step >= 28 * 86_400) return LABELS.month.format(moment);
+    const day = LABELS.day.format(moment);
+    if (step >= 86_400) return day;
+    const isNew = day !== shown;
+    shown = day;
+    return isNew ? `${LABELS.time.format(moment)}\n${day}` : LABELS.time.format(moment);
+  });
+}

@@ -5,7 +5,7 @@ test.each([[0, "0 B"], [999, "999 B"], [1000, "1.0 KB"], [1_234_567, "1.2 MB"], 
   expect(bytes(value)).toBe(said);
 });
 
-test.each([[0, "0 %"], [1, "100 %"], [0.9996, "99.9 %"], [0.123, "12.3 %"], [0.005, "0.5 %"]])("a share of %d is %s", (value, said) => {
+test.each([[0, "0 %"], [1, "100 %"], [0.9996, "99.9 %"], [0.123, "12.3 %"], [0.5, "50 %"], [0.005, "0.5 %"]])("a share of %d is %s", (value, said) => {
   expect(share(value)).toBe(said);
 });
 

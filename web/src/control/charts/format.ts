@@ -20,7 +20,7 @@ export function bytes(value: number): string {
 export function share(value: number): string {
   const percent = value * 100;
   if (percent > 99.9 && percent < 100) return "99.9 %";
-  return `${percent >= 99.95 || percent === 0 ? Math.round(percent) : percent.toFixed(1)} %`;
+  return `${percent >= 99.95 || Number.isInteger(percent) ? Math.round(percent) : percent.toFixed(1)} %`;
 }
 
 /** Seconds as the two largest units: "3 h 20 min", "45 s". */

@@ -30,8 +30,8 @@ export function ExecutionPage() {
   const news = useCrawlNews();
   const { data: run, error, refetch } = useExecution(id, news);
   const job = useJob(run?.job_id ?? -1, news);
-  const name = job.data?.source_name ?? "Run";
-  useEffect(() => { document.title = `${name} #${id} · Holdfast`; }, [name, id]);
+  const name = job.data?.source_name ?? "";
+  useEffect(() => { document.title = `${name || "Run"} #${id} · Holdfast`; }, [name, id]);
   if (error && !run) return <Problem problem={error} onAgain={() => void refetch()} />;
   if (!run) return <div className="min-h-96" aria-busy />;
   const isRunning = run.status === "running";
@@ -41,7 +41,7 @@ export function ExecutionPage() {
       <header>
         <p className="text-sm"><Link to="/control/jobs">Jobs</Link> / <Link to="/control/jobs/$id" params={{ id: String(run.job_id) }}>{job.data?.name ?? job.data?.source_name ?? `job ${run.job_id}`}</Link></p>
         <div className="flex flex-wrap items-center justify-between gap-3">
-          <h1 className="min-w-0 text-2xl break-words">{name} <span className="text-soft tabular-nums">run #{id}</span></h1>
+          <h1 className="min-w-0 text-2xl break-words">{name} <span className={name ? "text-soft tabular-nums" : "tabular-nums"}>{name ? "run" : "Run"} #{id}</span></h1>
           <span className="flex items-center gap-3"><Tag tone={toneOf(run.status)}>{run.status}</Tag>{isRunning && <LiveSign liveness={news} />}</span>
         </div>
         <p className="text-soft"><Span run={run} /></p>

@@ -22,7 +22,7 @@ export function LogView({ jobId, execution }: { jobId: number; execution: number
   const shown = shownLines(lines, least, search);
   return (
     <div className="space-y-3">
-      <div className="grid items-end gap-3 sm:grid-cols-[8rem_1fr_auto_auto]">
+      <div className="grid items-end gap-3 sm:grid-cols-[12rem_1fr_auto_auto]">
         <SelectField label="Level" value={least} onChange={(event) => choose(event.target.value as Level)}>
           {LEVELS.map((level) => <option key={level} value={level}>{level === "error" ? level : `${level} and above`}</option>)}
         </SelectField>

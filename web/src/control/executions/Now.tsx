@@ -2,7 +2,8 @@ import { Card, Figure } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
-import { bytes, count, share } from "../charts/format";
+import { bytes, count, counted, share } from "../charts/format";
+import { Meter } from "../charts/Meter";
 import { Pictures } from "../overview/Charts";
 import { useSeries } from "../overview/useOverview";
 import { outcomeOf } from "./outcomes";
@@ -19,14 +20,14 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
       {error && !stats ? <Notice title="This run has no queue of its own.">It was an import, or another program crawled for it. Its figures stand below.</Notice> : (
         <Card title="Progress" className="min-h-28">
           <p className="mb-1 flex flex-wrap justify-between gap-2"><span>{stats ? `${count(done)} of ${count(all)} known addresses` : "\u2007"}</span><span className="tabular-nums">{all ? share(done / all) : ""}</span></p>
-          <progress className="h-4 w-full accent-accent" aria-label="Addresses that are done, of those known" max={Math.max(1, all)} value={done} />
+          <Meter label="Addresses that are done, of those known" value={done} most={Math.max(1, all)} />
           {isRunning && <p className="mt-1 text-sm text-soft">The whole grows while pages lead to others.</p>}
         </Card>
       )}
       <dl className="grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-6">
         <Figure label="Pages" value={count(run.items_crawled)} />
         <Figure label="Failed" value={count(run.items_failed)} />
-        <Figure label="Queued" value={stats ? count(stats.pending) : "–"} note={stats && isRunning ? `${count(stats.inProgress)} hosts asked now` : undefined} />
+        <Figure label="Queued" value={stats ? count(stats.pending) : "–"} note={stats && isRunning ? `${counted(stats.inProgress, "host")} asked now` : undefined} />
         <Figure label="Left out" value={stats ? count(stats.ruledOut) : "–"} note="by rules and robots.txt" />
         <Figure label="Hosts" value={stats ? count(stats.totalDomains) : "–"} />
         <Figure label="From the network" value={report ? bytes(report.bytes) : "–"} />
@@ -50,7 +51,7 @@ function Outcomes({ report }: { report: Report }) {
         ]} />
       </Card>
       <Card title="Why not captured" className="min-h-40">
-        <DataTable caption="What was not captured, by reason" rows={report.reasons.filter((one) => one.outcome !== "success").sort((a, b) => b.count - a.count).slice(0, 15)} keyOf={(one) => `${one.outcome} ${one.reason}`} empty={<p className="text-soft">Everything that was asked for was captured.</p>} columns={[
+        <DataTable caption="What was not captured, by reason" rows={report.reasons.filter((one) => one.outcome !== "success" && one.outcome !== "open").sort((a, b) => b.count - a.count).slice(0, 15)} keyOf={(one) => `${one.outcome} ${one.reason}`} empty={<p className="text-soft">Everything that was asked for was captured.</p>} columns={[
           { head: "Reason", cell: (one) => <span className="break-all">{one.reason}</span> },
           { head: "Outcome", cell: (one) => outcomeOf(one.outcome)[0] },
           { head: "Addresses", isNumber: true, cell: (one) => count(one.count) },
@@ -62,10 +63,10 @@ function Outcomes({ report }: { report: Report }) {
 
 function OverTime({ run }: { run: Execution }) {
   const hours = run.started_at && run.completed_at ? hoursOf(run.started_at) : 1;
-  const { data } = useSeries(hours, { execution: run.id });
+  const { data, dataUpdatedAt } = useSeries(hours, { execution: run.id });
   const isEmpty = data ? data.requests.every((value) => value === 0) : false;
   if (isEmpty) return null;
-  return <Card title="Over time" className="min-h-64"><div className="grid gap-6 lg:grid-cols-2">{data && <Pictures data={data} />}</div></Card>;
+  return <Card title="Over time" className="min-h-64"><div className="grid gap-6 lg:grid-cols-2">{data && <Pictures data={data} now={dataUpdatedAt} />}</div></Card>;
 }
 
 /** How far back the figures of a run reach; asked for once, so that a page does not ask anew each second. */

@@ -4,6 +4,7 @@ import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
 import { Tag, type Tone } from "@/design/Tag";
 import { count, counted, share } from "../charts/format";
+import { Meter } from "../charts/Meter";
 import { useReport, useRunChanges, type Execution, type Report } from "./useExecution";
 
 const KINDS: Record<string, Tone> = { new: "good", new_page: "good", updated: "accent", gone: "bad" };
@@ -36,7 +37,7 @@ function Coverage({ report, run }: { report: Report; run: Execution }) {
         {steps.map(([name, number, said]) => (
           <li key={name}>
             <p className="flex flex-wrap justify-between gap-2"><span><strong>{name}</strong> <span className="text-sm text-soft">{said}</span></span><span className="tabular-nums">{count(number)} ({share(number / most)})</span></p>
-            <meter className="h-3 w-full" aria-label={`${name}: ${count(number)} of ${count(report.total)}`} min={0} max={most} value={number} />
+            <Meter label={`${name}: ${count(number)} of ${count(report.total)}`} value={number} most={most} />
           </li>
         ))}
       </ol>

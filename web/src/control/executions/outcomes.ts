@@ -5,8 +5,9 @@ const OUTCOMES: Record<string, [string, Tone]> = {
   failed: ["failed", "bad"],
   blocked_robots: ["kept out by robots.txt", "warn"],
   blocked_4xx: ["refused by the server", "warn"],
+  blocked_5xx: ["the server failed", "bad"],
   excluded: ["left out by a rule", "plain"],
-  over_limit: ["beyond a limit", "warn"],
+  timeout: ["took too long", "bad"],
 };
 
 /** An outcome in words, and how it looks. */

@@ -21,7 +21,7 @@ export function useStatusCounts(liveness: Liveness) {
 
 /** GET /api/v1/jobs/{id} */
 export function useJob(id: number, liveness: Liveness) {
-  return useQuery({ queryKey: ["crawl", "job", id], staleTime: 0, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Job>(api.GET("/api/v1/jobs/{id}", { signal, params: { path: { id } } })) });
+  return useQuery({ queryKey: ["crawl", "job", id], enabled: id > 0, staleTime: 0, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Job>(api.GET("/api/v1/jobs/{id}", { signal, params: { path: { id } } })) });
 }
 
 /** GET /api/v1/jobs/{id}/stats */

@@ -1,9 +1,9 @@
 import { useEffect } from "react";
 import { Link } from "@tanstack/react-router";
 import { Problem } from "@/app/Problem";
-import { Card, Figure } from "@/design/Card";
+import { Figure } from "@/design/Card";
 import { Notice } from "@/design/Notice";
-import { bytes, count, share } from "../charts/format";
+import { bytes, count, counted, share } from "../charts/format";
 import { LiveSign } from "../live/LiveSign";
 import { Alerts, Health } from "./Alerts";
 import { Charts } from "./Charts";
@@ -35,7 +35,7 @@ export function OverviewPage() {
         <Figure label="Queued" value={data ? count(data.queue) : "\u2007"} note="addresses of all runs" />
         <Figure label="Pages in all" value={data ? count(data.pages) : "\u2007"} note="since the beginning" />
         <Figure label="Kept" value={data ? bytes(data.warcBytes) : "\u2007"} note="in WARC files" />
-        <Figure label="Workers" value={data ? count(data.workers) : "\u2007"} note={data ? `${count(data.domainsLeased)} hosts asked, ${count(data.domainsWaiting)} waiting` : "\u2007"} />
+        <Figure label="Workers" value={data ? count(data.workers) : "\u2007"} note={data ? `${counted(data.domainsLeased, "host")} asked, ${count(data.domainsWaiting)} waiting` : "\u2007"} />
       </dl>
       <Runs runs={runs} isLoading={jobs.isPending} />
       {jobs.data?.total === 0 && (
@@ -49,13 +49,6 @@ export function OverviewPage() {
         <div className="space-y-5"><WaitingHosts runs={runs} /><OpenCircuits /></div>
       </div>
       <Stores />
-      <Card title="Where to look next">
-        <ul className="flex flex-wrap gap-x-6 gap-y-2">
-          <li><Link to="/control/jobs">All jobs</Link></li>
-          <li><Link to="/control/sources">Sources</Link></li>
-          <li><Link to="/control/feeds">Feeds</Link></li>
-        </ul>
-      </Card>
     </div>
   );
 }

@@ -1,7 +1,8 @@
 import { Card } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
-import { bytes, count, share } from "../charts/format";
+import { bytes, count } from "../charts/format";
+import { Meter } from "../charts/Meter";
 import { useStores } from "./useOverview";
 
 /** How much room the disks have, and what each store takes of it. */
@@ -19,7 +20,7 @@ export function Stores() {
                   <span className="font-semibold">{volume.holds.join(", ")}</span>
                   <span className="text-sm tabular-nums">{bytes(volume.freeBytes)} free of {bytes(volume.totalBytes)} <Tag tone={volume.isLow ? "bad" : "good"}>{volume.isLow ? "nearly full" : "room"}</Tag></span>
                 </p>
-                <meter className="mt-1 h-3 w-full" aria-label={`${volume.holds.join(", ")}: ${share(used / volume.totalBytes)} used`} min={0} max={volume.totalBytes} value={used} />
+                <Meter label={`${volume.holds.join(", ")}: used`} value={used} most={volume.totalBytes} tone={volume.isLow ? "bad" : "accent"} />
               </li>
             );
           })}
