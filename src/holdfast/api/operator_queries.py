@@ -148,4 +148,4 @@ def sealed_by_day(session: Session) -> list[SealedDay]:
         .group_by(day)
         .order_by(day)
     )
-    return [SealedDay(_FIRST_DAY + timedelta(days=int(row[0])), row[1], int(row[2])) for row in rows]
+    return [SealedDay(_FIRST_DAY + timedelta(days=int(on)), files, int(size or 0)) for on, files, size in rows if on]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
@@ -143,7 +143,7 @@ def opener(stage: Stage, browser: Browser, stack: ExitStack) -> OpenWindow:
 
 @contextmanager
 def _context(browser: Browser, size: ViewportSize, theme: str) -> Iterator[BrowserContext]:
-    dark = "dark" if theme == "dark" else "light"
+    dark: Literal["dark", "light"] = "dark" if theme == "dark" else "light"
     context = browser.new_context(viewport=size, color_scheme=dark, reduced_motion="reduce", locale="en-GB")
     context.set_default_timeout(patience.deadline(10) * 1000)
     yield context
