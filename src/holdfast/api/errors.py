@@ -21,7 +21,7 @@ from holdfast.api.error_codes import ERROR_CODES
 from holdfast.auth.errors import SignInThrottled, Unauthenticated
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
-from holdfast.db.raw import DatabaseDamaged, DatabaseMoved
+from holdfast.db.raw import DatabaseDamaged, DatabaseMoved, is_driver_error
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable
 from holdfast.operations.uploads import (
@@ -358,7 +358,8 @@ def install(app: FastAPI) -> None:
 
 def _ours(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, errors.HoldfastError)
-    is_database = isinstance(exc.__cause__, SQLAlchemyError) or isinstance(exc, DatabaseMoved)
+    cause = exc.__cause__
+    is_database = isinstance(cause, SQLAlchemyError) or is_driver_error(cause) or isinstance(exc, DatabaseMoved)
     if isinstance(exc, errors.Unavailable) and is_database:
         # A column that is gone looks like a broken database: the schema says whether it only is another version.
         exc = _mismatch(request) or exc

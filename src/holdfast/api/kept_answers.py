@@ -41,8 +41,8 @@ class KeptAnswers:
             maxsize=_BYTES, ttl=KEPT_S, timer=clock.monotonic, getsizeof=lambda answer: len(answer.body)
         )
 
-    def searches(self) -> QuickHandler:
-        """Return the quick way of `/api/search`: what is kept, if it still holds."""
+    def searches(self, plain: Callable[[Scope], QuickAnswer | None]) -> QuickHandler:
+        """Return the quick way of `/api/search`: what is kept, if it still holds, or else what answers a plain one."""
 
         def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
             if scope["path"] != "/api/search":
@@ -50,7 +50,11 @@ class KeptAnswers:
             found = self._look(scope, connections, ("search", scope["query_string"], self._search.generation()))
             if found is not None:
                 self._metrics.searched("kept")
-            return found
+                return found
+            made = plain(scope)
+            if made is not None:
+                self._keep(scope[_KEY], made)
+            return made
 
         return answer
 

@@ -187,6 +187,7 @@ def lifespan_of(
                     await run_sync(write)
                 await app.state.rates.close()
                 await run_sync(app.state.quick.close)
+                await run_sync(app.state.search_threads.close)
                 app.state.connections.close()
 
     return lifespan

@@ -11,6 +11,7 @@ from fastapi import Depends, Query, Response
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SearchDep, SessionDep, Since, Until
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.plain_searches import results_json
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     LinkedHostList,
@@ -21,7 +22,7 @@ from holdfast.api.schemas.search import (
     TermsOverTime,
 )
 from holdfast.replay.origins import browse_url
-from holdfast.search.answers import answer_object, debug_object
+from holdfast.search.answers import debug_object
 from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object
 from holdfast.search.linked_queries import linked_hosts
 from holdfast.search.near_duplicates import SimilarResults
@@ -124,17 +125,17 @@ async def search_request(
 Asked = Annotated[SearchRequest, Depends(search_request)]
 
 
-@router.get("/api/search", responses=answers(404, 422, 429, 503))
+@router.get("/api/search", responses=answers(404, 422, 429, 503), response_model=SearchResults)
 def search(
     archive: ArchiveDep,
     searching: SearchDep,
     metrics: MetricsDep,
     asked: Asked,
-) -> SearchResults:
+) -> Response:
     """Return a page of results with totals, facets and a histogram; past the end an empty one with the same total."""
     answer = searching.ask(asked)
     metrics.searched(answer.mode.value)
-    return SearchResults.model_validate(answer_object(answer, asked, partial(browse_url, archive.settings)))
+    return Response(results_json(answer, asked, archive.settings), media_type="application/json")
 
 
 @router.get("/api/search/syntax")
