@@ -487,7 +487,11 @@ class SearchService:
 def _named(facet: list[Count], sources: dict[int, tuple[str, str]]) -> list[Count]:
     """Return the facet of sources with the names that they have now: what was counted is kept, and they are renamed."""
     names = dict(sources.values())
-    return [replace(one, label=names.get(one.value, one.label)) for one in facet]
+    return [one if names.get(one.value, one.label) == one.label else _renamed(one, names) for one in facet]
+
+
+def _renamed(one: Count, names: dict[str, str]) -> Count:
+    return replace(one, label=names[one.value])
 
 
 def _ranked(
