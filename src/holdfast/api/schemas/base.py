@@ -85,7 +85,7 @@ def check_fields(content: Any) -> Any:
 class RequestForm(BaseModel):
     """What a request's body holds; a field that is wrong or unknown is named."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     @model_validator(mode="before")
     @classmethod
