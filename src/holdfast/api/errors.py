@@ -21,7 +21,7 @@ from holdfast.api.error_codes import ERROR_CODES
 from holdfast.auth.errors import SignInThrottled, Unauthenticated
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
-from holdfast.db.raw import DatabaseDamaged, DatabaseMoved
+from holdfast.db.raw import DatabaseDamaged, DatabaseMoved, is_driver_error
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable, without_folders
 from holdfast.operations.uploads import (
@@ -371,7 +371,8 @@ def _ours(request: Request, exc: Exception) -> Response:
 
 
 def _is_of_database(error: errors.HoldfastError) -> bool:
-    return isinstance(error.__cause__, SQLAlchemyError) or isinstance(error, DatabaseMoved)
+    cause = error.__cause__
+    return isinstance(cause, SQLAlchemyError) or is_driver_error(cause) or isinstance(error, DatabaseMoved)
 
 
 def for_strangers(error: errors.HoldfastError) -> errors.HoldfastError:
