@@ -39,9 +39,14 @@ class NotFound(HoldfastError):
 
 
 class Invalid(HoldfastError):
-    """The input cannot be used as it is."""
+    """The input cannot be used as it is; `field` names what of it, where that is one thing."""
 
     code = "invalid"
+    field: str | None
+
+    def __init__(self, sentence: str = "", *, field: str | None = None) -> None:
+        super().__init__(sentence)
+        self.field = field
 
 
 class UrlRefused(Invalid):

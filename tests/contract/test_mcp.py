@@ -25,8 +25,8 @@ from holdfast.search.outbox import drain
 from holdfast.search.search import SearchService
 from holdfast.withdrawals.hiding import hide
 from tests.archive import BEGIN, Shot, build_archive
+from tests.client import APP, asking
 from tests.client import Client as Web
-from tests.client import asking
 
 PAGE = "https://example.org/tides"
 OPERATOR = Principal(role=Role.OPERATOR, name="local", way=SignInWay.LOOPBACK)
@@ -191,6 +191,19 @@ def test_the_tools_answer_over_http_in_the_name_of_who_asks(tools: ToolArchive) 
 
     assert "explain" in _listed(local)
     assert _listed(stranger) == [name for name in TOOLS if name != "explain"]
+
+
+def test_a_page_of_another_origin_calls_no_tool_whatever_it_shows(tools: ToolArchive) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    with asking(tools.archive) as client:
+        answers = [
+            client.post("/mcp", json=body, headers={**headers, "Origin": origin})
+            for origin in ("https://evil.example", "null", APP)
+        ]
+
+    assert [answer.status_code for answer in answers] == [403, 403, 200]
+    assert answers[0].json()["code"] == "origin_refused"
 
 
 def _asked(client: Web, name: str, **arguments: Any) -> Any:

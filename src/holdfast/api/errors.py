@@ -451,8 +451,14 @@ def _invalid(request: Request, exc: Exception) -> JSONResponse:
     refused = errors.Invalid("; ".join(_problem(error, exc.body) for error in found))
     # The first one: a form shows it beside the field.
     if found and found[0]["type"] != "json_invalid":
-        refused.field = ".".join(map(str, found[0]["loc"][1:])) or "body"  # type: ignore[attr-defined]
+        refused.field = _place(found[0]) or "body"
     return response_to(refused, path=request.url.path, request_id=_id(request))
+
+
+def _place(error: dict[str, Any]) -> str:
+    """Return the field that an error is about, empty for the whole body."""
+    inside = error.get("ctx", {}).get("place")
+    return ".".join([*map(str, error["loc"][1:]), *([inside] if inside else [])])
 
 
 def _problem(error: dict[str, Any], body: object) -> str:
@@ -463,12 +469,13 @@ def _problem(error: dict[str, Any], body: object) -> str:
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         reason = str(error.get("ctx", {}).get("error", "it ends too early"))
         return f"body: no JSON at line {line}, column {column}: {reason}; mend it there and send it again"
-    place = ".".join(map(str, error["loc"][1:]))
+    place = _place(error)
     if error["type"] == "string_pattern_mismatch":
         return f"{place or 'body'}: it is not written as docs/api.md says"
     if error["type"] == "missing" and not place:
         return "body: there is none; send a JSON object as application/json"
-    return f"{place or 'body'}: {str(error['msg']).removeprefix('Value error, ')}"
+    inside = f"{error.get('ctx', {}).get('place')}: "
+    return f"{place or 'body'}: {str(error['msg']).removeprefix('Value error, ').removeprefix(inside)}"
 
 
 def _http(request: Request, exc: Exception) -> JSONResponse:

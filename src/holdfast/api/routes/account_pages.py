@@ -398,7 +398,7 @@ def _id(fields: Mapping[str, str]) -> int:
     number = fields.get("id", "")
     # Longer ones are no ids of ours, and break a database driver.
     if not number.isascii() or not number.isdecimal() or len(number) > 18:
-        raise Invalid("id: it is no number; load the page again")
+        raise Invalid("id: it is no number; load the page again", field="id")
     return int(number)
 
 

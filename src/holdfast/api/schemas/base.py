@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 
 class Answer(BaseModel):
@@ -43,7 +44,10 @@ def check_values(value: Any) -> None:
     found = _problem(value)
     if found is not None:
         place, why = found
-        raise ValueError(f"{''.join(reversed(place)).removeprefix('.') or 'body'}: {why}")
+        named = "".join(reversed(place)).removeprefix(".")
+        raise PydanticCustomError(
+            "value_refused", "{within}: {why}", {"place": named, "within": named or "body", "why": why}
+        )
 
 
 def _problem(value: Any) -> tuple[list[str], str] | None:
