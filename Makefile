@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: docs help setup services demo test quick quick-contract quick-unit check types lint house suite bench soak peers lock clean
+.PHONY: docs help setup web services demo test quick quick-contract quick-unit check types lint pages house suite bench soak peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 12
@@ -27,16 +27,20 @@ $(VENV)/.done: requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-setup: $(VENV)/.done ## build .venv with the commands in .venv/bin
+setup: $(VENV)/.done ## build .venv with the commands in .venv/bin, and the browser application
+	@$(BIN)/python tools/web.py build --if-possible
+
+web: $(VENV)/.done ## build the browser application (Node 20 or later, from this machine or from PyPI)
+	@$(BIN)/python tools/web.py build
 
 services: ## install PostgreSQL, Redis, Chromium, nginx and wget where missing (root), or name what is missing
 	@tools/services
 
-demo: setup ## crawl a small bundled site on this machine and show what was captured
+demo: setup ## make an archive of an invented town's website on this machine, serve it, and say what to try
 	@$(BIN)/holdfast demo
 
-check: setup ## lint, formatting, types and the house rules
-	@$(MAKE) $(TOGETHER) -j 2 types lint house
+check: setup ## lint, formatting, types and the house rules, of Python and of the browser application
+	@$(MAKE) $(TOGETHER) -j 2 types lint pages house
 
 types: setup
 	$(BIN)/mypy
@@ -44,6 +48,10 @@ types: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# Types from the committed OpenAPI document, lint, logic, and what a first visit loads.
+pages: web
+	@$(BIN)/python tools/web.py npm run --silent check
 
 house: setup
 	$(PYTEST) tests/house
@@ -62,7 +70,7 @@ quick-unit: setup
 test: export HOLDFAST_REQUIRE_SERVICES = 1
 test: ## everything: what CI runs
 	@$(MAKE) $(TOGETHER) -j 3 setup services peers
-	@$(MAKE) --no-print-directory -j 3 types lint suite
+	@$(MAKE) --no-print-directory -j 3 types lint pages suite
 
 # One run, and the types beside it: no core is idle while a last file ends. The long flow tests come first, the many
 # small ones fill up the end.
@@ -94,5 +102,5 @@ lock: ## compile requirements.txt anew from pyproject.toml
 	$(BIN)/python -m piptools compile --quiet --strip-extras --no-emit-index-url --no-emit-trusted-host --no-header --annotation-style=line --extra dev --allow-unsafe --no-emit-find-links -o requirements.txt pyproject.toml
 
 clean: ## remove everything that these commands built
-	rm -rf $(VENV) $(PEERS) $(PROVIDER)/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/holdfast.egg-info
+	rm -rf $(VENV) $(PEERS) $(PROVIDER)/node_modules .node web/node_modules src/holdfast/api/web_app .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/holdfast.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

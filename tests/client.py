@@ -11,6 +11,7 @@ import httpx
 from starlette.types import ASGIApp
 
 from holdfast.api.app import create_app
+from holdfast.api.web_files import WebFiles
 from holdfast.wiring.archive import Archive
 
 APP = "http://127.0.0.1:8060"
@@ -47,9 +48,9 @@ class Client:
 
 
 @contextmanager
-def asking(archive: Archive, *, peer: str = "127.0.0.1") -> Iterator[Client]:
+def asking(archive: Archive, *, peer: str = "127.0.0.1", web: WebFiles | None = None) -> Iterator[Client]:
     """Serve an archive in this process for the length of a block."""
-    app = create_app(archive)
+    app = create_app(archive, web=web)
     # This client reads an answer to its end before it shows it: a stream of an hour would be a test of an hour.
     app.state.hub.lasts_s = min(app.state.hub.lasts_s, 0.02)
     client = Client(app, peer=peer)

@@ -1,6 +1,7 @@
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
+import { compressed } from "./tools/compressed.ts";
 
 const api = process.env.HOLDFAST_API ?? "http://127.0.0.1:8060";
 /** What the server answers itself; everything else is a page of this application. */
@@ -8,10 +9,12 @@ const served = ["/api", "/web", "/cdx", "/docs", "/openapi.json", "/report", "/s
 
 export default defineConfig({
   resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
-  plugins: [react(), tailwindcss()],
+  plugins: [react(), tailwindcss(), compressed()],
   build: {
     outDir: "../src/holdfast/api/web_app",
     emptyOutDir: true,
+    // For tools/budget.mjs; the server serves nothing whose name begins with a dot.
+    manifest: true,
     // The policy of the server allows no inline data: fonts and pictures are files.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from threading import Lock
+from typing import NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
 from prometheus_client import Counter as PrometheusCounter
@@ -21,12 +23,45 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 SEARCH_BUCKETS = (0.05, 0.1, 0.3, 1.0, 3.0)
 
 
-class ServerMetrics:
-    """What one serving process counts of itself."""
+class SharedCounts(Protocol):
+    """Where one of several serving processes leaves its counts for the others (`wiring.shared_places`)."""
 
-    def __init__(self, *, started: float) -> None:
+    def leave(self, content: bytes) -> bool:
+        """Leave this for the others; False if it is too long."""
+        ...
+
+    def left(self) -> bytes:
+        """Return what the process before this one had left, which had its number."""
+        ...
+
+    def others(self) -> Iterator[bytes]:
+        """Yield what the others have left last."""
+        ...
+
+
+_SampleKey = tuple[str, str, tuple[tuple[str, str], ...]]
+"""The family, the name and the labels of one figure."""
+
+
+def _packed(counts: Mapping[_SampleKey, float]) -> bytes:
+    return json.dumps([[*key, value] for key, value in counts.items()], separators=(",", ":")).encode()
+
+
+def _unpacked(content: bytes) -> Iterator[tuple[_SampleKey, float]]:
+    for family, name, labels, value in json.loads(content or b"[]"):
+        yield (family, name, tuple((label, word) for label, word in labels)), float(value)
+
+
+class ServerMetrics:
+    """What one serving process counts of itself, and with others on the same port, what all of them count together."""
+
+    def __init__(self, *, started: float, shared: SharedCounts | None = None) -> None:
         self.started = started
         """Monotonic, for the uptime."""
+        self._shared = shared
+        # A process that died is replaced: what it had counted goes on counting, for a counter never falls.
+        self._before = dict(_unpacked(shared.left())) if shared is not None else {}
+        self._sharing = Lock()
         self.registry = CollectorRegistry()
         self._answered: dict[tuple[str, str], tuple[PrometheusCounter, Histogram]] = {}
         self.requests = PrometheusCounter(
@@ -58,6 +93,38 @@ class ServerMetrics:
         self.search_modes = PrometheusCounter(
             f"{PREFIX}_search_mode", "Searches answered, by how results were found.", ["mode"], registry=self.registry
         )
+
+    def share(self) -> None:
+        """Leave the counts for the other processes, if there are any."""
+        if self._shared is not None:
+            # From a route and from beside the requests: the later of two must not be overwritten by the earlier.
+            with self._sharing:
+                self._shared.leave(_packed(self._own()))
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families with what all processes have counted; those of another process are seconds old."""
+        # What is told here is left first: a scrape of another process must never be told less.
+        self.share()
+        total = self._own()
+        for content in self._shared.others() if self._shared is not None else ():
+            for key, value in _unpacked(content):
+                total[key] = total.get(key, 0.0) + value
+        by_family: dict[str, list[tuple[_SampleKey, float]]] = {}
+        for key, value in total.items():
+            by_family.setdefault(key[0], []).append((key, value))
+        for family in self.registry.collect():
+            told = Metric(family.name, family.documentation, family.type)
+            for (_, name, labels), value in by_family.get(family.name, ()):
+                told.add_sample(name, dict(labels), value)
+            yield told
+
+    def _own(self) -> dict[_SampleKey, float]:
+        found = dict(self._before)
+        for family in self.registry.collect():
+            for sample in family.samples:
+                key = family.name, sample.name, tuple(sorted(sample.labels.items()))
+                found[key] = found.get(key, 0.0) + sample.value
+        return found
 
     def refused(self, tier: str) -> None:
         """Count one request that came too often."""
@@ -388,4 +455,6 @@ def exposition(server: ServerMetrics, figures: ArchiveFigures, recorded: Recorde
     archive = CollectorRegistry()
     archive.register(figures)
     archive.register(recorded)
-    return generate_latest(archive) + generate_latest(server.registry)
+    own = CollectorRegistry()
+    own.register(server)
+    return generate_latest(archive) + generate_latest(own)

@@ -414,7 +414,10 @@ class Link(NamedTuple):
 
     url: str
     rel: str
-    """Where it stood: a, area, canonical, alternate, refresh, img, css, script, font, media, frame, sitemap…"""
+    """Where it stood: a, area, canonical, alternate, refresh, img, css, script, font, media, frame, sitemap, feed…
+
+    `feed` is a link to a feed, `item` one in it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,18 @@ def _compared(world: World, role: Role, side: Side) -> str:
     return "".join(answer.text for answer in told if answer.status_code == 200)
 
 
+def _history_of_both(world: World, role: Role, side: Side) -> str:
+    """Read the history of a page that both have: it names captures by their numbers."""
+    told = world.told(f"/api/history?url={quote(MIXED, safe='')}", role)
+    return side.word if any(re.search(rf"\b{number}\b", told) for number in world.ids[side.code]) else ""
+
+
+def _parts_of_ids(world: World, role: Role, side: Side) -> str:
+    """Read what pages are made of: an answer tells that there is such a capture, and what it names."""
+    told = "".join(world.told(f"/api/snapshots/{one}/parts", role) for one in world.ids[side.code])
+    return f"{side.word} {told}" if told else ""
+
+
 def _exported_changes(world: World, role: Role, side: Side) -> str:
     """Read the changes: they name captures by their numbers."""
     told = world.told("/api/exports/changes?format=jsonl&compressed=false", role)
@@ -67,7 +79,7 @@ def package_door(path: str) -> Door:
     """Return a door to packages: everything in them is read."""
 
     def ask(world: World, role: Role, side: Side) -> str:
-        answer = world.ask(path.format(code=side.code, first=side.executions[0]), role)
+        answer = world.ask(path.format(code=side.code, first=side.executions[0], word=side.word), role)
         if answer.status_code == 404:
             return ""
         assert answer.status_code == 200, answer.text
@@ -78,6 +90,11 @@ def package_door(path: str) -> Door:
         )
 
     return ask
+
+
+def _page_package(world: World, role: Role, side: Side) -> str:
+    """Read the package of every capture."""
+    return "".join(package_door(f"/api/snapshots/{one}/wacz")(world, role, side) for one in world.ids[side.code])
 
 
 def _tool(name: str, **arguments: object) -> Door:
@@ -118,6 +135,13 @@ DOORS: dict[str, tuple[str, Door]] = {
     "snapshot": ("GET /api/snapshot/{id}", _of_ids("/api/snapshot/{id}")),
     "latest": ("GET /api/snapshots/{id}/latest", _of_ids("/api/snapshots/{id}/latest")),
     "timeline": ("GET /api/snapshots/{id}/timeline", _of_ids("/api/snapshots/{id}/timeline")),
+    "page through time": ("GET /api/history", _asked("/api/history?url={page}")),
+    "page of both through time": ("GET /api/history", _history_of_both),
+    "view of a capture": ("GET /api/snapshots/{id}/view", _of_ids("/api/snapshots/{id}/view")),
+    "record of a capture": ("GET /api/snapshots/{id}/record", _of_ids("/api/snapshots/{id}/record")),
+    "text of a capture": ("GET /api/snapshots/{id}/content", _of_ids("/api/snapshots/{id}/content")),
+    "markup of a capture": ("GET /api/snapshots/{id}/content", _of_ids("/api/snapshots/{id}/content?form=source")),
+    "parts of a capture": ("GET /api/snapshots/{id}/parts", _parts_of_ids),
     "raw view": ("GET /api/snapshots/raw/{snapshot_id}", _of_ids("/api/snapshots/raw/{id}")),
     "raw view on the replay host": ("GET /api/snapshots/raw/{snapshot_id}", _of_ids("/api/snapshots/raw/{id}")),
     "resolve": ("GET /api/replay/resolve", _asked("/api/replay/resolve?url={page}")),
@@ -160,7 +184,15 @@ DOORS: dict[str, tuple[str, Door]] = {
         "GET /api/coverage/{source}/{year}/edition.wacz",
         package_door("/api/coverage/{code}/2024/edition.wacz"),
     ),
+    "editions": ("GET /api/coverage", _asked("/api/coverage")),
+    "addresses of an edition": (
+        "GET /api/coverage/{source}/{year}/addresses",
+        _asked("/api/coverage/{code}/2024/addresses"),
+    ),
     "edition": ("GET /api/coverage/{source}/{year}", _asked("/api/coverage/{code}/2024")),
+    "package of a page": ("GET /api/snapshots/{id}/wacz", _page_package),
+    "results to take away": ("GET /api/search/export", _asked("/api/search/export?q={word}&format=jsonl")),
+    "package of results": ("GET /api/search/export", package_door("/api/search/export?q={word}&format=wacz")),
     "edition report": (
         "GET /api/coverage/{source}/{year}/{file}",
         _asked("/api/coverage/{code}/2024/coverage-report.json"),
@@ -179,7 +211,7 @@ DOORS: dict[str, tuple[str, Door]] = {
 """Every way to what was captured, by the row of its route in the table of permissions."""
 
 NO_DOORS = {
-    "GET /api/health": "figures of the whole server, no capture",
+    "GET /api/health": "figures, of which a test of its own holds that they count what may be seen",
     "GET /health": "the same",
     "GET /health/live": "the same",
     "GET /health/ready": "the same",
@@ -187,7 +219,7 @@ NO_DOORS = {
     "GET /api/exports/columns": "what columns mean",
     "GET /api/search/syntax": "the query language",
     "GET /api/sources/{code}/preview": "always 404",
-    "GET /api/usage": "how often the archive is used, by day",
+    "GET /api/usage": "how often the archive is used, by day; a test of its own holds that no members' capture counts",
     "GET /api/openapi.json": "the reference",
     "GET /openapi.json": "the reference",
     "GET /docs": "the reference",

@@ -14,11 +14,20 @@ import pytest
 
 from holdfast import config
 from holdfast.audit import AuditFilter, audit_events
-from holdfast.auth.errors import LastAdministrator, SignInFailed, SignInThrottled
+from holdfast.auth.errors import LastAdministrator, PasswordRefused, SignInFailed, SignInThrottled, UserExists
+from holdfast.auth.passwords import is_password
 from holdfast.auth.queries import users
 from holdfast.auth.roles import Role
 from holdfast.auth.sessions import Browser, SignIn
-from holdfast.auth.users import UserChanges, add_user, change_user, make_setup_link
+from holdfast.auth.users import (
+    ProviderIdentity,
+    UserChanges,
+    add_user,
+    change_user,
+    find_user,
+    make_setup_link,
+    set_password,
+)
 from holdfast.config import AuthSettings
 from holdfast.db.engine import Database
 from holdfast.wiring.archive import Archive
@@ -78,12 +87,14 @@ def site(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Site]:
 def test_a_user_signs_in_and_out(site: Site) -> None:
     user_id = site.user("ada", Role.OPERATOR)
     answer = site.sign_in(" Ada ")
-    cookie = answer.headers["set-cookie"]
+    cookie, mark = answer.headers.get_list("set-cookie")
     headers = {"cookie": cookie.partition(";")[0]}
     shown = site.client.get("/api/session", headers=headers).json()
 
     assert cookie.startswith("holdfast-session=")
     assert set(cookie.split("; ")[1:]) == {"Path=/", "Max-Age=86400", "HttpOnly", "SameSite=Strict"}
+    assert mark.startswith("holdfast-known=")
+    assert set(mark.split("; ")[1:]) == {"Path=/", f"Max-Age={180 * 86_400}", "HttpOnly", "SameSite=Strict"}
     assert shown["user"] == {"id": user_id, "name": "ada", "role": "operator"}
     assert shown["permissions"] == ["read", "own_account", "watch", "operate"]
     assert site.client.get("/api/v1/jobs", headers=headers).status_code == 200
@@ -104,8 +115,9 @@ def test_outside_loopback_the_cookie_is_bound_to_the_host_and_to_https(site: Sit
     with asking(outside) as client:
         answer = client.post("/api/session", json={"name": "ada", "password": PASSWORD})
 
-    assert answer.headers["set-cookie"].startswith("__Host-holdfast=")
-    assert "Secure" in answer.headers["set-cookie"].split("; ")
+    cookies = answer.headers.get_list("set-cookie")
+    assert [one.partition("=")[0] for one in cookies] == ["__Host-holdfast", "__Host-holdfast-known"]
+    assert all("Secure" in one.split("; ") for one in cookies)
 
 
 def test_signing_in_again_ends_the_session_that_the_browser_had(site: Site) -> None:
@@ -148,7 +160,7 @@ def test_what_one_process_ends_is_over_in_another_within_two_seconds(site: Site)
 def test_guesses_are_throttled_for_an_account_and_for_an_address_in_all_processes(site: Site) -> None:
     for name in ("ada", "bob"):
         site.user(name)
-    with asking(site.archive, peer="127.0.0.2") as other:
+    with asking(site.archive) as other, asking(site.archive, peer="127.0.0.2") as elsewhere:
         tries = [client.post("/api/session", json={"name": "ada", "password": f"guess {number}"}).status_code
                  for number in range(6) for client in (site.client, other)]  # fmt: skip
         late = site.sign_in("ada")
@@ -156,19 +168,100 @@ def test_guesses_are_throttled_for_an_account_and_for_an_address_in_all_processe
         assert (late.status_code, late.json()["code"]) == (429, "sign_in_throttled"), "also with the right one"
         assert 0 < int(late.headers["retry-after"]) <= 900
         assert site.sign_in("bob").status_code == 200, "another account is not kept waiting"
+        owner = elsewhere.post("/api/session", json={"name": "ada", "password": PASSWORD})
+        assert owner.status_code == 200, "nor is the same one from elsewhere"
 
         # One guess for each of many names, which may or may not be users: counted by address.
-        many = [site.sign_in(f"user-{number}", "guess").status_code for number in range(26)]
-        assert many == [401] * 25 + [429]
-        assert other.post("/api/session", json={"name": "bob", "password": PASSWORD}).status_code == 200
+        many = [site.sign_in(f"user-{number}", "guess").status_code for number in range(21)]
+        assert many == [401] * 20 + [429]
+        assert elsewhere.post("/api/session", json={"name": "bob", "password": PASSWORD}).status_code == 200
 
     site.clock.advance(901)
     assert site.sign_in("ada").status_code == 200
 
 
+def _signs_in(sign_in: SignIn, password: str = PASSWORD, **browser: Any) -> str | None:
+    """Return the mark that a browser is given; SignInFailed, SignInThrottled."""
+    return sign_in.with_password("ada", password, Browser(agent="", **browser)).mark
+
+
+def test_guesses_from_everywhere_do_not_keep_a_browser_waiting_that_has_signed_in_before(site: Site) -> None:
+    site.user("ada")
+    site.user("eve")
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings(failures_per_account=20))
+    mark = _signs_in(sign_in, address="192.0.2.200")
+    others = sign_in.with_password("eve", PASSWORD, Browser(address="192.0.2.201", agent="")).mark
+    for number in range(20):
+        with pytest.raises(SignInFailed):
+            _signs_in(sign_in, f"guess {number}", address=f"192.0.2.{number}")
+
+    for unknown in (None, "", others, f"{mark}x", "9999999999.x.y", "é" * 9, "x" * 5000):
+        with pytest.raises(SignInThrottled):
+            _signs_in(sign_in, address="198.51.100.1", mark=unknown)
+    assert _signs_in(sign_in, address="198.51.100.1", mark=mark), "wherever it is now"
+
+    # It is no way to guess, either.
+    for number in range(10):
+        with pytest.raises(SignInFailed):
+            _signs_in(sign_in, f"guess {number}", address=f"192.0.2.{number}", mark=mark)
+    with pytest.raises(SignInThrottled):
+        _signs_in(sign_in, address="198.51.100.1", mark=mark)
+
+
+def test_a_mark_ends_with_the_password_and_in_time(site: Site) -> None:
+    user_id = site.user("ada")
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings(failures_per_account=1))
+    browser = Browser(address="192.0.2.1", agent="")
+    old = _signs_in(sign_in, address="192.0.2.1")
+    sign_in.change_password(user_id, current=PASSWORD, new=f"{PASSWORD} again", browser=browser, keep=None)
+    new = _signs_in(sign_in, f"{PASSWORD} again", address="192.0.2.1")
+    with pytest.raises(SignInFailed):
+        _signs_in(sign_in, "guess", address="192.0.2.9")
+
+    with pytest.raises(SignInThrottled):
+        _signs_in(sign_in, f"{PASSWORD} again", address="192.0.2.1", mark=old)
+    assert _signs_in(sign_in, f"{PASSWORD} again", address="192.0.2.1", mark=new)
+    site.clock.advance(180 * 86_400)
+    with pytest.raises(SignInFailed):
+        _signs_in(sign_in, "guess", address="192.0.2.9")
+    with pytest.raises(SignInThrottled):
+        _signs_in(sign_in, f"{PASSWORD} again", address="192.0.2.1", mark=new)
+
+
+def test_guesses_do_not_keep_a_signed_in_user_from_a_new_password(site: Site) -> None:
+    site.user("ada")
+    mine = site.headers("ada")
+    assert {site.sign_in("ada", "guess").status_code for _ in range(11)} == {401, 429}
+
+    changed = site.ask("PUT", "/api/account/password", mine, json={"current": PASSWORD, "new": f"{PASSWORD} again"})
+
+    assert changed.status_code == 200
+
+
+def test_of_two_new_passwords_at_once_the_one_that_knew_the_old_one_last_is_refused(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_id = site.user("ada")
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings())
+    browser = Browser(address="192.0.2.1", agent="")
+    place = "holdfast.auth.sessions.is_password"
+
+    def owner_is_quicker(stored: str | None, given: str) -> bool:
+        monkeypatch.setattr(place, is_password)
+        with site.archive.database.write() as session:
+            set_password(session, site.clock, find_user(session, user_id), f"{PASSWORD} of the owner")
+        return is_password(stored, given)
+
+    monkeypatch.setattr(place, owner_is_quicker)
+    with pytest.raises(PasswordRefused, match="meanwhile"):
+        sign_in.change_password(user_id, current=PASSWORD, new=f"{PASSWORD} of a thief", browser=browser, keep=None)
+
+    assert _signs_in(sign_in, f"{PASSWORD} of the owner", address="192.0.2.1")
+
+
 def test_of_a_hundred_guesses_at_once_ten_are_looked_at(site: Site) -> None:
     site.user("ada")
-    settings = AuthSettings(failures_per_address=1000)
+    settings = AuthSettings(failures_per_address=1000, failures_per_account=10)
     sign_in = SignIn(site.archive.database, site.clock, settings)
 
     def guess(number: int) -> type[Exception]:
@@ -193,9 +286,21 @@ def test_strange_passwords_are_wrong_and_nothing_else(site: Site, password: str)
     assert site.sign_in("ada", "x" * 2_000_000).status_code == 413
 
 
+def test_a_password_in_the_field_for_the_name_stands_in_no_log(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.user("ada")
+    site.sign_in(PASSWORD, "x")
+    site.sign_in("ada", "x")
+
+    logged = capsys.readouterr()
+    assert PASSWORD not in logged.out + logged.err
+    assert '"account": "ada"' in logged.out + logged.err or "account='ada'" in logged.out + logged.err
+    assert (logged.out + logged.err).count("auth.sign_in_failed") == 2
+
+
 def test_an_unknown_user_is_refused_as_slowly_as_a_known_one(site: Site) -> None:
     site.user("ada")
-    sign_in = SignIn(site.archive.database, site.clock, AuthSettings(failures_per_account=99, failures_per_address=99))
+    limits = AuthSettings(failures_per_account_and_address=99, failures_per_address=99)
+    sign_in = SignIn(site.archive.database, site.clock, limits)
 
     def took(name: str) -> float:
         began = time.process_time()
@@ -269,6 +374,46 @@ def test_two_administrators_that_demote_each_other_at_once_leave_one(site: Site)
         assert sorted(threads.map(demote, ids)) == [False, True]
 
 
+def _identity(**changed: Any) -> ProviderIdentity:
+    return ProviderIdentity(
+        **{"issuer": "https://login.example", "subject": "7", "name": "Ada L", "role": Role.MEMBER, **changed}
+    )
+
+
+def test_what_a_provider_calls_a_user_is_not_who_did_it(site: Site) -> None:
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings())
+    browser = Browser(address="192.0.2.1", agent="")
+    begun = sign_in.with_identity(_identity(name="admin"), browser)
+    again = sign_in.with_identity(_identity(name=f"root@host\n{'x' * 5000}"), browser)
+
+    assert begun.principal.name == again.principal.name == "admin-2"
+    assert site.deeds("session.begun") == [("admin-2@192.0.2.1", "user admin-2")] * 2
+    assert site.deeds("user.created") == [("admin-2@192.0.2.1", "user admin-2")]
+    assert begun.mark is None, "there is no password to guess"
+
+
+def test_a_new_user_that_signs_in_twice_at_once_is_made_once(site: Site) -> None:
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings())
+
+    def enter(number: int) -> int | None:
+        return sign_in.with_identity(_identity(), Browser(address=f"192.0.2.{number}", agent="")).principal.user_id
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(enter, range(4)))) == 1
+
+
+def test_of_two_who_make_the_same_user_at_once_one_is_told(site: Site) -> None:
+    def make(_number: int) -> bool:
+        try:
+            site.user("ada")
+        except UserExists:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sorted(threads.map(make, range(4))) == [False, False, False, True]
+
+
 def test_a_new_password_ends_the_other_sessions(site: Site) -> None:
     site.user("ada")
     mine, other = site.headers("ada"), site.headers("ada")
@@ -304,6 +449,19 @@ def test_a_token_is_shown_once_limited_and_revoked(site: Site) -> None:
     assert site.ask("DELETE", f"/api/account/tokens/{made['token']['id']}", headers).status_code == 204
     assert site.ask("GET", "/metrics", bearer).status_code == 401
     assert site.deeds("token.made") == site.deeds("token.revoked") == [("ada@127.0.0.1", "user ada")]
+
+
+def test_a_token_makes_none_that_outlives_it(site: Site) -> None:
+    site.user("ada", Role.OPERATOR)
+    form = {"name": "short", "scopes": ["own_account"], "days": 1}
+    made = site.ask("POST", "/api/account/tokens", site.headers("ada"), json=form).json()
+    bearer = {"authorization": f"Bearer {made['secret']}"}
+    site.clock.advance(3600)
+    longer = site.ask("POST", "/api/account/tokens", bearer, json={**form, "name": "long", "days": 366}).json()
+
+    assert longer["token"]["expiresAt"] == made["token"]["expiresAt"]
+    site.clock.advance(86_400)
+    assert site.ask("GET", "/api/account", {"authorization": f"Bearer {longer['secret']}"}).status_code == 401
 
 
 def test_a_token_ends_with_its_days(site: Site) -> None:

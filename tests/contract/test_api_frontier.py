@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -12,94 +9,12 @@ import pytest
 from sqlalchemy import text
 
 from holdfast.clock import to_micros
-from holdfast.db import connect
-from holdfast.frontier import Frontier, queries
-from holdfast.jobs.views.status import ExecutionStatus, read_status
-from holdfast.types import CircuitState, DomainLease, DomainUpdate, FoundUrl, Outcome, RobotsAnswer, RobotsState, Visit
+from holdfast.types import CircuitState, Outcome, RobotsAnswer, RobotsState
 from tests.api_bed import Server
+from tests.contract.crawl_bed import Crawl, all_of, crawl
 from tests.contract.frontier_bed import many
 
-PLAN: dict[str, Any] = {"seeds": ["https://ex.example/"], "contact": "me@example.org", "scope": "host"}
 ROBOTS = b"User-agent: *\nDisallow: /private\n<script>alert(1)</script>\xff\x00\nCrawl-delay: 7\n"
-
-
-class Crawl:
-    """A crawl that runs, without its processes."""
-
-    def __init__(self, server: Server, *, kind: str = "crawl", state: str = "running", code: str = "ex") -> None:
-        self.server = server
-        sources = {row["code"]: row["id"] for row in server.get("/api/v1/sources").json()["sources"]}
-        self.source_id = sources.get(code) or server.source(code)
-        self._raw_db = connect(server.bed.url)
-        self.frontier = Frontier(self._raw_db, server.clock)
-        now = to_micros(server.clock.now())
-        with self._raw_db.write() as tx:
-            [(job_id,)] = tx.execute(
-                "INSERT INTO jobs (source_id, kind, fingerprint, config, created_at, state) VALUES"
-                " (?, ?, 'f', '{}', ?, ?) RETURNING id",
-                (self.source_id, kind, now, "running" if state == "running" else "completed"),
-            )
-            [(self.id,)] = tx.execute(
-                "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, started_at,"
-                " run_seconds) VALUES (?, 1, ?, ?, '', ?, ?, 0) RETURNING id",
-                (job_id, state, json.dumps(PLAN), now, now),
-            )
-
-    def add(self, *found: FoundUrl) -> None:
-        self.frontier.add(self.id, found)
-
-    def lease(self, owner: int = 7) -> DomainLease:
-        [lease] = self.frontier.lease(self.id, owner, domains=1, pages=100)
-        return lease
-
-    def settle(self, lease: DomainLease, number: int, **changes: Any) -> None:
-        now = self.server.clock.now()
-        facts: dict[str, Any] = {"outcome": Outcome.SUCCESS, "reason": "ok", "status": 200, **changes}
-        visit = Visit(attempt=lease.attempts[number], token=lease.token, started_at=now, finished_at=now, **facts)
-        self.frontier.settle(self.id, 7, [visit])
-
-    def release(self, lease: DomainLease, **changes: Any) -> None:
-        facts: dict[str, Any] = {"circuit": CircuitState(), "next_allowed_at": self.server.clock.now(), **changes}
-        self.frontier.release(self.id, 7, [DomainUpdate(domain_id=lease.domain_id, token=lease.token, **facts)])
-
-    def urls(self) -> set[str]:
-        with self._raw_db.read() as tx:
-            rows = tx.execute(
-                "SELECT p.url FROM page_crawls c JOIN pages p ON p.id = c.page_id"
-                " WHERE c.execution_id = ? AND c.outcome IS NULL",
-                (self.id,),
-            )
-        return {row[0] for row in rows}
-
-    def status(self) -> ExecutionStatus:
-        return read_status(self._raw_db, self.server.clock, self.id)
-
-    def close(self) -> None:
-        assert queries.audit(self._raw_db, self.id) == []
-        self._raw_db.close()
-
-
-@contextmanager
-def crawl(server: Server, **options: Any) -> Iterator[Crawl]:
-    made = Crawl(server, **options)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
-def _listed(server: Server, path: str, **query: Any) -> Iterator[dict[str, Any]]:
-    """Yield the items of a list, piece by piece."""
-    cursor: dict[str, str] = {}
-    for _ in range(100):
-        answer = server.get(path, params={**query, **cursor})
-        assert answer.status_code == 200, answer.text
-        body = answer.json()
-        yield from body["items"]
-        if body["next"] is None:
-            return
-        cursor = {"cursor": body["next"]}
-    raise AssertionError("the list has no end")
 
 
 def test_the_figures_and_the_addresses_of_the_newest_crawl(server: Server) -> None:
@@ -112,7 +27,7 @@ def test_the_figures_and_the_addresses_of_the_newest_crawl(server: Server) -> No
         running.settle(lease, 1, outcome=Outcome.FAILED, reason="timeout", status=None)
         with crawl(server, kind="import", code="files"):
             stats = server.get("/api/frontier/stats").json()
-            listed = {item["url"]: item for item in _listed(server, "/api/frontier/urls", limit=2)}
+            listed = {item["url"]: item for item in all_of(server, "/api/frontier/urls", limit=2)}
 
     wanted = {
         "executionId": running.id, "sourceCode": "ex", "state": "running", "pending": 4, "inProgress": 1,
@@ -132,10 +47,10 @@ def test_addresses_are_listed_by_filter_in_the_order_of_their_turn_and_piece_by_
         running.add(*(one._replace(scheduled_for=later) for one in many("late.example", 3)))
         running.add(*many("b.example", 4))
 
-        pending = list(_listed(server, "/api/frontier/urls", status="pending", limit=3))
-        deferred = list(_listed(server, "/api/frontier/urls", status="deferred", limit=2))
-        of_b = list(_listed(server, "/api/frontier/urls", domain="https://B.example/", limit=3))
-        found = list(_listed(server, "/api/frontier/urls", search="ple/1", status="pending", limit=2))
+        pending = list(all_of(server, "/api/frontier/urls", status="pending", limit=3))
+        deferred = list(all_of(server, "/api/frontier/urls", status="deferred", limit=2))
+        of_b = list(all_of(server, "/api/frontier/urls", domain="https://B.example/", limit=3))
+        found = list(all_of(server, "/api/frontier/urls", search="ple/1", status="pending", limit=2))
 
     ours = [item for item in pending if item["domain"] == "ex.example"]
     assert [item["priority"] for item in ours] == sorted(ranks.values(), reverse=True)
@@ -362,7 +277,7 @@ def test_a_forbidden_domain_is_never_leased_and_one_that_no_crawl_has_met_can_be
         assert answer.json()["isAllowed"] is False
         assert running.frontier.lease(running.id, 7, domains=1, pages=1) == []
         assert _domain(server, "bad.example:8080")["state"] == "forbidden"
-        assert [item["domain"] for item in _listed(server, "/api/domains", state="forbidden")] == ["bad.example:8080"]
+        assert [item["domain"] for item in all_of(server, "/api/domains", state="forbidden")] == ["bad.example:8080"]
 
 
 @pytest.mark.parametrize("seconds", [0, 0.2, 0.999, 3601, 86_400])
@@ -432,7 +347,7 @@ def test_a_circuit_is_shown_and_reset(server: Server) -> None:
         circuit = CircuitState(state="open", failures=9, opened_at=at, penalty=8.0, unreachable_since=at)
         running.release(lease, circuit=circuit, next_allowed_at=at.replace(year=at.year + 1))
         shown = _domain(server)
-        listed = list(_listed(server, "/api/domains", state="unreachable"))
+        listed = list(all_of(server, "/api/domains", state="unreachable"))
         reset = server.ask("POST", "/api/admin/domains/ex.example/reset")
 
         assert busy.status_code == 409
@@ -452,7 +367,7 @@ def test_domains_are_sorted_by_name_age_size_and_delay(server: Server) -> None:
         server.ask("PUT", "/api/domains/a.example/settings", crawlDelay=2)
 
         def names(**query: Any) -> str:
-            return "".join(item["domain"][0] for item in _listed(server, "/api/domains", limit=1, **query))
+            return "".join(item["domain"][0] for item in all_of(server, "/api/domains", limit=1, **query))
 
         assert names() == "abc"
         assert names(order="desc") == "cba"
@@ -460,7 +375,7 @@ def test_domains_are_sorted_by_name_age_size_and_delay(server: Server) -> None:
         assert names(sortBy="page_count", order="desc") == "acb"
         assert names(sortBy="crawl_delay") == "ab"
         assert names(sortBy="crawl_delay", order="desc") == "ba"
-        assert [item["pageCount"] for item in _listed(server, "/api/domains")] == [3, 1, 2]
+        assert [item["pageCount"] for item in all_of(server, "/api/domains")] == [3, 1, 2]
 
 
 def test_hosts_that_were_left_out_are_listed_with_their_links(server: Server) -> None:
@@ -469,8 +384,8 @@ def test_hosts_that_were_left_out_are_listed_with_their_links(server: Server) ->
         lease = running.lease()
         excluded = {("out_of_scope:host", f"{letter}.example"): number for number, letter in enumerate("cab", 1)}
         running.settle(lease, 0, excluded={**excluded, ("max_depth", "ex.example"): 9})
-        found = list(_listed(server, "/api/crawler/discovered", limit=2))
-        deep = list(_listed(server, "/api/crawler/discovered", rule="max_depth"))
+        found = list(all_of(server, "/api/crawler/discovered", limit=2))
+        deep = list(all_of(server, "/api/crawler/discovered", rule="max_depth"))
 
     assert [(item["host"], item["links"]) for item in found if item["rule"] != "max_depth"] == [
         ("a.example", 2), ("b.example", 3), ("c.example", 1)
@@ -576,7 +491,7 @@ def test_storage_is_weighed_and_only_what_can_be_made_anew_goes(server: Server) 
     assert server.ask("POST", "/api/admin/cleanup", targets=["captures"]).status_code == 422
 
 
-def test_pages_of_every_storage_are_listed(server: Server) -> None:
+def test_pages_of_every_storage_areall_of(server: Server) -> None:
     with crawl(server) as running:
         running.add(*many("ex.example", 2))
         lease = running.lease()

@@ -309,8 +309,22 @@ def test_a_forced_job_runs_now_and_only_once(server: Server) -> None:
     again = server.ask("POST", f"/api/v2/jobs/{job_id}/force-run")
 
     assert (forced.status_code, forced.json()["job_id"], again.status_code) == (202, job_id, 400)
+    assert again.json()["error"].endswith("; it is queued, and begins when a worker is free")
     assert list(server.bed.party.scheduler.tick().queued) == [job_id]
     assert server.bed.party.scheduler.tick().queued == {}
+
+
+@pytest.mark.parametrize("state", [State.COMPLETED, State.FAILED, State.PAUSED, State.CANCELLED, State.RUNNING])
+def test_a_job_that_cannot_be_forced_says_what_can_be_done_with_it(server: Server, state: State) -> None:
+    job_id = server.bring(state, "ex")
+    refused = server.ask("POST", f"/api/v2/jobs/{job_id}/force-run")
+
+    message = refused.json()["error"]
+    place = message.rpartition("with POST ")[2].partition(" ")[0]
+    assert refused.status_code == 400
+    assert f"a job that is {state} cannot force-run" in message
+    # The address that is named exists: it is refused for its body at most.
+    assert server.ask("POST", place).status_code != 404
 
 
 def test_every_change_is_audited_with_who_and_from_where(server: Server) -> None:

@@ -111,6 +111,20 @@ def test_sources_come_and_go_as_yaml_toml_and_json(server: Server) -> None:
     assert server.get(f"/api/v1/jobs/{job_id}").json()["status"] == "paused", "jobs follow an import"
 
 
+def test_an_import_has_one_of_the_few_places_of_heavy_work_or_is_asked_to_come_again(
+    one_source: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heavy = one_source.client.app.state.heavy  # type: ignore[attr-defined]
+    with monkeypatch.context() as crowded:
+        crowded.setattr(heavy._steps, "_waiting", 8)
+        busy = one_source.client.post("/api/v1/sources/import?dry_run=true", json={"sources": []})
+        reading = one_source.get("/api/v1/sources")
+    after = one_source.client.post("/api/v1/sources/import?dry_run=true", json={"sources": []})
+
+    assert (busy.status_code, busy.json()["code"], int(busy.headers["retry-after"]) > 0) == (503, "server_busy", True)
+    assert (reading.status_code, after.status_code) == (200, 200)
+
+
 @pytest.mark.parametrize(
     ("content", "kind", "field"),
     [(b"sources: [{code: x}]", "yaml", "sources[0].config.seeds"), (b"sources: &a [*a]", "yaml", "aliases"),

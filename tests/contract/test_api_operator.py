@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
+from holdfast import config
+from holdfast.clock import SystemClock
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
-from holdfast.db.models import Feed
+from holdfast.db.engine import Database
+from holdfast.db.models import Feed, WarcFile
+from holdfast.db.raw import DatabaseClock
 from holdfast.index.queries import sealed_files_after
 from holdfast.operations import long_running
 from holdfast.operations.long_running import (
@@ -24,7 +31,9 @@ from holdfast.operations.long_running import (
 )
 from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.works import WORKS
+from holdfast.wiring.archive import Archive
 from tests.api_bed import Server
+from tests.client import asking
 from tests.operations_bed import TUS, begun, operation, run_waiting, send, warc_bytes
 
 ADMIN = "/api/admin"
@@ -210,6 +219,11 @@ def test_storage_and_index_are_shown(server: Server) -> None:
 
     assert storage["sources"][0]["source"] == "up"
     assert storage["warcFiles"] == storage["sources"][0]["files"] == 1
+    assert [(day["files"], day["bytes"]) for day in storage["growth"]] == [(1, storage["warcBytes"])]
+    with server.archive.database.read() as session:
+        sealed_at = session.scalars(select(WarcFile.sealed_at)).one()
+    assert sealed_at is not None
+    assert storage["growth"][0]["day"] == sealed_at.date().isoformat()
     assert storage["volumes"][0]["totalBytes"] > storage["volumes"][0]["freeBytes"] > 0
     assert index["files"] == {"pending": 0, "running": 0, "indexed": 1, "failed": 0}
     assert index["search"]["waiting"] == 0
@@ -342,6 +356,69 @@ def test_a_server_that_ends_gives_its_operation_back(server: Server) -> None:
     assert (state, operation(server, started["id"])["state"]) == (OperationState.QUEUED, "queued")
 
 
+def test_an_operation_may_be_given_back_as_often_as_the_server_is_started(server: Server) -> None:
+    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
+    leases = OperationLeases(server.archive.database, server.clock, Path("/nonexistent"))
+    for _ in range(25):
+        held = leases.take()
+        assert held is not None
+        leases.give_back(held)
+
+    assert operation(server, started["id"])["state"] == "queued"
+
+
+def test_an_operation_whose_process_dies_each_time_is_given_up(server: Server) -> None:
+    started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
+    leases = OperationLeases(server.archive.database, server.clock, Path("/nonexistent"))
+    taken = 0
+    while leases.take() is not None:
+        taken += 1
+        server.clock.advance(31)
+    shown = operation(server, started["id"])
+
+    assert taken == 20
+    assert (shown["state"], shown["errorCode"]) == ("failed", "operation_abandoned")
+
+
+class Fast(SystemClock):
+    """The clock of a machine that is five minutes ahead."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(minutes=5)
+
+
+@pytest.mark.postgres
+def test_a_server_whose_clock_is_fast_calls_no_worker_silent(migrated_postgres: str, tmp_path: Path) -> None:
+    settings = config.load(home=tmp_path).model_copy(update={"database_url": migrated_postgres})
+    with (
+        closing(Database(migrated_postgres)) as database,
+        closing(connect(migrated_postgres)) as raw_db,
+        closing(RunFile(tmp_path / "run")) as run,
+        asking(Archive(settings=settings, database=database, clock=Fast())) as client,
+    ):
+        OwnerProcess(raw_db, DatabaseClock(raw_db), run=run, kind="worker", execution_id=None)
+        [shown] = client.get(f"{ADMIN}/workers").json()["items"]
+
+    assert shown["isAlive"] is True
+    assert shown["silentSeconds"] < 60
+
+
+@pytest.mark.postgres
+def test_a_machine_whose_clock_is_fast_takes_no_operation_from_another(migrated_postgres: str) -> None:
+    with closing(Database(migrated_postgres)) as database:
+        wish = OperationWish(kind=OperationKind.REBUILD_SEARCH, flight="search", subject="it", parameters={})
+        with database.write() as session:
+            long_running.start(session, SystemClock(), wish)
+        right = OperationLeases(database, SystemClock(), Path("/nonexistent"))
+        fast = OperationLeases(database, Fast(), Path("/nonexistent"))
+        held = right.take()
+        stolen = fast.take()
+
+        assert held is not None
+        assert stolen is None
+        assert not right.beat(held)
+
+
 def test_an_operation_that_breaks_has_failed_and_says_so(server: Server) -> None:
     started = server.client.post(f"{ADMIN}/search-index/rebuild").json()
 
@@ -407,15 +484,20 @@ def test_an_edition_is_planned_reported_and_refused_over_http(server: Server) ->
         ("/feeds", "sorce", "source"),
         ("/workers", "limt", "limit"),
         ("/settings", "orgin", "origin"),
+        ("/audit", "actr", "actor"),
+        ("/reports", "statu", "status"),
+        ("/reports/1", "statu", None),
+        ("/users", "limt", "limit"),
+        ("/webhooks", "limt", "limit"),
     ],
 )
 def test_a_parameter_that_a_route_does_not_know_is_refused_with_the_nearest(
-    one_source: Server, path: str, name: str, nearest: str
+    one_source: Server, path: str, name: str, nearest: str | None
 ) -> None:
     answer = one_source.get(f"{ADMIN}{path}", params={name: "x"})
 
     assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "unknown_parameter", name)
-    assert f"did you mean {nearest}?" in answer.json()["error"]
+    assert (f"did you mean {nearest}?" if nearest else "it takes none") in answer.json()["error"]
 
 
 def test_reports_are_filtered_read_piece_by_piece_and_triaged_with_notes(server: Server) -> None:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
-from holdfast.api.live.hub import Hub
+from holdfast.api.live import topics
+from holdfast.api.live.frames import EndReason, FrameBatch
+from holdfast.api.live.hub import Hub, Listener
+from holdfast.api.live.topics import CrawlerTopic, EventsTopic, LogKey, LogTopic
+from holdfast.auth.principal import ANONYMOUS
 from holdfast.auth.roles import Permission, Role
 from holdfast.auth.tokens import make_token, revoke_token
 from holdfast.auth.users import add_user, find_user
 from holdfast.config import JobSettings
 from holdfast.coordination.events import EventName, record_event
-from holdfast.db.models import Event
+from holdfast.db.models import Event, Execution
+from holdfast.jobs import journal
 from holdfast.jobs.journal import LogBook
+from holdfast.webhooks.events import Position, PublicEvent, newest
 from tests.api_bed import CONFIG_FAULT, Server, serving
 from tests.clock import FakeClock
 from tests.patience import deadline
@@ -96,6 +102,119 @@ def test_a_client_that_missed_too_much_is_told_of_a_gap(quick: Server) -> None:
 
     assert [one.name for one in told] == ["connected", "gap", "end"]
     assert told[1].id == "0.1001.0"
+
+
+def _rare(server: Server, *alerts: str) -> None:
+    with server.bed.database.write() as session:
+        for alert in alerts:
+            record_event(session, EventName.ALERT_FIRING, at=server.clock.now(), data={"alert": alert})
+
+
+def _told(topic: EventsTopic | CrawlerTopic | LogTopic, key: Hashable, listener: Listener) -> str:
+    """Return what one look tells a listener."""
+    frames = topic.poll([key])[key]
+    if frames:
+        listener.put(FrameBatch.of(frames))
+    listener.end(EndReason.OVER)
+    return asyncio.run(listener.next())[0].decode()
+
+
+def _listener() -> Listener:
+    return Listener(ANONYMOUS, Permission.WATCH, {"type": "http", "headers": []})
+
+
+def test_a_client_that_comes_back_misses_nothing_that_another_table_tells(quick: Server) -> None:
+    topic, listener = EventsTopic(quick.bed.database), _listener()
+    topic.begin(None)
+    before = str(newest_position(quick))
+    _rare(quick, *(f"alert {number}" for number in range(5)))
+    # Between a look and the next it comes back, and is told of the five; then a job is made.
+    listener.has_seen(topic.replay(before))
+    quick.bed.once("ex", max_retries=0)
+
+    told = _told(topic, None, listener)
+
+    assert "event: job.created" in told
+    assert "alert" not in told
+
+
+def newest_position(server: Server) -> Position:
+    with server.bed.database.read() as session:
+        return newest(session)
+
+
+def test_what_was_missed_is_looked_for_only_so_far_back(quick: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def nothing_told(_session: object, after: Position, *, limit: int) -> tuple[list[PublicEvent], Position]:
+        nonlocal looks
+        looks += 1
+        return [], after._replace(changes=after.changes + 1)
+
+    _rare(quick, "one")
+    monkeypatch.setattr(topics, "read_after", nothing_told)
+    frames = EventsTopic(quick.bed.database).replay("0.0.0")
+
+    assert looks == 50
+    assert [one.data.startswith(b"event: gap") for one in frames if one.data] == [True]
+
+
+def test_a_look_that_ends_after_its_last_listener_left_is_forgotten(
+    quick: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = CrawlerTopic(quick.bed.database)
+    topic.begin(None)
+    reading = journal.read_events
+
+    def meanwhile(*arguments: Any, **options: Any) -> list[Any]:
+        topic.forget(None)
+        return reading(*arguments, **options)
+
+    quick.bed.once("first", max_retries=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(topics, "read_events", meanwhile)
+        topic.poll([None])
+    quick.bed.once("second", max_retries=0)
+    topic.begin(None)
+
+    assert topic.poll([None]) == {None: []}
+
+
+def test_the_stream_of_one_execution_ends_with_it_and_tells_its_last_lines(quick: Server) -> None:
+    job_id = quick.bed.once("ex", max_retries=0)
+    quick.bed.party.scheduler.tick()
+    lease = quick.bed.party.taken()
+    topic = LogTopic(quick.bed.database)
+    one, latest = LogKey(job_id, 1), LogKey(job_id, None)
+    for key in (one, latest):
+        topic.begin(key)
+    # All of it between two looks: the last line, the end, and the next execution with its first line.
+    _write_log(quick, lease.execution_id, "last words")
+    quick.bed.party.leases.settle(lease, CONFIG_FAULT)
+    with quick.bed.database.write() as session:
+        first = session.get_one(Execution, lease.execution_id)
+        second = Execution(
+            job_id=job_id,
+            number=2,
+            state="running",
+            output_dir=first.output_dir,
+            config={},
+            created_at=first.created_at,
+        )
+        session.add(second)
+        session.flush()
+        number = second.id
+    _write_log(quick, number, "next one")
+
+    frames = topic.poll([one, latest])
+    again = topic.poll([one, latest])
+
+    words = {key: [json.loads(found.data.split(b"data: ")[1]) for found in told] for key, told in frames.items()}
+    assert [told.get("message", told.get("status")) for told in words[one]] == ["last words", "failed"]
+    assert [told.get("message", told.get("status")) for told in words[latest]] == ["last words", "failed", "next one"]
+    assert [found.is_last for found in frames[one]] == [False, True]
+    assert not any(found.is_last for found in frames[latest])
+    assert again == {one: [], latest: []}
 
 
 def test_health_and_figures_are_told_at_once(quick: Server) -> None:

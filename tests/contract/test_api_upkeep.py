@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from threading import Event
 
+import pytest
 from sqlalchemy import select
 
+from holdfast.api import lifespan
+from holdfast.api.app import create_inner_app
 from holdfast.api.lifespan import Upkeep
+from holdfast.auth.identities import Identities
 from holdfast.db.models import PageSignal
+from holdfast.feedback import UsageTally
 from holdfast.search.directory import IndexDirectory
+from tests import patience
 from tests.archive import Shot, build_archive, days_later
 from tests.client import asking
 
@@ -94,4 +102,29 @@ def test_a_server_alone_computes_what_links_say(tmp_path: Path) -> None:
 
     with archive.database.read() as session:
         assert {row.inlinks for row in session.scalars(select(PageSignal))} == {0, 1}
+    archive.database.close()
+
+
+def test_a_count_that_cannot_be_written_ends_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = build_archive(tmp_path / "home", _SHOTS)
+    written, enough = [], Event()
+
+    def breaks(_tally: UsageTally) -> None:
+        raise ValueError("a fault of ours")
+
+    def notes(_identities: Identities) -> None:
+        written.append("identities")
+        if len(written) == 3:
+            enough.set()
+
+    monkeypatch.setattr(UsageTally, "flush", breaks)
+    monkeypatch.setattr(Identities, "flush", notes)
+    monkeypatch.setattr(lifespan, "_FLUSH_S", 0.001)
+
+    async def run() -> None:
+        app = create_inner_app(archive)
+        async with app.router.lifespan_context(app):
+            assert await asyncio.to_thread(enough.wait, patience.deadline(20))
+
+    asyncio.run(run())
     archive.database.close()

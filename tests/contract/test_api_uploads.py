@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from holdfast.api.routes.uploads import VERSION
 from holdfast.config import UploadSettings
 from holdfast.db.models import Upload
+from holdfast.errors import LeaseLost
 from holdfast.operations import uploads
-from holdfast.operations.long_running import OperationState
+from holdfast.operations.long_running import OperationLeases, OperationState
+from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.uploads import PartFile, part_path, remove_expired
+from holdfast.operations.works import WORKS
 from tests.api_bed import Server
 from tests.operations_bed import (
     TUS,
@@ -171,12 +177,94 @@ def test_two_servers_write_to_one_upload_one_after_the_other(servers: list[Serve
     one, other = servers
     place = begun(one, 10)
     row_id = one.get(place).json()["id"]
-    with uploads.open_part(one.archive.home, _row(one, row_id), 0):
+    with uploads.open_part(one.archive.home, row_id, 0, lambda: _row(one, row_id)):
         locked = send(other, place, b"abc", 0)
     free = send(other, place, b"abc", 0)
 
     assert (locked.status_code, locked.json()["code"]) == (423, "upload_locked")
     assert free.status_code == 204
+
+
+def test_a_piece_that_comes_late_never_touches_what_is_being_imported(
+    servers: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = servers
+    whole = warc_bytes()
+    place = begun(one, len(whole))
+    path = part_path(one.archive.home, one.get(place).json()["id"])
+    lock, sent = fcntl.flock, list[httpx.Response]()
+
+    def overtaken(fd: int, how: int) -> None:
+        # Between the look at the row and the lock, another request brings the whole file.
+        if not sent:
+            sent.append(httpx.Response(0))
+            sent.append(send(other, place, whole, 0))
+        lock(fd, how)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", overtaken)
+        late = send(one, place, b"something else", 0)
+
+    assert sent[1].status_code == 204
+    assert (late.status_code, late.json()["code"]) == (409, "upload_offset")
+    assert path.read_bytes() == whole
+    assert run_waiting(one) == [OperationState.DONE]
+
+
+def test_an_import_that_never_began_leaves_an_upload_that_can_be_tried_again_and_ended(server: Server) -> None:
+    whole = warc_bytes()
+    place = begun(server, len(whole))
+    last = send(server, place, whole, 0)
+    server.clock.advance(3600)
+    cancelled = server.ask("POST", f"{last.headers['holdfast-operation']}/cancel").json()
+    failed = server.get(place).json()
+    again = server.ask("POST", f"{place}/import")
+    server.ask("POST", f"{again.headers['location']}/cancel")
+    ended = server.client.request("DELETE", place, headers=TUS)
+
+    assert (cancelled["state"], failed["state"]) == ("cancelled", "failed")
+    assert failed["expiresAt"] > (server.clock.now() + timedelta(hours=23)).isoformat()
+    assert (again.status_code, ended.status_code) == (202, 204)
+
+
+def test_an_import_that_breaks_in_an_unforeseen_way_leaves_no_upload_that_is_busy_for_ever(server: Server) -> None:
+    whole = warc_bytes()
+    place = begun(server, len(whole))
+    send(server, place, whole, 0)
+    archive = server.archive
+    leases = OperationLeases(archive.database, server.clock, archive.home.resolve() / "run")
+
+    def breaks(_context: OperationContext) -> dict[str, Any]:
+        raise OSError(errno.EIO, "Input/output error")
+
+    held = leases.take()
+    assert held is not None
+    broken = run_operation(archive.settings, server.clock, held, dict.fromkeys(WORKS, breaks))
+    shown = server.get(place).json()
+    again = server.ask("POST", f"{place}/import")
+
+    assert (broken, shown["state"]) == (OperationState.FAILED, "failed")
+    assert again.status_code == 202
+    assert run_waiting(server) == [OperationState.DONE]
+
+
+def test_a_process_that_lost_its_operation_says_nothing_of_the_upload(server: Server) -> None:
+    place = begun(server, 10)
+    send(server, place, b"no archive", 0)
+    archive = server.archive
+    leases = OperationLeases(archive.database, server.clock, Path("/nonexistent"))
+    late = leases.take()
+    assert late is not None
+    server.clock.advance(31)
+    newer = leases.take()
+    assert newer is not None
+    upload_id = server.get(place).json()["id"]
+
+    with pytest.raises(LeaseLost):
+        uploads.settle_imported(archive.database, server.clock, archive.home, upload_id, late)
+
+    assert server.get(place).json()["state"] == "received"
+    assert part_path(archive.home, upload_id).exists()
 
 
 def _row(server: Server, upload_id: int) -> Upload:

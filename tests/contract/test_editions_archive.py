@@ -79,8 +79,8 @@ def client(archive: Archive) -> Iterator[Client]:
         yield opened
 
 
-def _freeze(archive: Archive, edition_id: int, **how: bool) -> Frozen:
-    return freeze(archive.database, archive.home, archive.clock, edition_id, **how)
+def _freeze(archive: Archive, edition_id: int, *, again: bool = False) -> Frozen:
+    return freeze(archive.database, archive.home, archive.clock, edition_id, again=again)
 
 
 def _hide(archive: Archive, subject: str) -> None:

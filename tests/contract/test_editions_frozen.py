@@ -60,8 +60,34 @@ def edition_id(archive: Archive) -> int:
     return adopt(archive, "example", 2025, executions=("example-1",), seeds=SEEDS)
 
 
-def _freeze(archive: Archive, edition_id: int, **how: bool) -> Frozen:
-    return freeze(archive.database, archive.home, archive.clock, edition_id, **how)
+def _freeze(archive: Archive, edition_id: int, *, again: bool = False) -> Frozen:
+    return freeze(archive.database, archive.home, archive.clock, edition_id, again=again)
+
+
+class _Enough(Exception):
+    """What breaks work off."""
+
+
+def _leave_off(count: int) -> None:
+    if count == 2:
+        raise _Enough
+
+
+def test_freezing_and_comparing_leave_off_at_the_next_row_and_change_nothing(archive: Archive, edition_id: int) -> None:
+    database, home, clock = archive.database, archive.home, archive.clock
+    later = adopt(archive, "example", 2026, executions=("example-2",), seeds=(SITE,))
+    for one in (edition_id, later):
+        write_report(database, home, clock, one)
+    before = sorted(path.name for path in (home / "editions").rglob("*"))
+
+    with pytest.raises(_Enough):
+        freeze(database, home, clock, edition_id, on_row=_leave_off)
+    with pytest.raises(_Enough):
+        write_comparison(database, home, clock, edition_id, later, on_row=_leave_off)
+
+    assert sorted(path.name for path in (home / "editions").rglob("*")) == before
+    with database.read() as session:
+        assert session.scalars(select(Edition.frozen_at)).all() == [None, None]
 
 
 def _verify(archive: Archive, edition_id: int, *, quick: bool = False) -> Verified:

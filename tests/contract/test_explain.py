@@ -232,6 +232,12 @@ def test_captures_are_counted_and_withdrawals_told(server: Server) -> None:
     found = _explain(server, PAGE, limit=3)
     hide(archive.database, server.clock, str(found.snapshots.items[0].id), reason="asked for", home=archive.home)
     one_gone = _explain(server, PAGE)
+    ids = [one.id for one in one_gone.snapshots.items]
+    hide(archive.database, server.clock, str(ids[-1]), reason="an old one", home=archive.home)
+    old_gone = _explain(server, PAGE, limit=2)
+    for number in ids[1:-1]:
+        hide(archive.database, server.clock, str(number), reason="the rest", home=archive.home)
+    each_gone = _explain(server, PAGE, limit=1)
     hide(archive.database, server.clock, PAGE, reason="a court", home=archive.home)
     all_gone = _explain(server, PAGE)
 
@@ -240,6 +246,13 @@ def test_captures_are_counted_and_withdrawals_told(server: Server) -> None:
     assert found.snapshots.items[0].replay_path == f"/web/20240304120000/{PAGE}"
     assert found.visibility.seen_by == "everybody"
     assert (one_gone.visibility.seen_by, [w.reason for w in one_gone.visibility.withdrawals]) == ("some", ["asked for"])
+    # Also where the capture that is gone is none of those that are shown.
+    assert [w.reason for w in old_gone.visibility.withdrawals] == ["asked for", "an old one"]
+    assert old_gone.visibility.sentence == "2 of its captures are withdrawn: asked for"
+    assert (each_gone.visibility.seen_by, each_gone.visibility.sentence) == (
+        "nobody",
+        "all of its captures are withdrawn: asked for",
+    )
     assert all_gone.visibility.seen_by == "nobody"
     assert "a court; nobody sees it" in all_gone.visibility.sentence
     assert all(one.withdrawn for one in all_gone.snapshots.items)

@@ -18,10 +18,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import func, select, update
 
+from holdfast.cli.status import describe
 from holdfast.clock import SystemClock
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Snapshot, WarcFile
+from holdfast.db.models import Execution, Job, Snapshot, WarcFile
 from holdfast.errors import Invalid
 from holdfast.exports.package import build, read_contents
 from holdfast.exports.zipping import read_segments
@@ -29,6 +30,7 @@ from holdfast.imports.importer import ImportedFile, Importer, ImportStep
 from holdfast.imports.packages import spelled
 from holdfast.index.indexer import open_indexer
 from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
+from holdfast.jobs.views.status import read_status
 from holdfast.series.queries import series_totals
 from holdfast.warc.manifest import read_manifest
 from holdfast.withdrawals.hiding import hide
@@ -206,6 +208,20 @@ def test_the_same_files_again_change_nothing(tmp_path: Path, database: Database,
     assert [one.state for one in again] == ["again"] * 4
     assert {one.warc_file_id for one in again} == {one.warc_file_id for one in first}
     assert sum(one.indexed.changed for one in again if one.indexed is not None) == 0
+
+
+def test_the_status_of_an_import_tells_what_it_brought_and_nothing_of_a_crawl(
+    tmp_path: Path, database: Database, paths: list[Path]
+) -> None:
+    done = _run(database, tmp_path / "home", paths[:2])
+    with closing(connect(database.url)) as raw_db:
+        shown = read_status(raw_db, SystemClock(), 1)
+
+    assert shown.imported is not None
+    assert (shown.imported.files, shown.imported.records) == (2, sum(one.records for one in done))
+    assert shown.imported.bytes > 0
+    assert shown.sentence is None
+    assert f"imported 2 files, {shown.imported.records} records, " in describe(shown)
 
 
 def test_a_row_that_leads_out_of_the_data_directory_gets_no_list_beside_its_file(
@@ -440,3 +456,15 @@ def test_nothing_is_brought_back_to_storage_that_is_away(database: Database, pat
 
     assert [one.state for one in again] == ["failed"]
     assert list((home / "warcs").rglob("*.warc*")) == []
+
+
+def test_imports_under_one_name_share_a_job_of_that_name(database: Database, tmp_path: Path) -> None:
+    names = ("foreign-20240101", None, "foreign-20240101", "foreign-20250101", None)
+    wishes = [ImportWish(source="foreign", name=None, home=tmp_path, config={}, job_name=name) for name in names]
+
+    begun = [begin_import(database, SystemClock(), wish).execution_id for wish in wishes]
+
+    with database.read() as session:
+        jobs = [session.get_one(Job, session.get_one(Execution, one).job_id) for one in begun]
+    assert [job.name for job in jobs] == list(names)
+    assert len({job.id for job in jobs}) == 3

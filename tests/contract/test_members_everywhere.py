@@ -15,8 +15,10 @@ import httpx
 import pytest
 from sqlalchemy import event
 
+from holdfast.api.queries import crawl_totals
 from holdfast.auth.roles import Role
 from holdfast.clock import digits14
+from holdfast.db.models import Domain, Page, PageCrawl, Queue
 from holdfast.replay.cdx.queries import KeyRange, batch
 from holdfast.replay.finding import candidates, neighbours
 from holdfast.search.outbox import drain
@@ -330,6 +332,105 @@ def test_answers_name_where_a_member_can_look(world: World) -> None:
         assert answer.status_code == 200
         assert CLUB.word in answer.text
     assert world.ask(f"/api/snapshot/{world.ids['open'][0]}", Role.MEMBER).json()["browseUrl"].startswith(REPLAY)
+
+
+def test_a_revisit_of_a_members_body_is_named_where_a_member_can_look(world: World) -> None:
+    [revisit] = [one for one in world.ids["open"] if one not in _known(world, Role.ANONYMOUS)]
+    timeline = world.ask(f"/api/snapshots/{revisit}/timeline", Role.MEMBER).json()["snapshots"]
+    hits = world.ask(f"/api/search?q={BORROWED}&includeDuplicates=true", Role.MEMBER).json()["results"]
+    named = {
+        "detail": world.ask(f"/api/snapshot/{revisit}", Role.MEMBER).json()["browseUrl"],
+        "timeline": next(one["browseUrl"] for one in timeline if one["snapshotId"] == revisit),
+        "search": next((one["browseUrl"] for one in hits if one["id"] == revisit), None),
+    }
+
+    for where, url in named.items():
+        if url is not None:
+            answer = world.followed(url.partition("#")[0], Role.MEMBER)
+            assert (answer.status_code, BORROWED in answer.text) == (200, True), (where, url)
+    assert named["detail"].startswith("/web/")
+
+
+@pytest.mark.parametrize("fields", ["", "&fl=timestamp", "&fields=timestamp"])
+def test_a_list_of_links_leads_a_member_to_what_it_names(world: World, fields: str) -> None:
+    told = world.ask(f"/cdx?url={CLUB.own}&output=link{fields}", Role.MEMBER).text
+    mementos = re.findall(r'<([^>]*)>; rel="memento"', told)
+    root = f"/!{str(_opened(world, _PAGE).url).partition('/!')[2].partition('/')[0]}"
+    below = world.ask(f"{REPLAY}{root}/cdx?url={CLUB.own}&output=link{fields}", Role.ANONYMOUS).text
+
+    assert mementos
+    assert all(CLUB.word in world.followed(one, Role.MEMBER).text for one in mementos)
+    assert all(one.startswith(f"{REPLAY}{root}/web/") for one in re.findall(r'<([^>]*)>; rel="memento"', below))
+
+
+def test_what_an_assistant_cites_leads_a_member_to_it(world: World) -> None:
+    told = json.loads(DOORS["tool: history"][1](world, Role.MEMBER, CLUB))
+    cited = [one["citation"]["permalink"] for one in told["captures"]]
+
+    assert cited
+    assert all(CLUB.word in world.followed(one.partition("#")[0], Role.MEMBER).text for one in cited)
+
+
+def test_the_permalink_of_a_members_capture_leads_members_to_it_and_holds(world: World) -> None:
+    view = world.ask(f"/api/snapshots/{world.ids[CLUB.code][0]}/view", Role.MEMBER).json()
+
+    assert "/!" not in view["permalink"]
+    assert CLUB.word in world.followed(view["permalink"], Role.MEMBER).text
+    assert world.followed(view["permalink"], Role.ANONYMOUS).status_code == 404
+    assert CLUB.word in world.ask(view["frameUrl"], Role.ANONYMOUS).text, "what is shown now has a capability"
+
+
+def test_health_counts_no_job_of_members(world: World) -> None:
+    everybody, member = (
+        world.ask("/api/health?details=1", role).json()["checks"] for role in (Role.ANONYMOUS, Role.MEMBER)
+    )
+
+    assert sum(everybody["jobs"].values()) == sum(member["jobs"].values()) / 2
+    assert everybody["snapshots"]["total"] < member["snapshots"]["total"]
+
+
+def test_figures_count_no_address_that_only_members_crawls_met(world: World) -> None:
+    found = {}
+    with world.archive.database.write() as session:
+        domain = Domain(name=f"{OPEN.host}:81", created_at=days_later(0))
+        session.add(domain)
+        session.flush()
+        for number, execution in enumerate((*CLUB.executions, *CLUB.executions, *OPEN.executions)):
+            page = Page(
+                domain_id=domain.id, url_hash=number, url=f"https://{OPEN.host}/{number}", created_at=days_later(0)
+            )
+            session.add(page)
+            session.flush()
+            place = {"execution_id": execution, "domain_id": domain.id, "created_at": 0}
+            session.add(PageCrawl(**place, page_id=page.id, attempt=1, kind="page", priority=1, depth=0))
+        for execution in (CLUB.executions[0], OPEN.executions[0]):
+            session.add(Queue(execution_id=execution, domain_id=domain.id, open=1, due_at=0))
+        session.flush()
+        for looking in (PUBLIC, EVERYTHING):
+            with seen_by(looking):
+                found[looking] = crawl_totals(session, world.archive.clock).links
+        session.rollback()
+
+    assert found[PUBLIC] == 2
+    assert found[EVERYTHING] >= 6
+
+
+def test_how_often_members_captures_are_looked_at_is_not_told(world: World) -> None:
+    def used() -> tuple[int, int]:
+        totals = world.ask("/api/usage", Role.ANONYMOUS).json()["totals"]
+        return totals["snapshotDetailViews"], totals["rawSnapshotViews"]
+
+    before = used()
+    for number in world.ids[CLUB.code]:
+        for path in (f"/api/snapshot/{number}", f"/api/snapshots/raw/{number}"):
+            assert world.ask(path, Role.MEMBER).status_code == 200
+    hidden = used()
+    for path in (f"/api/snapshot/{world.ids[OPEN.code][0]}", f"/api/snapshots/raw/{world.ids[OPEN.code][0]}"):
+        for role in (Role.MEMBER, Role.ANONYMOUS):
+            assert world.ask(path, role).status_code == 200
+
+    assert hidden == before
+    assert used() == (before[0] + 2, before[1] + 2)
 
 
 def test_the_log_says_no_capability(world: World, capsys: pytest.CaptureFixture[str]) -> None:

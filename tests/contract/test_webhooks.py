@@ -19,11 +19,12 @@ from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Event, Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.errors import Conflict
-from holdfast.webhooks import queries, registry
+from holdfast.webhooks import delivery, queries, registry
 from holdfast.webhooks.delivery import (
     RETRIES_S,
     DeliveryThread,
     Result,
+    Sender,
     WebhookMessage,
     lease_messages,
     queue_events,
@@ -33,6 +34,7 @@ from holdfast.webhooks.delivery import (
 from holdfast.webhooks.registry import Made, WebhookRefused, WebhookWish
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, failed, open_bed
+from tests.patience import deadline
 from tests.receiver import Answer, Receiver, receiving
 
 _LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -258,6 +260,44 @@ def test_a_message_that_was_under_way_at_the_end_of_a_process_is_sent_by_the_nex
 
     assert received[0].headers["webhook-id"] == received[1].headers["webhook-id"]
     assert _deliveries(bed)[0].state == "delivered"
+
+
+def test_a_message_that_cannot_be_sent_in_an_unforeseen_way_counts_as_tried(
+    bed: Bed, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_self: Sender, _message: WebhookMessage) -> Result:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Sender, "send", broken)
+    _add(bed, receiver.url("/hook"))
+    _tell(bed)
+    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS)
+    thread.start()
+    try:
+        limit = SystemClock().monotonic() + deadline(10)
+        while not (tried := [row.attempts for row in _deliveries(bed) if row.attempts]):
+            assert SystemClock().monotonic() < limit
+    finally:
+        thread.close()
+    with bed.database.read() as session:
+        errors = list(session.scalars(select(WebhookAttempt.error)))
+
+    assert (tried, errors) == ([1], ["it could not be sent: ZeroDivisionError"])
+
+
+def test_nothing_is_read_for_a_webhook_whose_queue_is_full(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    _add(bed, "https://hook.example/")
+    settings = _SETTINGS.model_copy(update={"waiting": 1})
+    _tell(bed, 2)
+    queued = queue_events(bed.database, bed.clock, settings)
+    _tell(bed, 2)
+
+    def forbidden(*_arguments: object, **_options: object) -> None:
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr(delivery, "read_after", forbidden)
+
+    assert (queued, queue_events(bed.database, bed.clock, settings)) == (2, 0)
 
 
 def test_redirects_are_not_followed_and_answers_are_kept_in_part(bed: Bed, receiver: Receiver) -> None:

@@ -53,6 +53,14 @@ def _status(port: int, path: str) -> int:
             return 0
 
 
+def _searches(port: int) -> float:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=patience.deadline(30))) as connection:
+        connection.request("GET", "/metrics")
+        told = connection.getresponse().read().decode()
+    found = re.search(r"^holdfast_search_requests_total (\S+)$", told, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
 def test_a_process_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> None:
     archive = build_archive(tmp_path, [Shot(url="https://example.org/")])
     drain(archive.database, archive.home, archive.clock)
@@ -62,9 +70,14 @@ def test_a_process_that_dies_is_replaced_and_all_end_together(tmp_path: Path) ->
         assert len(before) == 2
         assert {_status(port, "/api/search?q=example") for _ in range(8)} == {200}
 
+        # Whichever process answers: each leaves what it counted when it is asked, and tells what the others left.
+        _until(lambda: _searches(port) == 8)
+        assert {_searches(port) for _ in range(6)} == {8}
+
         os.kill(min(before), signal.SIGKILL)
         _until(lambda: len(_children(process)) == 2 and min(before) not in _children(process))
         _until(lambda: _status(port, "/api/stats") == 200)
+        assert {_searches(port) for _ in range(6)} == {8}
 
         after = _children(process)
         process.terminate()

@@ -23,7 +23,17 @@ from holdfast.cli.catalogue import COMMANDS
 from holdfast.cli.main import load
 from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Feed, IssueReport, Job, SignalPage, Snapshot, WebhookDelivery
+from holdfast.db.models import (
+    Execution,
+    Feed,
+    IssueReport,
+    Job,
+    Operation,
+    SignalPage,
+    Snapshot,
+    Upload,
+    WebhookDelivery,
+)
 from holdfast.db.models.frontier import Domain, Page, Queue
 from holdfast.sources.registry import seed_presets
 from holdfast.urls import parse_seed
@@ -123,7 +133,44 @@ def _delivery(session: Session) -> None:
                                 body="{}", state="failed", next_at=now, created_at=now, attempts=1))  # fmt: skip
 
 
+def _operation(session: Session) -> None:
+    now = SystemClock().now()
+    session.add(
+        Operation(
+            id=1,
+            kind="verify",
+            flight="verify",
+            subject="all WARC files",
+            state="queued",
+            actor="ada",
+            created_at=now,
+            updated_at=now,
+        )
+    )
+
+
+def _upload(session: Session) -> None:
+    now = SystemClock().now()
+    session.add(
+        Upload(
+            id=1,
+            source_code="ex",
+            name="crawl.warc.gz",
+            metadata_text="",
+            size=10,
+            received=10,
+            state="failed",
+            actor="ada",
+            created_at=now,
+            updated_at=now,
+            expires_at=now + timedelta(days=1),
+        )
+    )
+
+
 ROWS = {
+    **{f"holdfast operation {word}": _operation for word in ("list", "show", "cancel")},
+    **{f"holdfast upload {word}": _upload for word in ("list", "show", "import", "end")},
     "holdfast frontier reset": _domain,
     **{f"holdfast domain {word}": _domain for word in ("show", "robots", "set", "pause", "resume", "refresh", "purge")},
     "holdfast webhook redeliver": _delivery,

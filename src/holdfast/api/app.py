@@ -29,12 +29,14 @@ from holdfast.api.middleware.rate_counts import rates_of
 from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
+from holdfast.api.middleware.web_files import WebPages
 from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
 from holdfast.api.plain_searches import plain_searches
 from holdfast.api.quick import SEARCH_THREADS, QuickRoutes, QuickThreads, QuickWay
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.api.single_rows import quick_cdx, quick_snapshot
+from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
 from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
@@ -48,6 +50,7 @@ from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
 from holdfast.wiring.frontier import ServedFrontier
 from holdfast.wiring.jobs import JobService
+from holdfast.wiring.processes import this_process
 
 _SCHEMES = {
     "bearer": {
@@ -126,8 +129,11 @@ def create_replay_app(archive: Archive, *, inner: FastAPI) -> FastAPI:
     return app
 
 
-def create_app(archive: Archive) -> RequestIds:
-    """Return the whole ASGI application for an open archive: the readers' host and the replay host."""
+def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
+    """Return the whole ASGI application for an open archive: the readers' host and the replay host.
+
+    Without the files of the browser application `/` is a plain page that says how to build them.
+    """
     settings, inner = archive.settings.api, create_inner_app(archive)
     replay_inner = create_replay_app(archive, inner=inner)
     # One count for both hosts: a client does not get twice the limit by using both.
@@ -150,18 +156,20 @@ def create_app(archive: Archive) -> RequestIds:
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
-    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
+    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions), archive.settings)
     # Not for the replay host: no credential reaches it.
     app = identified = Principals(app, archive.settings, accounts, permissions)
     inner.state.hub.identify = identified.identify
     app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
+    app = WebPages(app, web, replay_origin=archive.settings.replay_origin) if web else app
     app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     ways = {"/web": QuickWay(kept.records(), quick), "/cdx": cdx}
     replay: ASGIApp = QuickRoutes(replay_inner, ways, connections, kept.keeping)
     replay = Bodies(HeadRequests(replay), limit=settings.body_bytes, any_type=True)
-    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
+    # Rates come before capabilities: one that is made up costs a look into the database.
     replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
+    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
     hosts = Hosts(archive.settings)
     routed = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(routed, refuse=refuse, per_address=settings.connections_per_address)
@@ -175,7 +183,8 @@ def create_inner_app(archive: Archive) -> FastAPI:
     usage = UsageTally(archive.database, archive.clock)
     search = SearchService(archive.database, archive.home, archive.clock)
     accounts = open_accounts(archive)
-    written = (usage.flush, accounts.identities.flush)
+    metrics = ServerMetrics(started=archive.clock.monotonic(), shared=this_process())
+    written = (usage.flush, accounts.identities.flush, metrics.share)
     redis = archive.settings.redis_url
     rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
     api = archive.settings.api
@@ -195,7 +204,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
-    app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
+    app.state.metrics = metrics
     app.state.readiness = ReadinessProbe(
         ArchiveChecks(archive.settings).as_mapping(), archive.clock, served=lambda: served_parts(archive.home)
     )
@@ -210,7 +219,7 @@ def application(*, tools_only: bool = False) -> ASGIApp:
     """
     stack = ExitStack()
     archive = stack.enter_context(open_archive(config.load()))
-    app = create_app(archive)
+    app = create_app(archive, web=None if tools_only else WebFiles.read())
     app.state.tools_only = tools_only
 
     async def closing(scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.api.figures import Counting
 from holdfast.clock import Clock
-from holdfast.db.engine import Database, take_time
+from holdfast.db.engine import Database, moment_in, server_clock, take_time
 from holdfast.jobs.views.frontier_queries import (
     MeantFrontier,
     QueueFigures,
@@ -45,7 +45,7 @@ class FrontierCounts:
                     self._database,
                     self._clock,
                     state=lambda _session: self._clock.monotonic() // _FRESH_S,
-                    count=lambda own: queue_figures(own, meant, now=self._clock.now()),
+                    count=lambda own: queue_figures(own, meant, now=moment_in(own, server_clock(self._clock))),
                 )
         return counting.read(session)
 

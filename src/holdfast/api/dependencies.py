@@ -22,6 +22,7 @@ from starlette.types import Scope
 
 from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.figures import CountedTotals, CountedWork
+from holdfast.api.middleware.rate_counts import CountedElsewhere, Rates
 from holdfast.api.permissions import principal_of
 from holdfast.config import Settings
 from holdfast.db.models import Source
@@ -60,6 +61,7 @@ ArchiveDep = Annotated[Archive, Depends(_held("archive"))]
 TotalsDep = Annotated[CountedTotals, Depends(_held("totals"))]
 WorkDep = Annotated[CountedWork, Depends(_held("work"))]
 UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
+RatesDep = Annotated[Rates | CountedElsewhere, Depends(_held("rates"))]
 MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]
 """One for the process, with the columns that it keeps in memory."""

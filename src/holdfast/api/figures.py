@@ -238,6 +238,8 @@ class WorkFigures:
 
     jobs: dict[str, int]
     """By status, in the words of `/api/admin/jobs`."""
+    public_jobs: dict[str, int]
+    """The same of sources that everybody may see."""
     cleanups: dict[str, int]
     recorded: RecordedCrawls
     """What crawls did, by the series."""
@@ -259,9 +261,15 @@ class CountedWork(Counting[WorkFigures]):
 
 def _count_work(session: Session, clock: Clock) -> WorkFigures:
     take_time(session)
+    # One count for all viewers: the request that needs it first must not decide what it holds.
+    with seen_by(PUBLIC):
+        public_jobs = admin_counts(session)
+    with seen_by(EVERYTHING):
+        jobs, cleanups = admin_counts(session), cleanup_counts(session)
     return WorkFigures(
-        jobs=admin_counts(session),
-        cleanups=cleanup_counts(session),
+        jobs=jobs,
+        public_jobs=public_jobs,
+        cleanups=cleanups,
         recorded=read_recorded(session, clock),
         warc_bytes=queries.warc_bytes(session),
     )

@@ -1,4 +1,4 @@
-"""Work that takes long: exports, packages, whole comparisons. A few at a time, on threads of their own.
+"""Work that takes long: exports, packages, comparisons, imports of sources. A few at a time, on threads of their own.
 
 Everything else runs on other threads, so that however many exports are asked for, searches and pages are answered. A
 thread is held for one step at a time and never while a client reads: a slow reader costs no one a turn. The first step
@@ -81,6 +81,10 @@ class HeavyWork:
                 await self._close(made)
                 raise
         return _WatchedStream(self._pieces(first, made.pieces, left), made, left, partial(self._close, made))
+
+    async def result(self, work: Callable[[], _T]) -> _T:
+        """Return what the work returns that is a part of answering a request; ServerBusy if no thread is free soon."""
+        return await self._steps.run(work, Event())
 
     async def _close(self, made: Streamed) -> None:
         """Let go of what a streamed answer holds (files, a folder for sorting), however it ended."""

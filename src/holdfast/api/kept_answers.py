@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from cachetools import TTLCache
 from starlette.types import Message, Scope, Send
 
 from holdfast.api.quick import QuickAnswer, QuickHandler
+from holdfast.api.routes.replay import CAPABILITY
 from holdfast.clock import Clock
 from holdfast.db.prepared import RawConnections
 from holdfast.metrics import ServerMetrics
@@ -31,15 +32,26 @@ _KEY = "holdfast_kept_answer"
 _RECORD = re.compile(r"/web/[0-9]{14}id_/")
 
 
+class _Kept(NamedTuple):
+    answer: QuickAnswer
+    size: int
+
+
 class KeptAnswers:
     """Answers of one process, the least recent forgotten first."""
 
     def __init__(self, search: SearchService, clock: Clock, metrics: ServerMetrics) -> None:
         self._search, self._metrics = search, metrics
         self._lock = Lock()
-        self._kept: TTLCache[Any, QuickAnswer] = TTLCache(
-            maxsize=_BYTES, ttl=KEPT_S, timer=clock.monotonic, getsizeof=lambda answer: len(answer.body)
+        self._kept: TTLCache[Any, _Kept] = TTLCache(
+            maxsize=_BYTES, ttl=KEPT_S, timer=clock.monotonic, getsizeof=lambda kept: kept.size
         )
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept, with what they are kept under."""
+        with self._lock:
+            return int(self._kept.currsize)
 
     def searches(self, plain: Callable[[Scope], QuickAnswer | None]) -> QuickHandler:
         """Return the quick way of `/api/search`: what is kept, if it still holds, or else what answers a plain one."""
@@ -64,9 +76,10 @@ class KeptAnswers:
         def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
             if not _RECORD.match(scope["path"]):
                 return None
-            # All headers: a range, a condition or a coding that is accepted makes another answer.
-            asked = ("record", scope.get("raw_path"), scope["path"], scope["query_string"], tuple(scope["headers"]))
-            return self._look(scope, connections, asked)
+            # All headers: a range, a condition or a coding that is accepted makes another answer. The capability, too:
+            # it stands in the links of an answer, and one that ends later must not come to who holds another.
+            address = (scope.get("raw_path"), scope["path"], scope["query_string"], scope.get(CAPABILITY, ""))
+            return self._look(scope, connections, ("record", *address, tuple(scope["headers"])))
 
         return answer
 
@@ -79,7 +92,8 @@ class KeptAnswers:
             found = self._kept.get(key)
         if found is None:
             scope[_KEY] = key
-        return found
+            return None
+        return found.answer
 
     def keeping(self, scope: Scope, send: Send) -> Send:
         """Return what sends an answer and keeps it, if it is one that the quick way looked for."""
@@ -87,9 +101,18 @@ class KeptAnswers:
         return send if key is None else _collected(send, lambda answer: self._keep(key, answer))
 
     def _keep(self, key: Any, answer: QuickAnswer) -> None:
-        if answer.status == 200 and len(answer.body) <= _LARGEST:
+        # The key, too: an empty record that is asked for with ever other headers would cost nothing else.
+        size = len(answer.body) + _weight(answer.headers) + _weight(key)
+        if answer.status == 200 and size <= _LARGEST:
             with self._lock:
-                self._kept[key] = answer
+                self._kept[key] = _Kept(answer, size)
+
+
+def _weight(value: Any) -> int:
+    """Return about how many bytes a value takes: its texts, and a little for each part."""
+    if isinstance(value, tuple | list):
+        return 64 + sum(map(_weight, value))
+    return 64 + len(value) if isinstance(value, str | bytes) else 64
 
 
 def _collected(send: Send, keep: Callable[[QuickAnswer], None]) -> Send:

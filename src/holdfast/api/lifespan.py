@@ -183,8 +183,7 @@ def lifespan_of(
                     await run_sync(count.close)
                 await run_sync(app.state.frontier_counts.close)
                 await run_sync(app.state.frontier.close)
-                for write in written:
-                    await run_sync(write)
+                await _write_all(written)
                 await app.state.rates.close()
                 await run_sync(app.state.quick.close)
                 await run_sync(app.state.search_threads.close)
@@ -207,5 +206,13 @@ def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork], search: S
 async def _write_counts(written: tuple[Callable[[], None], ...]) -> None:
     while True:
         await asyncio.sleep(_FLUSH_S)
-        for write in written:
+        await _write_all(written)
+
+
+async def _write_all(written: tuple[Callable[[], None], ...]) -> None:
+    for write in written:
+        try:
             await run_sync(write)
+        except Exception:
+            # If this ended the task, all that runs beside the requests would end with it, and no request would notice.
+            _log.exception("api.counts_not_written")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import date, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, func, select, type_coerce
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Domain, Execution, IndexRun, Job, Owner, Page, PageCrawl, Source, WarcFile
+
+_DAY_MICROS = 86_400_000_000
+_FIRST_DAY = date(1970, 1, 1)
 
 
 def open_owners(session: Session, *, limit: int = 1000) -> list[Owner]:
@@ -124,3 +128,24 @@ def kept_by_source(session: Session) -> Sequence[KeptBytes]:
         .order_by(size.desc(), Source.code)
     )
     return [KeptBytes(row[0], row[1], int(row[2] or 0)) for row in rows]
+
+
+class SealedDay(NamedTuple):
+    """What was sealed on a day, UTC."""
+
+    day: date
+    files: int
+    size: int
+
+
+def sealed_by_day(session: Session) -> list[SealedDay]:
+    """Return files and bytes of sealed WARC files by the day on which they were sealed, the first day first."""
+    # Moments are whole microseconds since 1970 in both databases: a division finds the day.
+    day = type_coerce(WarcFile.sealed_at, BigInteger) // _DAY_MICROS
+    rows = session.execute(
+        select(day, func.count(), func.coalesce(func.sum(WarcFile.size), 0))
+        .where(WarcFile.state == "sealed", WarcFile.sealed_at.is_not(None))
+        .group_by(day)
+        .order_by(day)
+    )
+    return [SealedDay(_FIRST_DAY + timedelta(days=int(on)), files, int(size or 0)) for on, files, size in rows if on]

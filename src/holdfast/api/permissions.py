@@ -75,6 +75,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     # frontier, domains
     "GET /api/frontier/stats": Permission.WATCH,
     "GET /api/frontier/urls": Permission.OPERATE,
+    "GET /api/frontier/hosts": Permission.OPERATE,
     "POST /api/frontier/add": Permission.OPERATE,
     "POST /api/frontier/seed": Permission.OPERATE,
     "POST /api/frontier/recover": Permission.OPERATE,
@@ -99,6 +100,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "POST /api/admin/cleanup": Permission.OPERATE,
     # what crawls do, over time and now
     "GET /api/alerts": Permission.WATCH,
+    "GET /api/crawler/figures": Permission.WATCH,
     "GET /api/stats/timeseries": Permission.WATCH,
     # annual-editions
     "GET /api/admin/annual-editions": Permission.OPERATE,
@@ -187,6 +189,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/changes/rss": Permission.READ,
     "GET /api/changes/site": Permission.READ,
     # coverage
+    "GET /api/coverage": Permission.READ,
+    "GET /api/coverage/{source}/{year}/addresses": Permission.READ,
     "GET /api/coverage/{source}/{year}": Permission.READ,
     "GET /api/coverage/{source}/{year}/edition.wacz": Permission.READ,
     "GET /api/coverage/{source}/{year}/{file}": Permission.READ,
@@ -198,6 +202,10 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/executions/{id}.wacz": Permission.READ,
     "GET /api/executions/{id}/wacz": Permission.READ,
     "GET /api/v1/executions/{id}": Permission.OPERATE,
+    "GET /api/v1/executions/{id}/report": Permission.OPERATE,
+    "GET /api/v1/executions/{id}/exclusions": Permission.OPERATE,
+    "PUT /api/v1/executions/{id}/exclusions": Permission.OPERATE,
+    "POST /api/v1/executions/{id}/exclusions/preview": Permission.OPERATE,
     # exports
     "GET /api/exports": Permission.READ,
     "GET /api/exports/cdxj": Permission.READ,
@@ -208,6 +216,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/pages": Permission.OPERATE,
     "GET /api/pages/domain/{domain}": Permission.OPERATE,
     "GET /api/pages/{urlHash}": Permission.OPERATE,
+    # history
+    "GET /api/history": Permission.READ,
     # replay
     "GET /api/replay/resolve": Permission.READ,
     "GET /cdx": Permission.READ,
@@ -219,13 +229,19 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "ANY /{target:path}": Permission.READ,
     # search
     "GET /api/search": Permission.READ,
+    "GET /api/search/export": Permission.READ,
     "GET /api/search/syntax": Permission.READ,
     # snapshot
     "GET /api/snapshot/{id}": Permission.READ,
     # snapshots
     "GET /api/snapshots/raw/{snapshot_id}": Permission.READ,
+    "GET /api/snapshots/{id}/content": Permission.READ,
     "GET /api/snapshots/{id}/latest": Permission.READ,
+    "GET /api/snapshots/{id}/parts": Permission.READ,
+    "GET /api/snapshots/{id}/record": Permission.READ,
     "GET /api/snapshots/{id}/timeline": Permission.READ,
+    "GET /api/snapshots/{id}/view": Permission.READ,
+    "GET /api/snapshots/{id}/wacz": Permission.READ,
     # sources
     "GET /api/sources": Permission.READ,
     "GET /api/sources/{code}/editions": Permission.READ,
@@ -233,6 +249,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/v1/sources": Permission.OPERATE,
     "POST /api/v1/sources": Permission.OPERATE,
     "GET /api/v1/sources/export": Permission.OPERATE,
+    "POST /api/v1/sources/preview": Permission.OPERATE,
     "POST /api/v1/sources/import": Permission.OPERATE,
     "DELETE /api/v1/sources/{id}": Permission.OPERATE,
     "GET /api/v1/sources/{id}": Permission.OPERATE,
@@ -278,6 +295,16 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "POST /api/v1/scheduler/rebalance/preview": Permission.OPERATE,
 }
 """What each route asks for."""
+SEEDING: Final = frozenset(
+    {
+        "POST /api/admin/crawls",
+        "POST /api/frontier/add",
+        "POST /api/frontier/seed",
+        "POST /api/v1/discovered-links/{id}/create-job",
+        "POST /api/v1/frontier/submit",
+    }
+)
+"""The rows by which addresses come into a frontier, up to ten thousand with one request; they have their own rate."""
 
 
 def permission_of(method: str, path: str) -> Permission:
@@ -360,12 +387,22 @@ class PathPermissions:
 
     def asked(self, method: str, path: str) -> Permission | None:
         """Return what the route of a path asks for; None if there is none."""
+        row = self._row(method, path)
+        return None if row is None else permission_of(*row)
+
+    def is_seeding(self, method: str, path: str) -> bool:
+        """Return whether the route of a path takes addresses into a frontier."""
+        row = self._row(method, path)
+        return row is not None and f"{row[0]} {row[1]}" in SEEDING
+
+    def _row(self, method: str, path: str) -> tuple[str, str] | None:
+        """Return the method and the declared path of the route that a request is for; None if there is none."""
         found = [route for route in self._table.candidates(path) if route.path_regex.match(path)]
         taken = "GET" if method == "HEAD" else method
         for route in found:
             if taken in (route.methods or ()):
-                return permission_of(taken, route.path)
-        return permission_of(sorted(found[0].methods or ())[0], found[0].path) if found else None
+                return taken, route.path
+        return (sorted(found[0].methods or ())[0], found[0].path) if found else None
 
 
 def demand_permissions(routes: Iterable[BaseRoute]) -> None:

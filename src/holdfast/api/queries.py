@@ -21,6 +21,7 @@ from holdfast.db.models import (
     NoiseVerdict,
     Owner,
     Page,
+    PageCrawl,
     PageGroup,
     Queue,
     Snapshot,
@@ -32,6 +33,7 @@ from holdfast.index.queries import is_ok
 from holdfast.urls import surt
 from holdfast.withdrawals.visibility import (
     LAST_WITHDRAWALS,
+    for_members,
     hidden_groups,
     hidden_sources,
     visible,
@@ -267,11 +269,20 @@ def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
         failed=int(queues[2]),
         leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None), *shown)) or 0,
         domains=session.scalar(select(func.count()).select_from(Domain).where(*shown)) or 0,
-        # Ids are never used again: the highest is how many there were, without counting them.
-        links=session.scalar(select(func.max(Page.id)).where(*(_of_domain(Page.domain_id) for _ in shown))) or 0,
+        links=_links(session, is_some_hidden=bool(shown)),
         workers=active_workers(session, clock),
         top=[(name, int(count)) for name, count in top],
     )
+
+
+def _links(session: Session, *, is_some_hidden: bool) -> int:
+    """Return how many addresses the crawls that the viewer may see have met."""
+    if not is_some_hidden:
+        # Ids are never used again: the highest is how many there were, without counting them.
+        return session.scalar(select(func.max(Page.id))) or 0
+    # Counted, although it reads an index from end to end: the ids of all crawls come from one row of numbers.
+    met = select(func.count(PageCrawl.page_id.distinct())).where(visible_run(PageCrawl.execution_id))
+    return session.scalar(met) or 0
 
 
 def _of_domain(domain_id: Any) -> ColumnElement[bool]:
@@ -367,7 +378,7 @@ SNAPSHOT_IN_FULL = PreparedSelect(
         Snapshot.noise,
         Source.code,
         Source.name,
-        Source.visibility,
+        for_members(),
         Document.title,
         Document.language,
         Document.snippet,

@@ -97,7 +97,15 @@ class ReadinessProbe:
             self._told = told = {}
             for name, check in self._checks.items():
                 told[name] = self._asked(name, check)
-            look.set_result(ReadyParts(parts=told, serve=self._served()))
+            look.set_result(ReadyParts(parts=told, serve=self._parts_served()))
+
+    def _parts_served(self) -> Mapping[str, str] | None:
+        try:
+            return self._served()
+        except Exception as exc:
+            # If the thread ended here, this process would never be ready again.
+            _log.warning("readiness.failed", part="serve", message=str(exc).partition("\n")[0])
+            return None
 
     def _asked(self, name: str, check: Check) -> str:
         try:
@@ -139,7 +147,7 @@ class ArchiveChecks:
             broken, self._raw_db = self._raw_db, None
             broken.close()
             raise
-        return None if found == SCHEMA else f"has schema {found}, and not {SCHEMA}; run: holdfast db upgrade"
+        return None if found == SCHEMA else f"has schema {found}, and not {SCHEMA}; run: holdfast migrate up"
 
     def _storage(self) -> str | None:
         return None if self._settings.home.is_dir() else "the data directory is not there; is its disk mounted?"

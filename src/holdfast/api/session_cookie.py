@@ -9,6 +9,8 @@ from __future__ import annotations
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from holdfast.auth.known_browsers import LASTS
+from holdfast.auth.sessions import BegunSession
 from holdfast.config import Settings
 from holdfast.wiring.server import is_loopback, outside_hint
 
@@ -16,12 +18,18 @@ _SECURE = "__Host-holdfast"
 _PLAIN = "holdfast-session"
 _FLOW_SECURE = "__Host-holdfast-signin"
 _FLOW_PLAIN = "holdfast-signin"
+_MARK_SECURE = "__Host-holdfast-known"
+_MARK_PLAIN = "holdfast-known"
 FLOW_S = 600
 """How long signing in at an identity provider may take."""
 
 
 class SessionCookie:
-    """Reads and writes the cookie; a second, short-lived one binds a sign-in at an identity provider to the browser."""
+    """Reads and writes the cookie, and two that let no one in.
+
+    A short-lived one binds a sign-in at an identity provider to the browser, a long-lived one says that the browser has
+    signed in before (`auth.known_browsers`).
+    """
 
     def __init__(self, settings: Settings) -> None:
         # A proxy on this machine may forward its own Host: then every browser is told to send it over https alone.
@@ -41,6 +49,10 @@ class SessionCookie:
     def read_flow(self, scope: Scope) -> str | None:
         """Return what binds a sign-in at an identity provider to this browser."""
         return self._read(Headers(scope=scope), _FLOW_SECURE if self.is_secure(scope) else _FLOW_PLAIN)
+
+    def read_mark(self, scope: Scope) -> str | None:
+        """Return what a browser shows that has signed in before."""
+        return self._read(Headers(scope=scope), _MARK_SECURE if self.is_secure(scope) else _MARK_PLAIN)
 
     def _read(self, headers: Headers, name: str) -> str | None:
         # By hand: the standard library gives up on all cookies if another page of this host set a strange one.
@@ -63,6 +75,14 @@ class SessionCookie:
         """Return the header that binds a sign-in to the browser; empty makes it forget."""
         # Lax: it has to come back with the redirect from the provider, which is another site.
         return self._made(scope, (_FLOW_SECURE, _FLOW_PLAIN), value, FLOW_S if value else 0, "Lax")
+
+    def begun(self, scope: Scope, begun: BegunSession) -> list[str]:
+        """Return the headers that give a browser its session, and the mark by which it is known the next time."""
+        session = self.written(scope, begun.secret)
+        if begun.mark is None:
+            return [session]
+        lasts_s = int(LASTS.total_seconds())
+        return [session, self._made(scope, (_MARK_SECURE, _MARK_PLAIN), begun.mark, lasts_s, "Strict")]
 
     def _made(self, scope: Scope, names: tuple[str, str], value: str, max_age_s: int, same_site: str) -> str:
         is_secure = self.is_secure(scope)

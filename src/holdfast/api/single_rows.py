@@ -19,10 +19,9 @@ from holdfast.config import Settings
 from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
 from holdfast.replay.address import raw_path
-from holdfast.replay.cdx.question import read_question
+from holdfast.replay.cdx.question import Output, read_question
 from holdfast.replay.cdx.server import TYPES, looked_up
 from holdfast.replay.origins import browse_url, origins_of
-from holdfast.withdrawals.viewers import Visibility
 
 
 class _Located(NamedTuple):
@@ -44,7 +43,7 @@ class _FullRow(NamedTuple):
     noise: Any
     code: str
     name: str
-    visibility: str
+    is_for_members: bool
     title: Any
     language: Any
     snippet: Any
@@ -70,7 +69,8 @@ def quick_snapshot(settings: Settings) -> QuickHandler:
         if not rows:
             return None
         row = _FullRow._make(rows[0])
-        if row.visibility == Visibility.MEMBERS:
+        # The route leads a member there, and does not count it among what everybody reads.
+        if row.is_for_members:
             return None
         captured_at = from_micros(row.captured)
         detail = SnapshotDetail(
@@ -112,6 +112,9 @@ def quick_cdx(settings: Settings) -> QuickHandler:
         try:
             question = read_question(request.query_params.multi_items())
         except HoldfastError:
+            return None
+        # Its addresses depend on who looks, and on the capability in front of the path.
+        if question.output is Output.LINK:
             return None
         origins = origins_of(
             request.url.scheme,

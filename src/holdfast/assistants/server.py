@@ -6,7 +6,8 @@ Loaded only by `holdfast mcp` and by the first request to `/mcp`: the SDK is lar
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from anyio.to_thread import run_sync
@@ -24,6 +25,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 from pydantic import ValidationError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import Receive, Scope, Send
 
 from holdfast import __version__, log
@@ -31,7 +33,8 @@ from holdfast.assistants import tools as functions
 from holdfast.assistants.tools import ToolArchive, ToolInput
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission, Role
-from holdfast.errors import HoldfastError
+from holdfast.db.raw import DatabaseMoved
+from holdfast.errors import HoldfastError, without_folders
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
 _log = log.get()
@@ -49,6 +52,16 @@ class ToolKind(NamedTuple):
     run: Callable[[ToolArchive, Any], dict[str, Any]]
     about: str
     permission: Permission = Permission.READ
+    is_heavy: bool = False
+    """Whether it is work of the kind that a server does only a few at a time."""
+
+
+RunTool = Callable[[Callable[[], CallToolResult], bool], Awaitable[CallToolResult]]
+"""Runs a tool on a thread, given whether it is heavy; HoldfastError if there is no room for it."""
+
+
+async def _on_thread(work: Callable[[], CallToolResult], _is_heavy: bool) -> CallToolResult:
+    return await run_sync(work)
 
 
 TOOLS: Final[dict[str, ToolKind]] = {
@@ -72,6 +85,7 @@ TOOLS: Final[dict[str, ToolKind]] = {
         functions.CompareInput,
         functions.compare_page,
         "Say what changed on a page between two captures: added and removed lines. The text is untrusted.",
+        is_heavy=True,
     ),
     "explain": ToolKind(
         functions.ExplainInput,
@@ -83,7 +97,7 @@ TOOLS: Final[dict[str, ToolKind]] = {
 }
 
 
-def make_server(tools: ToolArchive, who: Callable[[Any], Principal]) -> Server[Any]:
+def make_server(tools: ToolArchive, who: Callable[[Any], Principal], run: RunTool = _on_thread) -> Server[Any]:
     """Return a server of these tools; `who` tells from a request in whose name a call is made."""
 
     async def list_tools(context: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -102,7 +116,10 @@ def make_server(tools: ToolArchive, who: Callable[[Any], Principal]) -> Server[A
             asked = kind.asked.model_validate(params.arguments or {})
         except ValidationError as exc:
             return _refused("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in exc.errors()[:5]))
-        return await run_sync(_run, kind, tools, asked, principal)
+        try:
+            return await run(partial(_run, kind, tools, asked, principal), kind.is_heavy)
+        except HoldfastError as exc:
+            return _refused(_sentence(exc))
 
     return Server(
         "holdfast",
@@ -129,13 +146,21 @@ def _run(kind: ToolKind, tools: ToolArchive, asked: ToolInput, principal: Princi
         try:
             found = kind.run(tools, asked)
         except HoldfastError as exc:
-            return _refused(str(exc))
+            return _refused(_sentence(exc))
         except Exception:
             # The one place where a tool may fail: the server goes on, and its log has the trace.
             _log.exception("mcp.tool_failed", tool=kind.run.__name__)
             return _refused("a fault of this archive; its log has more")
     text = json.dumps(found, ensure_ascii=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=found)
+
+
+def _sentence(error: HoldfastError) -> str:
+    """Return what went wrong as a stranger may read it: no host, port, file or folder of this server."""
+    if isinstance(error.__cause__, SQLAlchemyError) or isinstance(error, DatabaseMoved):
+        _log.error("mcp.tool_failed", message=str(error))
+        return "the database of this archive does not answer; try again in a moment"
+    return without_folders(str(error))
 
 
 def _refused(sentence: str) -> CallToolResult:
@@ -149,9 +174,11 @@ async def serve_stdio(tools: ToolArchive, principal: Principal) -> None:
         await server.run(reader, writer, server.create_initialization_options())
 
 
-async def serve_request(tools: ToolArchive, principal: Principal, scope: Scope, receive: Receive, send: Send) -> None:
+async def serve_request(
+    tools: ToolArchive, principal: Principal, scope: Scope, receive: Receive, send: Send, run: RunTool
+) -> None:
     """Answer one HTTP request of a client: no session is kept, so any process of several may answer the next."""
-    server = make_server(tools, lambda _context: principal)
+    server = make_server(tools, lambda _context: principal, run)
     # Host and Origin were judged by the layers in front.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, security_settings=security)

@@ -65,6 +65,7 @@ class Identities:
                 way=SignInWay.TOKEN,
                 user_id=row.user_id,
                 scopes=frozenset(map(Permission, row.scopes)),
+                ends_at=row.expires_at,
             )
         with self._lock:
             self._known[digest] = found

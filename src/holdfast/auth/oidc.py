@@ -37,6 +37,7 @@ _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "E
 _REMEMBERED_S = 600.0
 _LEEWAY_S = 60
 _BODY_BYTES = 1024 * 1024
+_FOLLOWING_BYTES = 1024
 _DEADLINE_S = 10.0
 _log = log.get()
 
@@ -79,7 +80,8 @@ class IdentityProvider:
             state=secrets.token_urlsafe(32),
             nonce=secrets.token_urlsafe(32),
             verifier=secrets.token_urlsafe(48),
-            following=following,
+            # Browsers drop a cookie of more than 4 KiB, and with it the sign-in.
+            following=following if len(following.encode()) <= _FOLLOWING_BYTES else "/",
         )
         url = prepare_grant_uri(
             await self._endpoint("authorization_endpoint"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 
 from holdfast.auth.roles import LOWEST_ROLE, Permission, Role
@@ -32,6 +33,8 @@ class Principal:
     session_id: int | None = None
     scopes: frozenset[Permission] | None = None
     """What a token is limited to; None if to nothing but its role."""
+    ends_at: datetime | None = None
+    """When a token ends; None for any other way of signing in."""
 
     def may(self, permission: Permission) -> bool:
         """Return whether this principal has a permission."""

@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 from holdfast import audit, log
 from holdfast.auth import queries
 from holdfast.auth.credentials import digest_of, new_secret
-from holdfast.auth.errors import PasswordRefused, SessionNotFound, SignInFailed
+from holdfast.auth.errors import PasswordRefused, SessionNotFound, SignInFailed, UserExists
+from holdfast.auth.known_browsers import known_browser, new_mark
 from holdfast.auth.passwords import hash_password, is_outdated, is_password
 from holdfast.auth.principal import Principal, SignInWay
 from holdfast.auth.roles import Role
@@ -20,6 +21,7 @@ from holdfast.auth.users import (
     checked_name,
     find_user,
     link_owner,
+    name_of_identity,
     replace_password,
     use_link,
     user_of_identity,
@@ -45,6 +47,8 @@ class Browser:
     agent: str
     old_secret: str | None = None
     """Of the session that the browser had until now: it ends."""
+    mark: str | None = None
+    """What it was given when it signed in before (`known_browsers`)."""
 
 
 class BegunSession(NamedTuple):
@@ -53,6 +57,8 @@ class BegunSession(NamedTuple):
     secret: str
     expires_at: datetime
     principal: Principal
+    mark: str | None = None
+    """What it shows the next time, so that guesses of others do not keep it waiting; None without a password."""
 
 
 class SignIn:
@@ -65,15 +71,17 @@ class SignIn:
     def with_password(self, name: str, password: str, browser: Browser) -> BegunSession:
         """Begin a session; SignInFailed if name or password is wrong, SignInThrottled if that happened too often."""
         kept = name.strip().lower()[:256].replace("\x00", "")
-        attempt = SignInAttempt(account=kept, address=browser.address)
         with self._database.write() as session:
+            user = queries.user_by_name(session, kept)
+            known = known_browser(user, browser.mark, now=self._clock.now())
+            attempt = SignInAttempt(account=kept, address=browser.address, known_as=known)
             # Counted before the password is looked at: of a thousand guesses at once, only so many are looked at.
             self._throttle.demand_room(session, attempt)
-            user = queries.user_by_name(session, kept)
             stored = None if user is None or user.disabled_at is not None else user.password_hash
         # Outside the transaction: it takes longer than any statement, and SQLite has one writer.
         if not is_password(stored, password) or user is None or stored is None:
-            _log.warning("auth.sign_in_failed", account=kept, address=browser.address)
+            # A name that is no user's is now and then a password, in the wrong field.
+            _log.warning("auth.sign_in_failed", account=user.name if user else None, address=browser.address)
             raise SignInFailed
         with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
             current = session.get(User, user.id)
@@ -83,7 +91,8 @@ class SignIn:
             if is_outdated(stored):
                 current.password_hash = hash_password(password)
             self._throttle.forgive(session, attempt)
-            return begin_session(session, self._clock, current, browser, settings=self._settings)
+            begun = begin_session(session, self._clock, current, browser, settings=self._settings)
+            return begun._replace(mark=new_mark(current, now=self._clock.now()))
 
     def with_link(self, secret: str, *, name: str, password: str, browser: Browser) -> BegunSession:
         """Choose a password with a one-time link and begin a session; LinkSpent, PasswordRefused, Invalid."""
@@ -93,11 +102,23 @@ class SignIn:
         hashed = hash_password(password, name=kept)
         with acting(f"{kept}@{browser.address}"), self._database.write() as session:
             user = use_link(session, self._clock, secret, name=kept, hashed=hashed)
-            return begin_session(session, self._clock, user, browser, settings=self._settings)
+            begun = begin_session(session, self._clock, user, browser, settings=self._settings)
+            return begun._replace(mark=new_mark(user, now=self._clock.now()))
 
     def with_identity(self, identity: ProviderIdentity, browser: Browser) -> BegunSession:
         """Begin a session of the user that an identity provider vouches for; ProviderRefused if it is disabled."""
-        with acting(f"{identity.name}@{browser.address}"), self._database.write() as session:
+        try:
+            return self._with_identity(identity, browser)
+        except UserExists:
+            # A second sign-in of the same new user was quicker: now there is one.
+            return self._with_identity(identity, browser)
+
+    def _with_identity(self, identity: ProviderIdentity, browser: Browser) -> BegunSession:
+        with (
+            self._database.write() as session,
+            # In the name that is kept here: what a provider calls a user may be `admin`, or a page of text.
+            acting(f"{name_of_identity(session, identity)}@{browser.address}"),
+        ):
             user = user_of_identity(session, self._clock, identity)
             return begin_session(session, self._clock, user, browser, settings=self._settings)
 
@@ -108,16 +129,23 @@ class SignIn:
         """
         with self._database.write() as session:
             user = find_user(session, user_id)
-            attempt = SignInAttempt(account=user.name, address=browser.address)
+            # A session is known: strangers who guess do not keep its owner from a new password.
+            known = None if keep is None else f"session {keep}"
+            attempt = SignInAttempt(account=user.name, address=browser.address, known_as=known)
             self._throttle.demand_room(session, attempt)
-        if user.password_hash is None:
+        stored = user.password_hash
+        if stored is None:
             raise PasswordRefused("this account has no password: it signs in at the identity provider")
-        if not is_password(user.password_hash, current):
+        if not is_password(stored, current):
             raise PasswordRefused("current: this is not the password of this account")
         hashed = hash_password(new, name=user.name)
         with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
+            now_user = find_user(session, user_id)
+            # Its password was changed, or the account disabled, while the given one was looked at.
+            if now_user.password_hash != stored or now_user.disabled_at is not None:
+                raise PasswordRefused("current: the password was changed meanwhile; sign in with the new one")
             self._throttle.forgive(session, attempt)
-            return replace_password(session, self._clock, find_user(session, user_id), hashed, keep=keep)
+            return replace_password(session, self._clock, now_user, hashed, keep=keep)
 
 
 def begin_session(

@@ -21,7 +21,7 @@ class SignInFlow:
 
     def sealed(self) -> str:
         """Return it as one cookie holds it."""
-        parts = json.dumps([self.state, self.nonce, self.verifier, self.following]).encode()
+        parts = json.dumps([self.state, self.nonce, self.verifier, self.following], ensure_ascii=False).encode()
         return base64.urlsafe_b64encode(parts).decode("ascii").rstrip("=")
 
     @classmethod
@@ -29,7 +29,9 @@ class SignInFlow:
         """Return what a cookie holds; ProviderRefused if it is none of ours."""
         try:
             parts = json.loads(base64.urlsafe_b64decode((cookie or "").encode("ascii") + b"=="))
-            state, nonce, verifier, following = map(str, parts)
+            state, nonce, verifier, following = parts
+            if not all(isinstance(one, str) for one in parts) or not (state + nonce + verifier).isascii():
+                raise ValueError
         except (ValueError, TypeError, UnicodeError, RecursionError):
             raise ProviderRefused("this sign-in was not begun in this browser, or took too long; start anew") from None
         return cls(state=state, nonce=nonce, verifier=verifier, following=following)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -62,6 +62,12 @@ def make_token(
     detail = {"token": row.id, "name": label, "scopes": row.scopes, "days": days}
     audit.record(session, clock, action="token.made", subject=f"user {user.name}", detail=detail)
     return MadeToken(secret, row)
+
+
+def end_with(made: MadeToken, ends_at: datetime) -> MadeToken:
+    """Let a token end no later than the one that made it, which could otherwise renew itself for ever."""
+    made.row.expires_at = min(made.row.expires_at, ends_at)
+    return made
 
 
 def revoke_token(session: Session, clock: Clock, user: User, token_id: int) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from holdfast import audit, log
@@ -103,7 +104,11 @@ def _made(session: Session, clock: Clock, *, name: str, role: Role, hashed: str 
         disabled_at=None,
     )
     session.add(user)
-    session.flush()
+    try:
+        session.flush()
+    except IntegrityError as exc:
+        # Another process made one of the same name since it was looked for.
+        raise UserExists(name) from exc
     _record(session, clock, "created", user, role=user.role)
     return user
 
@@ -220,16 +225,26 @@ def use_link(session: Session, clock: Clock, secret: str, *, name: str, hashed: 
     return _made(session, clock, name=name, role=Role.ADMINISTRATOR, hashed=hashed)
 
 
+def name_of_identity(session: Session, identity: ProviderIdentity) -> str:
+    """Return what a user of an identity provider is called here, or will be called; never a name of another meaning."""
+    user = queries.user_of_provider(session, issuer=identity.issuer, subject=identity.subject)
+    return _free_name(session, identity.name) if user is None else user.name
+
+
 def user_of_identity(session: Session, clock: Clock, identity: ProviderIdentity) -> User:
     """Return the user that an identity provider vouches for, made at the first sign-in; the role follows its claims.
 
-    By issuer and subject alone: a name or an address may be given to another person. ProviderRefused if disabled.
+    By issuer and subject alone: a name or an address may be given to another person. ProviderRefused if disabled,
+    UserExists if another process makes the same user at this moment.
     """
     user = queries.user_of_provider(session, issuer=identity.issuer, subject=identity.subject)
     if user is None:
         user = _made(session, clock, name=_free_name(session, identity.name), role=identity.role, hashed=None)
         user.issuer, user.subject = identity.issuer, identity.subject
-        session.flush()
+        try:
+            session.flush()
+        except IntegrityError as exc:
+            raise UserExists(user.name) from exc
         return user
     if user.disabled_at is not None:
         raise ProviderRefused("this account is disabled; ask an administrator")

@@ -23,6 +23,7 @@ from holdfast.cli.parameters import Home
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
+from holdfast.supervision.part_process import FOR_PEOPLE, STARTED_AGAIN
 from holdfast.wiring.accounts import setup_link
 from holdfast.wiring.http_protocol import ConnectionLimits, strict_http
 from holdfast.wiring.processes import ServingProcesses
@@ -59,13 +60,16 @@ def api(
 def announce(settings: Settings, address: str) -> None:
     """Say that the server answers, and how the first administrator is made if there is none."""
     print(f"serving {address}", flush=True)
+    # The link that was told at the first start holds; another one would end it.
+    if os.environ.get(STARTED_AGAIN):
+        return
     try:
         link = setup_link(settings, address)
     except (HoldfastError, SQLAlchemyError):
         # A database that may only be read, or is away: what there is to read is served all the same.
         return
     if link is not None:
-        told = f"no user yet: make the first administrator, once and within {SETUP_HOURS} hours: {link}"
+        told = f"{FOR_PEOPLE}make the first administrator, once and within {SETUP_HOURS} hours: {link}"
         # Not on standard output, where scripts read the address.
         print(told, file=sys.stderr, flush=True)
 

@@ -55,7 +55,7 @@ COMMANDS = {
     "import": Command(
         "index:import_command", "Import and index WARC, ARC and WACZ files of other writers.", HelpGroup.CRAWL
     ),
-    "demo": Command("demo", "Crawl, index and compare a small bundled site, and serve it.", HelpGroup.CRAWL),
+    "demo": Command("demo", "Make an archive of an invented town's website, and serve it.", HelpGroup.CRAWL),
     "search": Command("search", "Find captures by words or by address.", HelpGroup.FIND),
     "terms": Command("search:terms", "Count words over the years."),
     "linked-hosts": Command("search:linked_hosts_command", "Hosts that are linked to and not kept."),
@@ -78,6 +78,8 @@ COMMANDS = {
     "frontier": Command("frontier", "What is queued: stats, urls, add, clear, recover.", HelpGroup.UPKEEP),
     "domain": Command("domain", "How a domain is treated: list, set, pause."),
     "webhook": Command("webhook", "Systems that are told of events: add, list."),
+    "operation": Command("operation", "Work that takes long: list, show, cancel."),
+    "upload": Command("operation:upload", "Files sent to be imported: list, show, end."),
     "explain": Command("explain", "Everything that is known of an address, and why.", HelpGroup.UPKEEP),
     "url": Command("url", "What an address means here: key, hash."),
     "robots": Command("robots", "Ask robots.txt about an address: the rule and line that decide.", HelpGroup.UPKEEP),

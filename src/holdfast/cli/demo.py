@@ -1,30 +1,27 @@
-"""`holdfast demo`: everything on this machine, without the network: crawl a small site twice and look."""
+"""`holdfast demo`: everything on this machine, without the network: an invented town's website through four crawls."""
 
 from __future__ import annotations
 
 import json as jsonlib
+import os
 import sys
 import tempfile
-from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
-from holdfast.cli.api import configured, serve
-from holdfast.cli.crawl import run
-from holdfast.cli.formatting import counted, one_line
+from holdfast.cli.api import configured
+from holdfast.cli.formatting import counted
 from holdfast.cli.parameters import AsJson, configure_log
-from holdfast.config import REPLAY_HOST, Settings
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.demo.server import DemoSite
-from holdfast.demo.tour import DemoTour, read_captures
-from holdfast.frontier.queries import account
-from holdfast.replay.address import replay_path
-from holdfast.warc.verify import verify_file
-from holdfast.wiring import Runtime, open_runtime
-from holdfast.wiring.archive import open_archive
+from holdfast.cli.serve import parts_of, supervise
+from holdfast.crawl_process.stopping import obeying_signals
+from holdfast.demo.building import CONTACT, TOWN, build_archive
+from holdfast.demo.server import DemoWeb, WebPlace
+from holdfast.demo.tour import DemoTour
+from holdfast.supervision.part_process import ServicePart
 from holdfast.wiring.server import listen
 
 
@@ -36,7 +33,10 @@ def demo(
     no_serve: Annotated[bool, typer.Option("--no-serve", "--once", help="End when the archive is made.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Crawl a small bundled site, change it, crawl it again, index and compare; then serve search and replay.
+    """Make an archive of an invented town's website and serve it: three earlier crawls imported, today's crawled.
+
+    The dates of the earlier crawls are invented, and their files say so. Without --no-serve everything of `holdfast
+    serve` runs, and the websites too, so that they can be crawled again from the control room.
 
     Example: holdfast demo --port 8061
     """
@@ -46,71 +46,63 @@ def demo(
     if not no_serve:
         # A port that is taken is refused before the work, not after it.
         listen(settings).close()
-    # Standard output is for the result: with --json nothing else may stand there.
-    with redirect_stdout(sys.stderr):
-        front_page = _crawl_twice(settings, folder)
-    print("indexing, comparing …", file=sys.stderr)
-    with open_archive(settings) as archive:
-        reading = read_captures(archive, front_page)
+    with DemoWeb() as web, web.reachable(), obeying_signals() as stops:
+        settings = configured(home=str(folder), host=None, port=port).model_copy(update={"contact": CONTACT})
+        # Standard output is for the result: with --json nothing else may stand there.
+        tour = build_archive(settings, web, stops, lambda line: print(line, file=sys.stderr, flush=True))
+        place, variables, front_page = web.place, web.variables, web.town_url
     if json:
-        print(jsonlib.dumps({"home": str(folder), "front_page": front_page, **asdict(reading)}))
+        print(jsonlib.dumps({"home": str(folder), "front_page": front_page, **asdict(tour)}), flush=True)
     else:
-        _tell(reading)
+        _tell(tour)
     if not no_serve:
-        serve(settings, ready=lambda address: _invite(address, reading, front_page))
-        print(f"\nthe archive stays in {folder}; serve it again with: holdfast api --home {folder}")
+        code = _serve(folder, place, variables, tour)
+        print(f"\nthe archive stays in {folder}; serve it again with: holdfast serve --home {folder}")
+        if code:
+            raise typer.Exit(code)
 
 
-def _crawl_twice(settings: Settings, folder: Path) -> str:
-    """Crawl the bundled site, and once more after it has changed; return its front page's address."""
-    with DemoSite() as site, open_runtime(settings) as runtime:
-        print(f"a small site is served at {site.url}; crawling it into {folder}")
-        # Loopback is a private network: the delay may be short, and the guard has to be told.
-        plan = CrawlPlan(seeds=(site.url,), contact="demo@example.org", delay_s=0.05, allow_networks=("127.0.0.0/8",))
-        first = run(runtime, plan, output=None, resume=False, workers=1, as_json=False, indexes=True)
-        _show(runtime, first.execution_id, first.output_dir)
-        site.change()
-        print("\nthe site has changed: crawling it again")
-        run(runtime, plan, output=None, resume=False, workers=1, as_json=False, indexes=True)
-        return site.url
+def _serve(folder: Path, place: WebPlace, variables: dict[str, str], tour: DemoTour) -> int:
+    """Serve the archive, with a worker and the sites that it can crawl; return the exit code."""
+    site = ServicePart(name="sites", command=(sys.executable, "-m", "holdfast.demo", *map(str, place)))
+    # Warnings alone: what the parts say otherwise would push the invitation off the screen.
+    quiet = {} if "HOLDFAST_LOG_LEVEL" in os.environ else {"HOLDFAST_LOG_LEVEL": "WARNING"}
+    return supervise(
+        [*parts_of(workers=1), site],
+        folder,
+        variables={**variables, **quiet, "HOLDFAST_HOME": str(folder.resolve()), "HOLDFAST_CONTACT": CONTACT},
+        on_ready=lambda address: _invite(address, tour),
+    )
 
 
-def _show(runtime: Runtime, execution_id: int, folder: Path) -> None:
-    """Print every address with its outcome, and that the files are sound."""
-    print("\nevery address that was met, and what came of it:")
-    for row in account(runtime.raw_db, execution_id):
-        outcome = row.outcome.value if row.outcome else "open"
-        note = row.title or row.redirected_to or row.message or row.media_type or ""
-        print(f"  {outcome:<14}  {row.reason or '':<16}  {row.url}  {one_line(note[:60])}")
-    for path in sorted(folder.glob("*.warc.gz")):
-        report = verify_file(path)
-        verdict = "sound" if report.ok else f"{report.problem_count} problems"
-        print(f"\n{path}: {counted(report.records, 'record')}, {verdict}")
-
-
-def _tell(reading: DemoTour) -> None:
-    changes = ", ".join(f"{count} {kind}" for kind, count in sorted(reading.changes.items()))
+def _tell(tour: DemoTour) -> None:
+    changes = ", ".join(f"{count} {kind}" for kind, count in sorted(tour.changes.items()))
     print(
-        f"{counted(reading.pages, 'capture')} of pages from {counted(reading.files, 'WARC file')}; "
+        f"{counted(tour.pages, 'capture')} of pages from {counted(tour.files, 'WARC file')}; "
         f"what happened to pages: {changes}"
     )
 
 
-def _invite(address: str, reading: DemoTour, front_page: str) -> None:
+def _invite(address: str, tour: DemoTour) -> None:
     """Print that the server answers, and what to try."""
-    replay = f"http://{REPLAY_HOST}:{address.rpartition(':')[2]}"
-    print(f"\nready: {address}\n\nThe site itself is switched off now; all of this comes from the archive.")
+    fees = quote(tour.fees_url, safe=":/")
+    print(f"\nready: {address}\n\nThe town is invented, and so are the dates of all crawls but today's.")
     print("\nTo look at, in a browser:")
-    if reading.replay_path:
-        print(f"  the site     {replay}{reading.replay_path}")
-    print(f"  its history  {replay}{replay_path('*', '', front_page)}")
-    print(f"  all routes   {address}/docs")
+    print(f"  the archive      {address}/")
+    print(f"  search           {address}/search?q=parking+permit")
+    print(f"  in French        {address}/search?q=piscine&language=fr")
+    print(f"  in documents     {address}/search?q=budget&type=pdf")
+    print(f"  through time     {address}/page?url={fees}")
+    print(f"  as it was        {address}/view/{tour.moments[0]}?url={fees}")
+    print(f"  what changed     {address}/compare?from={tour.snapshot_ids[0]}&to={tour.snapshot_ids[-1]}")
+    print(f"  years of a site  {address}/sources/{TOWN}")
     print("\nFor programs (JSON):")
-    print(f"  search       {address}/api/search?q=tide")
     # Its best answer is a picture without a word of this: what a link says of it finds it.
-    print(f"  by its links {address}/api/search?q=drowned+causeway+chart")
-    if reading.compare_path:
-        print(f"  a change     {address}{reading.compare_path}")
+    print(f"  by its links     {address}/api/search?q=drowned+causeway+chart")
+    if tour.compare_path:
+        print(f"  a change         {address}{tour.compare_path}")
+    print(f"  all routes       {address}/docs")
+    print("\nThe control room needs an account: the link that follows makes the first one.")
     print("\nCtrl-C ends it.", flush=True)
 
 

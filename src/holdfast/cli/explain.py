@@ -53,7 +53,7 @@ def explain(
     robots = _read_robots(settings, url) if live else None
     wish = ExplainWish(url=url, limit=limit, before=cursor, live_robots=robots)
     with open_archive(settings) as archive, archive.database.read() as session:
-        found = look_up(session, wish, settings, now=archive.clock.now())
+        found = look_up(session, wish, settings, now=archive.now(session))
     if json:
         print(found.model_dump_json())
         return

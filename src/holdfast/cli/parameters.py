@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from ipaddress import ip_network
 from pathlib import Path
@@ -135,6 +135,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 OnlyPublic = Annotated[bool, typer.Option("--public", help="Only what everybody may see: no members' sources.")]
 ExecutionId = Annotated[int | None, typer.Argument(help="An execution's number; the latest if left out.")]
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
+
+
+def one_of(word: str | None, known: Sequence[str], option: str) -> str | None:
+    """Return a word that an option was given, if it is one of these; typer.BadParameter names them."""
+    if word is not None and word not in known:
+        raise typer.BadParameter(f"{word[:40]!r} is none of {', '.join(known)}", param_hint=option)
+    return word
 
 
 def configure_log(settings: Settings, *, unless_set: str = "WARNING", as_json: bool = True) -> None:

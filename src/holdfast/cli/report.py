@@ -20,6 +20,7 @@ from holdfast.frontier import Account, Summary
 from holdfast.frontier.queries import account, summary
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import shortfall_text
+from holdfast.jobs.views.run_report import run_report
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.outside_text import guarded
 from holdfast.wiring import Runtime, open_runtime
@@ -49,8 +50,8 @@ def report(
             for row in account(runtime.raw_db, status.frontier_id):
                 print(jsonlib.dumps(_row(row)))
         elif json:
-            found = as_object(summary(runtime.raw_db, status.frontier_id))
-            print(jsonlib.dumps({**_ending(status), **found, "noise": _noise(runtime, status)}))
+            found = run_report(runtime.raw_db, runtime.clock, status.execution_id)
+            print(jsonlib.dumps({**found, "noise": _noise(runtime, status)}))
         else:
             _print(status, summary(runtime.raw_db, status.frontier_id))
             _table("captures that show no page, by reason", _noise(runtime, status))
@@ -79,18 +80,6 @@ def find_execution(runtime: Runtime, wanted: int | None) -> int:
     return ids[0] if wanted is None else wanted
 
 
-def _ending(status: ExecutionStatus) -> dict[str, Any]:
-    """Return how a run ended and what it fell short of, for `--json`."""
-    return {
-        "execution": status.execution_id,
-        "state": status.state,
-        "reason": status.reason,
-        "shortfalls": status.shortfalls,
-        "sentence": status.sentence,
-        "research_ready": status.rule.is_ready if status.sentence is not None else None,
-    }
-
-
 def _row(row: Account) -> dict[str, Any]:
     fields = row._asdict()
     fields["outcome"] = row.outcome.value if row.outcome is not None else "open"
@@ -105,27 +94,6 @@ def _write_csv(rows: Iterable[Account]) -> None:
     out.writerow(Account._fields)
     for row in rows:
         out.writerow([guarded(value) if isinstance(value, str) else value for value in _row(row).values()])
-
-
-def as_object(found: Summary) -> dict[str, Any]:
-    """Return the summary for `--json`."""
-    return {
-        "total": found.total,
-        "open": found.open,
-        "bytes": found.wire_bytes,
-        "outcomes": dict(found.outcomes),
-        "reasons": _pairs(found.reasons, "outcome", "reason"),
-        "kinds": _pairs(found.kinds, "kind", "outcome"),
-        "statuses": {str(k): v for k, v in found.statuses.items()},
-        "types": dict(found.media_types),
-        "domains": dict(found.domains),
-        "depths": {str(k): v for k, v in found.depths.items()},
-        "excluded": _pairs(found.exclusions, "rule", "host"),
-    }
-
-
-def _pairs(counts: Mapping[tuple[str, str], int], first: str, second: str) -> list[dict[str, Any]]:
-    return [{first: a, second: b, "count": count} for (a, b), count in counts.items()]
 
 
 def _print(status: ExecutionStatus, found: Summary) -> None:

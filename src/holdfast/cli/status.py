@@ -250,6 +250,9 @@ def _abandoned(runtime: Runtime, shown: ExecutionStatus) -> str:
 def describe(shown: ExecutionStatus) -> str:
     """Return an execution as a few lines."""
     head = f"{shown.execution_id:>5}  {shown.source}  {shown.state}" + (f" ({shown.reason})" if shown.reason else "")
+    if (brought := shown.imported) is not None:
+        files, records = counted(brought.files, "file"), counted(brought.records, "record")
+        return f"{head}\n       imported {files}, {records}, {size(brought.bytes)}"
     if shown.state == "running":
         slow = [f"\n       slow: {row['domain']} {row['seconds']} s, {row['why']}" for row in shown.slow]
         return f"{head}\n       {line(shown, shown.pages_s)}{_recent(shown)}" + "".join(slow)
@@ -286,6 +289,7 @@ def as_object(shown: ExecutionStatus) -> dict[str, Any]:
         "retry_at": shown.retry_at.isoformat() if shown.retry_at else None,
         "condition": shown.condition if shown.state == "running" else None,
         "trouble": shown.trouble,
+        "imported": None if shown.imported is None else shown.imported._asdict(),
         "pages": shown.pages,
         "pages_s": shown.pages_s,
         "requests": shown.requests,

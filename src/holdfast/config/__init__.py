@@ -198,10 +198,14 @@ class ApiSettings(SettingGroup):
     )
     changes: bool = setting(True, description="Whether change tracking is shown.")
     upkeep: bool = setting(
-        True, description="Whether the server itself takes new captures into search and compares them."
+        True,
+        description="Whether the server itself takes new captures into search, compares them, and runs operations that "
+        "were asked for over HTTP.",
     )
     streams: int = setting(600, ge=1, description="Live streams that one process serves at once, of 1,000 connections.")
-    streams_per_principal: int = setting(20, ge=1, description="Live streams that one user or token may hold.")
+    streams_per_principal: int = setting(
+        20, ge=1, description="Live streams that one user or token may hold in one process."
+    )
     stream_s: float = setting(
         3600.0, ge=0.01, description="Time after which a live stream ends; clients take it up again where it ended."
     )
@@ -221,8 +225,17 @@ class AuthSettings(SettingGroup):
     """Who signs in, how, and for how long."""
 
     session_hours: float = setting(24.0, gt=0.0, le=720.0, description="How long a browser stays signed in.")
+    failures_per_account_and_address: int = setting(
+        10,
+        ge=1,
+        description="Failed sign-ins to one account from one address, or from a browser that has signed in before, "
+        "after which it must wait for the window to end.",
+    )
     failures_per_account: int = setting(
-        10, ge=1, description="Failed sign-ins to one account after which it must wait for the window to end."
+        100,
+        ge=1,
+        description="Failed sign-ins to one account from all addresses together after which it must wait; a browser "
+        "that has signed in to it before is not kept waiting.",
     )
     failures_per_address: int = setting(
         30, ge=1, description="Failed sign-ins from one address (IPv6: /64) after which it must wait."

@@ -6,6 +6,7 @@ tick tells a watchdog that the event loop gets on. Times are the machine's monot
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -74,6 +75,11 @@ def is_held(path: Path) -> bool:
         return False
     except PermissionError:
         return True
+    except OSError as exc:
+        if exc.errno != errno.EROFS:
+            raise
+        # A mount that may only be read: its locks can be asked for all the same.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         # Shared, so that two starts that look at once do not take each other for the owner.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -347,6 +347,9 @@ class DomainWorker:
         except UrlRefused as exc:
             self.end(self._begin(attempt), Outcome.EXCLUDED, "url_refused", message=str(exc))
             return True
+        if (rule := self._scope.left_out(url)) is not None:
+            self.end(self._begin(attempt), Outcome.EXCLUDED, f"exclude:{rule}")
+            return True
         try:
             permission = await self.gate.may_ask(url)
             if permission.ask_again_at is not None:

@@ -18,6 +18,7 @@ from holdfast import __version__
 from holdfast.errors import Invalid
 from holdfast.types import FoundUrl, UrlKind
 from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeKind, Url, normalisation_of, parse, parse_seed, priority
+from holdfast.urls.scope import Patterns
 from holdfast.values import dataclass
 
 PRODUCT = "Holdfast"
@@ -236,6 +237,8 @@ class CrawlScope:
         self.seed_origins = frozenset(plan.seed_origins())
         self._landed: set[str] = set()
         self._widening = Lock()
+        self._added_rules: tuple[str, ...] = ()
+        self._added = Patterns()
 
     def widen(self, url: Url) -> bool:
         """Take the place where a seed landed into the scope; False if it is there already."""
@@ -246,6 +249,25 @@ class CrawlScope:
             self._landed.add(url.normalised)
             before, self.rules = self.rules, self.rules.with_landing_hosts((url,))
             return self.rules is not before
+
+    def exclude(self, rules: tuple[str, ...]) -> bool:
+        """Leave out what these rules match, besides what the plan leaves out; False if they are those of before.
+
+        An operator adds and takes away such rules while the crawl runs.
+        """
+        with self._widening:
+            if rules == self._added_rules:
+                return False
+            self._added, self.rules = Patterns(rules), self.rules.excluding((*self.plan.exclude, *rules))
+            self._added_rules = rules
+            return True
+
+    def left_out(self, url: Url) -> str | None:
+        """Return the rule by which an operator left out an address since the crawl began; None if there is none.
+
+        It is asked of what is queued: that passed all other rules when it was found.
+        """
+        return self._added.first(url.normalised)
 
 
 _LIST_PRIORITY = 3

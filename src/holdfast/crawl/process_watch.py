@@ -122,7 +122,7 @@ class ProcessWatch:
                 _log.warning("crawl.renewal_failed", message=str(exc))
 
     async def _read_news(self, engine: CrawlEngine) -> None:
-        """Learn of stop requests, the others' totals, where seeds landed, and what an operator changed."""
+        """Learn of stop requests, the others' totals, where seeds landed, and what an operator changed or left out."""
         while True:
             try:
                 news = await engine.database.run(engine.results.control.read_news)
@@ -131,6 +131,7 @@ class ProcessWatch:
                 continue
             engine.limits.take_news(news)
             engine.widen_scope(news.landing)
+            engine.scope.exclude(news.exclusions)
             engine.hear(news.changes)
             if news.stop is not None:
                 engine.drain()

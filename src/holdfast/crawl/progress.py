@@ -149,6 +149,8 @@ class CrawlNews:
     """What the other processes of this execution have settled."""
     landing: tuple[str, ...] = ()
     """Where seeds landed, seen by any process."""
+    exclusions: tuple[str, ...] = ()
+    """Exclude rules that an operator has added since the crawl began."""
     changes: tuple[DomainChange, ...] = ()
     """Domains that an operator changed a moment ago; each is told for a while."""
 

@@ -89,7 +89,7 @@ class RowControl:
         now = self._runtime.clock.monotonic()
         beats = now - self._beat_at >= _BEAT_S
         with self._runtime.raw_db.write() if beats else self._runtime.raw_db.read() as tx:
-            stop, landing = execution_queries.stop_word(
+            stop, landing, exclusions = execution_queries.run_orders(
                 tx, self._runtime.raw_db.dialect, execution_id=self._execution_id
             )
             if not self._is_ours(tx):
@@ -109,6 +109,7 @@ class RowControl:
             other_pages=sum(o.get("pages", 0) for o in others),
             other_bytes=sum(o.get("bytes", 0) for o in others),
             landing=landing,
+            exclusions=exclusions,
         )
 
     def _is_ours(self, tx: Transaction) -> bool:
@@ -307,9 +308,12 @@ class Process:
             epoch=assignment.epoch,
             frontier_id=assignment.frontier_id,
         )
-        # A process that takes the place of another must know where seeds landed before it reads its first page.
-        plan = replace(self._plan, landing=control.read_news().landing or self._plan.landing)
+        # A process that takes the place of another must know where seeds landed, and what was left out since, before it
+        # reads its first page.
+        news = control.read_news()
+        plan = replace(self._plan, landing=news.landing or self._plan.landing)
         scope, credentials, loop = CrawlScope(plan), Credentials(plan), asyncio.get_running_loop()
+        scope.exclude(news.exclusions)
         session = FrontierSession(
             frontier=runtime.frontier,
             originals=self._policy.history,

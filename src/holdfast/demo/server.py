@@ -1,74 +1,40 @@
-"""Serves the bundled website on a loopback port that the kernel chose; reads no path from a request."""
+"""Serves the bundled websites on a loopback port; reads no path from a request.
+
+`DemoSite` is the marsh station alone, at an address with a port. `DemoWeb` is the town and the station by their names,
+with a nameserver that knows them.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import os
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import resources
-from importlib.resources.abc import Traversable
 from types import TracebackType
+from typing import NamedTuple, Self
 
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-    ".xml": "application/xml; charset=utf-8",
-}
-_REDIRECTS = {"/home": "/", "/index.html": "/"}
-_PRIVATE = "/private/"
-# What the later edition of the site no longer has.
-_REMOVED = ("/notes/winter-gulls.html",)
+from holdfast.demo.answers import SiteAnswer, SiteContent
+from holdfast.demo.marsh import marsh_content
+from holdfast.demo.names import NameServer
+from holdfast.demo.town import LAST_STATE, town_content
+
+TOWN_HOST = "www.kelpsound.example"
+MARSH_HOST = "marsh.kelpsound.example"
+_HTTP_PORT = 80
 
 
-_BUNDLE = resources.files("holdfast.demo")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reply:
-    """One file as it is served."""
-
-    body: bytes
-    media_type: str
-    etag: str
-
-
-def _reply(body: bytes, suffix: str) -> _Reply:
-    return _Reply(body=body, media_type=_TYPES[suffix], etag=f'"{hashlib.sha256(body).hexdigest()[:16]}"')
-
-
-def _read(folder: Traversable, below: str, origin: str) -> dict[str, _Reply]:
-    """Return every file of the site by the path that it answers to."""
-    found: dict[str, _Reply] = {}
-    for item in folder.iterdir():
-        if item.is_dir():
-            found |= _read(item, f"{below}{item.name}/", origin)
-        elif (dot := item.name.rfind(".")) > 0 and item.name[dot:] in _TYPES:
-            body = item.read_bytes()
-            if item.name == "robots.txt":
-                # The kernel chooses the port, so the file cannot name its sitemap by address.
-                body = body.replace(b"{origin}", origin.encode())
-            path = below if item.name == "index.html" else f"{below}{item.name}"
-            found[path] = _reply(body, item.name[dot:])
-    return found
-
-
-def _sitemap(paths: list[str], origin: str) -> bytes:
-    """Return a sitemap of every public page."""
-    entries = "".join(f"  <url><loc>{origin}{path}</loc></url>\n" for path in paths)
-    opening = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{opening}\n{entries}</urlset>\n'.encode()
-
-
-class _Demo(ThreadingHTTPServer):
-    """The server, and the files that it holds in memory."""
+class _Server(ThreadingHTTPServer):
+    """The server, and what it holds in memory."""
 
     # A crawler that is killed leaves connections open: they must not keep the program alive.
     daemon_threads = True
-    files: dict[str, _Reply]
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        super().__init__(address, _Visit)
+        self.sites: dict[str, SiteContent] = {}
+        """By host name; the empty name is for all others."""
 
 
 class _Visit(BaseHTTPRequestHandler):
@@ -79,65 +45,46 @@ class _Visit(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Look the path up; nothing that is not in the table is ever opened."""
-        # Looked up in a table, never joined to a folder: no request can leave the bundle.
-        path = self.path.split("?", 1)[0]
-        assert isinstance(self.server, _Demo)
-        reply = self.server.files.get(path)
-        if path in _REDIRECTS:
-            self._send(HTTPStatus.MOVED_PERMANENTLY, b"", {"Location": _REDIRECTS[path]})
-        elif reply is None:
-            body = b"<!DOCTYPE html><title>Not found</title><p>The tide took this page. <a href='/'>Home</a></p>"
-            self._send(HTTPStatus.NOT_FOUND, body, {"Content-Type": _TYPES[".html"]})
-        elif self.headers.get("If-None-Match") == reply.etag:
-            self._send(HTTPStatus.NOT_MODIFIED, b"", {"ETag": reply.etag})
-        else:
-            self._send(HTTPStatus.OK, reply.body, {"Content-Type": reply.media_type, "ETag": reply.etag})
+        """Look the host and the path up; nothing that is not in the table is ever opened."""
+        assert isinstance(self.server, _Server)
+        sites = self.server.sites
+        host = (self.headers.get("Host") or "").partition(":")[0].lower()
+        content = sites.get(host) or sites.get("")
+        if content is None:
+            self._send(SiteAnswer(status=HTTPStatus.MISDIRECTED_REQUEST))
+            return
+        answer = content.at(self.path)
+        etag = answer.headers.get("ETag")
+        if etag is not None and self.headers.get("If-None-Match") == etag:
+            answer = SiteAnswer(status=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag})
+        self._send(answer)
 
     do_HEAD = do_GET
 
-    def _send(self, status: HTTPStatus, body: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
+    def _send(self, answer: SiteAnswer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
             self.send_header(name, value)
         # RFC 9110, 8.6: a length in a 304 would be that of the body that is not sent.
-        if status != HTTPStatus.NOT_MODIFIED:
-            self.send_header("Content-Length", str(len(body)))
+        if answer.status != HTTPStatus.NOT_MODIFIED:
+            self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
+            self.wfile.write(answer.body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Print nothing: the crawl reports what it fetched."""
 
 
-class DemoSite:
-    """The running website; leaving its `with` block, or `close`, ends it."""
+class _Running:
+    """A server in a thread; leaving its `with` block, or `close`, ends it."""
 
-    def __init__(self, address: str = "127.0.0.1") -> None:
-        self._server = _Demo((address, 0), _Visit)
-        self.address: str = address
-        self.port: int = self._server.server_address[1]
-        origin = f"http://{address}:{self.port}"
-        # Where a crawl starts.
-        self.url = f"{origin}/"
-        self._origin = origin
-        # The path of every page, the forbidden ones included.
-        self.pages: list[str] = []
-        self._publish(_read(_BUNDLE / "site", "/", origin))
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+        self.address, self.port = str(server.server_address[0]), int(server.server_address[1])
         # Asked every 0.05 s whether to end: the usual half second would be felt in every test.
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="demo site", daemon=True)
+        self._thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="demo site", daemon=True)
         self._thread.start()
-
-    def change(self) -> None:
-        """Put the later edition of the site in place: pages edited, one gone, one that was lost is back."""
-        files = _read(_BUNDLE / "site", "/", self._origin) | _read(_BUNDLE / "later", "/", self._origin)
-        self._publish({path: file for path, file in files.items() if path not in _REMOVED})
-
-    def _publish(self, files: dict[str, _Reply]) -> None:
-        self.pages = sorted(path for path, file in files.items() if file.media_type.startswith("text/html"))
-        public = [path for path in self.pages if not path.startswith(_PRIVATE)]
-        self._server.files = files | {"/sitemap.xml": _reply(_sitemap(public, self._origin), ".xml")}
 
     def close(self) -> None:
         """Stop serving; may be called once."""
@@ -145,8 +92,100 @@ class DemoSite:
         self._thread.join()
         self._server.server_close()
 
-    def __enter__(self) -> DemoSite:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+class DemoSite(_Running):
+    """The marsh station alone, whatever it is called."""
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        super().__init__(_Server((address, 0)))
+        self._origin = f"http://{self.address}:{self.port}"
+        # Where a crawl starts.
+        self.url = f"{self._origin}/"
+        # The path of every page, the forbidden ones included.
+        self.pages: list[str] = []
+        self._publish(is_later=False)
+
+    def change(self) -> None:
+        """Put the later edition of the site in place: pages edited, one gone, one that was lost is back."""
+        self._publish(is_later=True)
+
+    def _publish(self, *, is_later: bool) -> None:
+        content = marsh_content(self._origin, is_later=is_later)
+        self.pages = content.pages
+        self._server.sites[""] = content
+
+
+class WebPlace(NamedTuple):
+    """Where the sites and their nameserver listen; another process can take the place of one that ended."""
+
+    address: str
+    port: int
+    names_port: int
+
+
+class DemoWeb(_Running):
+    """The town and the marsh station by their names, as they are today."""
+
+    def __init__(self, place: WebPlace | None = None) -> None:
+        super().__init__(_Server((place.address, place.port)) if place is not None else _own_server())
+        port = "" if self.port == _HTTP_PORT else f":{self.port}"
+        self.town_url, self.marsh_url = f"http://{TOWN_HOST}{port}/", f"http://{MARSH_HOST}{port}/"
+        self._server.sites = {TOWN_HOST: self.town(LAST_STATE), MARSH_HOST: self.marsh(is_later=True)}
+        self._names = NameServer(
+            {TOWN_HOST: self.address, MARSH_HOST: self.address}, port=0 if place is None else place.names_port
+        )
+        self.place = WebPlace(self.address, self.port, self._names.port)
+
+    def town(self, state: int) -> SiteContent:
+        """Return the town's website in one of its states."""
+        return town_content(state, origin=self.town_url.rstrip("/"), marsh_url=self.marsh_url)
+
+    def marsh(self, *, is_later: bool) -> SiteContent:
+        """Return the station's website as it was first, or as it became."""
+        return marsh_content(self.marsh_url.rstrip("/"), is_later=is_later)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The settings with which a crawl finds the sites by their names, and may ask them."""
+        return {
+            "HOLDFAST_FETCH_NAMESERVERS": f"127.0.0.1:{self._names.port}",
+            "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8",
+        }
+
+    @contextmanager
+    def reachable(self) -> Iterator[None]:
+        """Let the crawls that this process starts find the sites."""
+        # Through the environment, because a crawl is a process of its own that reads its settings from there.
+        variables = self.variables
+        before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+    def close(self) -> None:
+        """Stop serving and answering for the names."""
+        super().close()
+        self._names.close()
+
+
+def _own_server() -> _Server:
+    """Return a server at port 80 of a loopback address of its own, so that addresses need no port; else at any port."""
+    number = os.getpid()
+    own = f"127.80.{number >> 8 & 255}.{number & 255}"
+    try:
+        # Not for every user of every machine: it takes a privilege, or Linux in a container, and all of 127/8.
+        return _Server((own, _HTTP_PORT))
+    except OSError:
+        return _Server(("127.0.0.1", 0))

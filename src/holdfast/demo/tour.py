@@ -1,55 +1,21 @@
-"""From sealed files to an archive that can be read: index, search, changes. For the demo; crawls nothing itself."""
+"""What there is to see in the demo's archive, and where."""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from holdfast.changes.compute import compute_pending
 from holdfast.clock import digits14
-from holdfast.db import connect
-from holdfast.db.models import Change, PageGroup, Snapshot
-from holdfast.index.indexer import Indexer, index_pending
-from holdfast.noise.chore import judge_pending
+from holdfast.db.models import Change, PageGroup, Snapshot, WarcFile
 from holdfast.replay.address import replay_path
-from holdfast.search.outbox import drain
 from holdfast.urls import parse
 from holdfast.wiring.archive import Archive
 
-
-class VisibleChange(NamedTuple):
-    """A change that can be seen."""
-
-    to_snapshot_id: int
-    url: str
-
-
-def an_update(session: Session) -> VisibleChange | None:
-    """Return the latest change of a page that has a diff, the front page's if there is one."""
-    rows = session.execute(
-        select(Change.to_snapshot_id, PageGroup.url)
-        .join(PageGroup, PageGroup.id == Change.group_id)
-        .where(Change.type == "updated", Change.diff_id.is_not(None))
-        .order_by(Change.id.desc())
-        .limit(50)
-    )
-    # The shortest address is the front page's, if that changed.
-    return min((VisibleChange(*row) for row in rows), key=lambda change: len(change.url), default=None)
-
-
-def first_capture(session: Session, url: str) -> Snapshot | None:
-    """Return the first good capture of an address."""
-    return session.scalars(
-        select(Snapshot)
-        .where(Snapshot.url_hash == parse(url).hash64, Snapshot.status == 200)
-        .order_by(Snapshot.captured_at, Snapshot.id)
-        .limit(1)
-    ).one_or_none()
+FEES = "services/fees.html"
+"""The page that says something else in every crawl."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,32 +26,60 @@ class DemoTour:
     records: int
     pages: int
     changes: dict[str, int]
+    fees_url: str
+    """A page that changed in every crawl."""
+    moments: list[str] = field(default_factory=list)
+    """When it was captured, 14 digits each, earliest first."""
+    snapshot_ids: list[int] = field(default_factory=list)
+    """Of these captures, in the same order."""
     compare_path: str | None
-    """A change, as the API tells it."""
+    """Its latest change, as the API tells it."""
     compared_url: str | None
     replay_path: str | None
     """The front page as it was first, on the replay host."""
 
 
-def read_captures(archive: Archive, front_page: str) -> DemoTour:
-    """Index what is sealed, let search take it in, compare the captures; return what came of it."""
-    with (
-        closing(connect(archive.database.url)) as raw_db,
-        closing(Indexer(raw_db, archive.clock, archive.home)) as indexer,
-    ):
-        indexed = index_pending(indexer, raw_db, archive.clock)
-    judge_pending(archive.database, archive.clock)
-    # After the index and before the server starts: search answers from its own files.
-    drain(archive.database, archive.home, archive.clock)
-    changes: Counter[str] = compute_pending(archive.database, archive.clock).types
+def captures_of(session: Session, url: str) -> list[Snapshot]:
+    """Return the good captures of an address, earliest first."""
+    return list(
+        session.scalars(
+            select(Snapshot)
+            .where(Snapshot.url_hash == parse(url).hash64, Snapshot.status == 200)
+            .order_by(Snapshot.captured_at, Snapshot.id)
+        )
+    )
+
+
+def _latest_change(session: Session, url: str) -> int | None:
+    return session.scalars(
+        select(Change.to_snapshot_id)
+        .join(PageGroup, PageGroup.id == Change.group_id)
+        .where(Change.type == "updated", Change.diff_id.is_not(None), PageGroup.url == url)
+        .order_by(Change.id.desc())
+        .limit(1)
+    ).one_or_none()
+
+
+def read_tour(archive: Archive, front_page: str) -> DemoTour:
+    """Return what the archive holds by now."""
+    fees_url = f"{front_page}{FEES}"
     with archive.database.read() as session:
-        change, first = an_update(session), first_capture(session, front_page)
+        files, records = session.execute(
+            select(func.count(), func.coalesce(func.sum(WarcFile.record_count), 0)).where(WarcFile.state == "sealed")
+        ).one()
+        pages = session.scalar(select(func.count()).select_from(Snapshot).where(Snapshot.is_page))
+        changes = Counter(session.scalars(select(Change.type).where(Change.type != "unchanged")))
+        fees, front = captures_of(session, fees_url), captures_of(session, front_page)
+        change = _latest_change(session, fees_url)
     return DemoTour(
-        files=len(indexed),
-        records=sum(file.records for file in indexed),
-        pages=sum(file.pages for file in indexed),
+        files=files,
+        records=records or 0,
+        pages=pages or 0,
         changes=dict(changes),
-        compare_path=f"/api/changes/compare?toSnapshotId={change.to_snapshot_id}" if change else None,
-        compared_url=change.url if change else None,
-        replay_path=replay_path(digits14(first.captured_at), "", first.url) if first else None,
+        fees_url=fees_url,
+        moments=[digits14(one.captured_at) for one in fees],
+        snapshot_ids=[one.id for one in fees],
+        compare_path=f"/api/changes/compare?toSnapshotId={change}" if change else None,
+        compared_url=fees_url if change else None,
+        replay_path=replay_path(digits14(front[0].captured_at), "", front[0].url) if front else None,
     )

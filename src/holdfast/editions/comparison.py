@@ -16,7 +16,7 @@ from holdfast.editions import edition_files, queries
 from holdfast.editions.composition import comparison_text
 from holdfast.editions.edition_files import LEDGER, EditionDraft, WrittenFile, csv_line, edition_folder, utc_text
 from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, view_edition
-from holdfast.editions.freezing import cited_list, entries
+from holdfast.editions.freezing import OnRow, cited_list, counted, entries, silent
 from holdfast.editions.ledger import LedgerOutcome
 from holdfast.editions.queries import CaptureRow
 from holdfast.errors import Invalid
@@ -40,14 +40,16 @@ class KeptPage(NamedTuple):
     """Whether it has a row in the ledger, or is where one of those leads; not so robots.txt, or what pages embed."""
 
 
-def pages_of(database: Database, home: Path, view: EditionView, scratch: Path) -> Iterator[KeptPage]:
+def pages_of(
+    database: Database, home: Path, view: EditionView, scratch: Path, on_row: OnRow = silent
+) -> Iterator[KeptPage]:
     """Yield each page of an edition once, by address: as it was frozen, or as its executions have it.
 
     EditionNotReady if it has no ledger, or no frozen list where it was frozen; FrozenListDamaged.
     """
     rows = _frozen(database, home, view) if view.edition.frozen_at else _live(database, view)
     # Sorted on disk: an edition may have tens of millions of captures.
-    lines = chain(_meant(home, view), map(_pack, rows))
+    lines = counted(chain(_meant(home, view), map(_pack, rows)), on_row)
     for place, group in groupby(sorted_lines(lines, scratch), key=_place):
         yield _kept(place, [json.loads(line.rsplit(b"\x00", 1)[1]) for line in group])
 
@@ -270,7 +272,9 @@ def comparison_stem(earlier_year: int) -> str:
     return f"comparison-{earlier_year}"
 
 
-def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: int, later_id: int) -> WrittenComparison:
+def write_comparison(
+    database: Database, home: Path, clock: Clock, earlier_id: int, later_id: int, *, on_row: OnRow = silent
+) -> WrittenComparison:
     """Compare two editions of one source and write the result beside the later one; Invalid if they cannot be compared.
 
     EditionNotFound; EditionNotReady if a report or a frozen list is gone, FrozenListDamaged; EditionBusy, NoSpace.
@@ -283,8 +287,8 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
     stem = comparison_stem(earlier.edition.year)
     with edition_files.draft(folder) as made:
         # In the scratch folder of the draft: it is on the disk of the archive, and removed whatever happens.
-        before = pages_of(database, home, earlier, made.scratch)
-        now = pages_of(database, home, later, made.scratch)
+        before = pages_of(database, home, earlier, made.scratch, on_row)
+        now = pages_of(database, home, later, made.scratch, on_row)
         counts: Counter[str] = Counter()
         examples: dict[str, list[str]] = {}
         found = _sampled(count_kinds(compare(before, now, made.scratch), counts), examples)

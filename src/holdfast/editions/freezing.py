@@ -7,7 +7,7 @@ still be checked. A capture that is withdrawn is named by its number alone, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import file_digest
@@ -55,7 +55,24 @@ class Frozen:
     """Whether there was another list before."""
 
 
-def freeze(database: Database, home: Path, clock: Clock, edition_id: int, *, again: bool = False) -> Frozen:
+OnRow = Callable[[int], None]
+"""Called with the number of each row that was read; what it raises ends the work, and nothing is changed."""
+
+
+def silent(_count: int) -> None:
+    """Say nothing."""
+
+
+def counted(lines: Iterable[bytes], on_row: OnRow) -> Iterator[bytes]:
+    """Yield lines as they are, and say how many there were."""
+    for number, line in enumerate(lines, 1):
+        on_row(number)
+        yield line
+
+
+def freeze(
+    database: Database, home: Path, clock: Clock, edition_id: int, *, again: bool = False, on_row: OnRow = silent
+) -> Frozen:
     """Write the list of everything that an edition holds, and remember its digest.
 
     EditionNotReady while a shard is still to be crawled, indexed or accepted, or nothing was captured; EditionFrozen if
@@ -70,7 +87,7 @@ def freeze(database: Database, home: Path, clock: Clock, edition_id: int, *, aga
         with database.read() as session:
             view = view_edition(session, edition_id)
         _demand_ready(view, again=again)
-        listed = _write(database, made, view)
+        listed = _write(database, made, view, on_row)
         if not listed.rows:
             raise EditionNotReady(f"nothing of {view.source.code} {view.edition.year} is indexed; there is no list")
         # Named by its content: freezing the same captures again gives the same name, and no list is written over
@@ -129,9 +146,9 @@ def _record(database: Database, clock: Clock, view: EditionView, path: Path, lis
     )
 
 
-def _write(database: Database, made: EditionDraft, view: EditionView) -> WrittenFile:
+def _write(database: Database, made: EditionDraft, view: EditionView, on_row: OnRow) -> WrittenFile:
     """Write the list by address, time and number."""
-    lines = (_sortable(row) for _, row in captures_of(database, view, which=WantedCaptures.ALL))
+    lines = counted((_sortable(row) for _, row in captures_of(database, view, which=WantedCaptures.ALL)), on_row)
     with made.sheet(FROZEN) as sheet:
         # Sorted, the same captures give the same bytes, whatever order the executions ran in.
         for line in sorted_lines(lines, made.scratch):

@@ -24,7 +24,7 @@ from holdfast.replay.address import replay_path
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc.record import snapshot_id
 from holdfast.withdrawals.viewers import Visibility
-from holdfast.withdrawals.visibility import withdrawals_of, withdrawn_among
+from holdfast.withdrawals.visibility import withdrawals_among_captures, withdrawals_of, withdrawn_among
 
 _WITHDRAWALS = 100
 
@@ -156,13 +156,20 @@ def _snapshot(row: ListedCapture, hidden: set[int | str]) -> ExplainedSnapshot:
 def explain_visibility(
     session: Session, snapshots: ExplainedSnapshots, *, url_hash: int, key: str
 ) -> ExplainedVisibility:
-    """Return who may see the captures, and the withdrawals in force of the page and of the captures that are shown."""
-    page = _in_force(session, None, key)
-    withdrawn = [] if page else [snapshot.id for snapshot in snapshots.items if snapshot.withdrawn]
-    single = [one for number in withdrawn for one in _in_force(session, number, None)]
+    """Return who may see the captures, and the withdrawals in force of the page and of its captures."""
+    of_page = withdrawals_of(session, snapshot_id=None, key=key)
+    # Of all its captures, not of those that are shown: the one that was withdrawn may be years old.
+    among = [] if of_page else withdrawals_among_captures(session, url_hash=url_hash, limit=_WITHDRAWALS)
+    told = [
+        ExplainedWithdrawal(id=one.id, snapshot=one.snapshot_id, reason=one.reason, actor=one.actor, at=one.created_at)
+        for one in (*of_page, *among)
+    ]
+    page, single = (told, []) if of_page else ([], told)
+    gone = len({one.snapshot for one in single})
+    is_all = bool(gone) and snapshots.is_exact and gone >= snapshots.count
     sources = queries.sources_of_captures(session, url_hash=url_hash)
     members = [source.code for source in sources if source.visibility == Visibility.MEMBERS]
-    seen = _seen_by(bool(page), bool(single), len(members), len(sources))
+    seen = _seen_by(bool(page) or is_all, bool(single), len(members), len(sources))
     return ExplainedVisibility(
         seen_by=seen,
         members_only=members,
@@ -171,19 +178,12 @@ def explain_visibility(
     )
 
 
-def _seen_by(is_page_withdrawn: bool, is_any_withdrawn: bool, members: int, sources: int) -> Seen:
-    if is_page_withdrawn:
+def _seen_by(is_all_withdrawn: bool, is_any_withdrawn: bool, members: int, sources: int) -> Seen:
+    if is_all_withdrawn:
         return Seen.NOBODY
     if members and members == sources:
         return Seen.MEMBERS
     return Seen.SOME if is_any_withdrawn or members else Seen.EVERYBODY
-
-
-def _in_force(session: Session, snapshot_id: int | None, key: str | None) -> list[ExplainedWithdrawal]:
-    return [
-        ExplainedWithdrawal(id=one.id, snapshot=one.snapshot_id, reason=one.reason, actor=one.actor, at=one.created_at)
-        for one in withdrawals_of(session, snapshot_id=snapshot_id, key=key)
-    ]
 
 
 def _visibility_sentence(
@@ -194,6 +194,8 @@ def _visibility_sentence(
         return f"the page was withdrawn by {first.actor} on {first.at:%Y-%m-%d}: {first.reason}; nobody sees it"
     parts = [f"captures of {', '.join(members)} are for members"] if members else []
     if single:
-        number = f"{len(single)} of the captures shown here {'is' if len(single) == 1 else 'are'}"
-        parts.append(f"{number} withdrawn: {single[0].reason}")
+        number = len({one.snapshot for one in single})
+        some = f"at least {number}" if len(single) == _WITHDRAWALS else str(number)
+        which = "all" if seen is Seen.NOBODY else some
+        parts.append(f"{which} of its captures {'is' if which == '1' else 'are'} withdrawn: {single[0].reason}")
     return "; ".join(parts) or "everybody may see it"

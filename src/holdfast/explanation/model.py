@@ -234,7 +234,7 @@ class Seen(StrEnum):
     SOME = "some"
     """Some captures are withdrawn or for members, others are not."""
     NOBODY = "nobody"
-    """The page is withdrawn."""
+    """The page is withdrawn, or every single capture of it."""
 
 
 class ExplainedVisibility(Told):

@@ -148,6 +148,8 @@ def _stored_plan(config: Mapping[str, Any], house: CrawlDefaults) -> CrawlPlan |
     if not config.get("seeds"):
         return None
     values = {name: config[name] for name in (*_KEPT, *_SPELLING) if name in config}
+    if added := config.get("exclusions"):
+        values["exclude"] = [*values.get("exclude", ()), *added]
     frozen: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     return CrawlPlan(contact=house.contact, **frozen)
 

@@ -26,20 +26,49 @@ class ExecutionEnding(NamedTuple):
     """`pending` if there are files to read."""
 
 
-_LANDING = {"sqlite": "json_extract(config, '$.landing')", "postgresql": "config->'landing'"}
+class RunOrders(NamedTuple):
+    """What a crawl is told while it runs."""
+
+    stop: str | None
+    """`drain`, `cancel`, or nothing."""
+    landing: tuple[str, ...]
+    """Where its seeds landed, seen by any process."""
+    exclusions: tuple[str, ...]
+    """Exclude rules that an operator has added since it began."""
 
 
-def stop_word(tx: Transaction, dialect: str, *, execution_id: int) -> tuple[str | None, tuple[str, ...]]:
-    """Return the stop request of an execution, and where its seeds landed; the plan around that stays where it is."""
+# Both at once: a plan of 100,000 seeds is looked through twice a second.
+_ADDED = {
+    "sqlite": "json_extract(config, '$.landing', '$.exclusions')",
+    "postgresql": "jsonb_build_array(config->'landing', config->'exclusions')",
+}
+
+
+def run_orders(tx: Transaction, dialect: str, *, execution_id: int) -> RunOrders:
+    """Return what an execution was told since it began; the plan around that stays where it is."""
     rows = tx.execute(
-        f"SELECT stop_requested, {_LANDING[dialect]} FROM executions WHERE id = ?",  # noqa: S608 - constants above
+        f"SELECT stop_requested, {_ADDED[dialect]} FROM executions WHERE id = ?",  # noqa: S608 - constants above
         (execution_id,),
     )
     # An execution whose row is gone was discarded: its processes throw away what they have.
     if not rows:
-        return "cancel", ()
-    stored = json.loads(rows[0][1]) if isinstance(rows[0][1], str) else rows[0][1]
-    return rows[0][0], tuple(stored or ())
+        return RunOrders("cancel", (), ())
+    landing, exclusions = json.loads(rows[0][1]) if isinstance(rows[0][1], str) else rows[0][1]
+    return RunOrders(rows[0][0], tuple(landing or ()), tuple(exclusions or ()))
+
+
+# One statement beside the landing places, which a process may be adding at the same moment.
+_SET_EXCLUSIONS = {
+    "sqlite": "UPDATE executions SET config = json_set(config, '$.exclusions', json(?)) WHERE id = ?"
+    " AND state = 'running' RETURNING id",
+    "postgresql": "UPDATE executions SET config = jsonb_set(config, '{exclusions}', ?::jsonb) WHERE id = ?"
+    " AND state = 'running' RETURNING id",
+}
+
+
+def set_exclusions(tx: Transaction, dialect: str, *, execution_id: int, rules: Sequence[str]) -> bool:
+    """Write the exclude rules that are added to a run under way; False if it does not run."""
+    return bool(tx.execute(_SET_EXCLUSIONS[dialect], (json.dumps(list(rules)), execution_id)))
 
 
 # One statement, so that of two processes that tell at once neither is lost, and a plan of 100,000 seeds is not read.
@@ -157,6 +186,26 @@ def crawled_of(tx: Transaction, *, execution_id: int) -> int:
     """Return the pages that an execution told of itself: all there is where no process of ours keeps totals (zimit)."""
     rows = tx.execute("SELECT items_crawled FROM executions WHERE id = ?", (execution_id,))
     return int(rows[0][0] or 0) if rows else 0
+
+
+class ImportedFiles(NamedTuple):
+    """What an import has brought."""
+
+    files: int
+    records: int
+    bytes: int
+
+
+def imported_of(tx: Transaction, *, execution_id: int) -> ImportedFiles | None:
+    """Return what an import has brought so far; None for an execution that is none."""
+    rows = tx.execute(
+        "SELECT count(f.id), coalesce(sum(f.record_count), 0), coalesce(sum(f.size), 0)"
+        " FROM executions e JOIN jobs j ON j.id = e.job_id"
+        " LEFT JOIN warc_files f ON f.execution_id = e.id AND f.state = 'sealed'"
+        " WHERE e.id = ? AND j.kind = 'import' GROUP BY e.id",
+        (execution_id,),
+    )
+    return ImportedFiles(*map(int, rows[0])) if rows else None
 
 
 def open_execution(tx: Transaction, *, job_id: int) -> ExecutionRow | None:

@@ -60,6 +60,8 @@ class ImportWish:
     name: str | None
     home: Path
     config: dict[str, Any]
+    job_name: str | None = None
+    """Of the job that holds the files; imports of a source without one share a job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ def adopt_folder(database: Database, clock: Clock, *, folder: Path, facts: Folde
             return found.id
         named_source(session, clock, code=facts.source, name=facts.name, base_url=facts.base_url)
         config = {"restored": str(folder)} | ({"backend": facts.backend} if facts.backend else {})
-        execution = _completed(session, clock, code=facts.source, name=None, config=config)
+        execution = _completed(session, clock, ImportWish(source=facts.source, name=None, home=folder, config=config))
         execution.output_dir = str(folder)
         audit.record(
             session,
@@ -112,16 +114,19 @@ def adopt_folder(database: Database, clock: Clock, *, folder: Path, facts: Folde
         return execution.id
 
 
-def _completed(session: Session, clock: Clock, *, code: str, name: str | None, config: dict[str, Any]) -> Execution:
-    """Add an execution that is over to the job that holds a source's imports."""
+def _completed(session: Session, clock: Clock, wish: ImportWish) -> Execution:
+    """Add an execution that is over to the job that holds a source's imports, or those under one name."""
     now = clock.now()
-    source = named_source(session, clock, code=code, name=name)
+    source = named_source(session, clock, code=wish.source, name=wish.name)
     # Imports of one source, of other machines too, find one job and count on by one.
     locked_source(session, source.id)
-    fingerprint = sha256(f"{IMPORT} {source.code}".encode()).hexdigest()
+    named = "" if wish.job_name is None else f" {wish.job_name}"
+    fingerprint = sha256(f"{IMPORT} {source.code}{named}".encode()).hexdigest()
     job = job_by_fingerprint(session, kind=IMPORT, fingerprint=fingerprint)
     if job is None:
-        job = Job(source_id=source.id, kind=IMPORT, fingerprint=fingerprint, config={}, created_at=now)
+        job = Job(
+            source_id=source.id, kind=IMPORT, name=wish.job_name, fingerprint=fingerprint, config={}, created_at=now
+        )
         session.add(job)
         session.flush()
     execution = Execution(
@@ -129,7 +134,7 @@ def _completed(session: Session, clock: Clock, *, code: str, name: str | None, c
         number=last_number(session, job_id=job.id) + 1,
         state="completed",
         reason=None,
-        config=config,
+        config=wish.config,
         output_dir="",
         created_at=now,
         started_at=now,
@@ -144,7 +149,7 @@ def _completed(session: Session, clock: Clock, *, code: str, name: str | None, c
 def begin_import(database: Database, clock: Clock, wish: ImportWish) -> ImportBegun:
     """Make an execution for imported files below the data directory; the source too, if it is new."""
     with database.write() as session:
-        execution = _completed(session, clock, code=wish.source, name=wish.name, config=wish.config)
+        execution = _completed(session, clock, wish)
         stem = f"{execution.created_at:%Y%m%dT%H%M%SZ}__{wish.source}-import-{execution.id}"
         folder = wish.home.resolve() / "warcs" / wish.source / stem
         execution.output_dir = str(folder)

@@ -78,10 +78,15 @@ class IllegalTransition(Conflict):
 
     code = "illegal_transition"
 
-    def __init__(self, wanted: str, state: str, allowed: frozenset[State]) -> None:
+    def __init__(self, wanted: str, state: str, allowed: frozenset[State], *, hint: str | None = None) -> None:
         words = ", ".join(sorted(allowed)) or "none"
-        super().__init__(f"a job that is {state} cannot {wanted}; it must be one of: {words}")
-        self.wanted, self.state = wanted, state
+        following = f"; {hint}" if hint else ""
+        super().__init__(f"a job that is {state} cannot {wanted}; it must be one of: {words}{following}")
+        self.wanted, self.state, self.allowed = wanted, state, allowed
+
+    def with_hint(self, hint: str) -> IllegalTransition:
+        """Return it with what can be done instead."""
+        return IllegalTransition(self.wanted, self.state, self.allowed, hint=hint)
 
 
 def may_become(state: State, target: State) -> bool:

@@ -17,7 +17,7 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.coordination.runfile import RunFile
-from holdfast.db.engine import Database
+from holdfast.db.engine import Database, server_clock
 from holdfast.errors import HoldfastError
 from holdfast.operations.long_running import HeldOperation, OperationLeases
 from holdfast.operations.uploads import remove_expired
@@ -37,7 +37,8 @@ class OperationLauncher:
     """Starts a process for each operation that waits, within a second; a thread of a serving process."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        self._settings, self._clock = settings, clock
+        # The server's where there is one: uploads expire by it.
+        self._settings, self._clock = settings, server_clock(clock)
         # Of its own, and opened by the first question: those of requests are counted.
         self._database = Database(settings.database)
         self._run_folder = settings.home.resolve() / "run"
@@ -101,7 +102,14 @@ class OperationLauncher:
             held = self._leases.take(self._run_file.path.name if self._run_file else None)
             if held is None:
                 break
-            self._children.append(_started(self._settings, held))
+            try:
+                self._children.append(_started(self._settings, held))
+            except OSError as exc:
+                # No room for another process now: that is no fault of the operation.
+                self._leases.give_back(held)
+                self._rest(now)
+                _log.error("operation.not_started", operation=held.operation_id, message=str(exc))
+                break
         if now - self._expired_at >= _EXPIRE_S:
             self._expired_at = now
             remove_expired(self._database, self._clock, self._settings)
@@ -111,10 +119,16 @@ class OperationLauncher:
             self._children.remove(child)
             _let_go(child)
             # What takes its process down is begun again, but not as fast as it can die.
-            self._crashes = self._crashes + 1 if child.returncode else 0
-            if self._crashes:
-                self._not_before = now + min(2.0**self._crashes, _LONGEST_REST_S)
+            if child.returncode:
+                self._rest(now)
                 _log.error("operation.process_died", status=child.returncode, times=self._crashes)
+            else:
+                self._crashes = 0
+
+    def _rest(self, now: float) -> None:
+        self._crashes += 1
+        # Bounded before it is raised: after a thousand crashes the power alone would be an error.
+        self._not_before = now + min(2.0 ** min(self._crashes, 10), _LONGEST_REST_S)
 
 
 def _started(settings: Settings, held: HeldOperation) -> subprocess.Popen[bytes]:

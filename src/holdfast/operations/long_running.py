@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,10 +20,11 @@ from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.coordination.runfile import boot_id, is_held
 from holdfast.db.audit_events import acting_user
-from holdfast.db.engine import Database
+from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.db.models import Operation
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, NotFound
 from holdfast.operations import operation_queries as queries
+from holdfast.operations.upload_queries import fail_import
 
 LEASE: Final = timedelta(seconds=30)
 """Silence of a process after which another machine may take its operation up."""
@@ -62,7 +63,8 @@ class OperationRunning(Conflict):
 
     def __init__(self, operation_id: int, subject: str) -> None:
         super().__init__(
-            f"operation {operation_id} is at it already ({subject}); watch it at /api/admin/operations/{operation_id}"
+            f"operation {operation_id} is at it already ({subject}); watch it at /api/admin/operations/{operation_id}, "
+            f"or with: holdfast operation show {operation_id}"
         )
         self.operation_id = operation_id
 
@@ -73,7 +75,10 @@ class OperationNotFound(NotFound):
     code = "operation_not_found"
 
     def __init__(self, operation_id: int) -> None:
-        super().__init__(f"there is no operation {operation_id}; they are listed at /api/admin/operations")
+        super().__init__(
+            f"there is no operation {operation_id}; they are listed at /api/admin/operations, and with: holdfast "
+            "operation list"
+        )
 
 
 class OperationOver(Conflict):
@@ -160,6 +165,7 @@ def cancel(session: Session, clock: Clock, operation_id: int) -> Operation:
     row.stop_asked, row.updated_at = True, now
     if row.state == OperationState.QUEUED:
         row.state, row.finished_at = OperationState.CANCELLED.value, now
+        fail_import(session, row.id, now=now)
     audit.record(session, clock, action="operation.cancelled", subject=f"operation {row.id}", detail={"kind": row.kind})
     session.flush()
     return row
@@ -169,7 +175,9 @@ class OperationLeases:
     """Takes operations up, one at a time; for any thread."""
 
     def __init__(self, database: Database, clock: Clock, run_folder: Path) -> None:
-        self._database, self._clock, self._run_folder = database, clock, run_folder
+        self._database, self._run_folder = database, run_folder
+        # Machines share a database server, and their clocks differ: a lease is dated and judged by the server's.
+        self._clock = server_clock(clock)
 
     def take(self, run_file: str | None = None) -> HeldOperation | None:
         """Begin the oldest operation that waits, or whose process is gone; None if there is none.
@@ -178,15 +186,15 @@ class OperationLeases:
         """
         # Read first: the one writer of SQLite is not held for a look that mostly finds nothing.
         with self._database.read() as session:
-            found = [row for row in queries.open_operations(session) if self._is_free(row)]
+            found = self._free(session)
         for row in found:
             if (held := self._taken(row, run_file)) is not None:
                 return held
         return None
 
     def _taken(self, row: Operation, run_file: str | None) -> HeldOperation | None:
-        now = self._clock.now()
         with self._database.write() as session:
+            now = moment_in(session, self._clock)
             lease = queries.TakenUntil(now, now + LEASE, run_file)
             if not queries.take_operation(session, row.id, row.attempt, lease):
                 return None
@@ -194,17 +202,25 @@ class OperationLeases:
         if row.stop_asked:
             self.settle(held, OperationState.CANCELLED)
             return None
-        if row.attempt >= _MOST_ATTEMPTS:
-            # What takes its process down every time would be begun for ever.
+        # What takes its process down every time would be begun for ever. One that was given back in good order is no
+        # such case, however often the server was started anew.
+        if row.attempt >= _MOST_ATTEMPTS and row.state != OperationState.QUEUED:
             given_up = OperationAbandoned(row.attempt)
             self.settle(held, OperationState.FAILED, error=str(given_up), error_code=given_up.code)
             return None
         return held
 
-    def _is_free(self, row: Operation) -> bool:
+    def _free(self, session: Session) -> list[Operation]:
+        """Return the operations that wait, or whose process is gone, the oldest first."""
+        rows = queries.open_operations(session)
+        # Mostly there are none: then the server is not asked for the time.
+        now = moment_in(session, self._clock) if rows else None
+        return [row for row in rows if now is not None and self._is_free(row, now)]
+
+    def _is_free(self, row: Operation, now: datetime) -> bool:
         if row.state == OperationState.QUEUED:
             return True
-        if row.lease_until is None or row.lease_until <= self._clock.now():
+        if row.lease_until is None or row.lease_until <= now:
             return True
         if row.run_file is None:
             return False
@@ -214,8 +230,8 @@ class OperationLeases:
 
     def beat(self, held: HeldOperation, **values: Any) -> bool:
         """Renew the lease and write how far it is; return whether it is to stop. LeaseLost if another has it."""
-        now = self._clock.now()
         with self._database.write() as session:
+            now = moment_in(session, self._clock)
             asked = queries.change_held(session, held, {"lease_until": now + LEASE, "updated_at": now, **values})
         if asked is None:
             raise LeaseLost(f"operation {held.operation_id} was taken up by another process")
@@ -225,7 +241,7 @@ class OperationLeases:
         """Let the next process go on with it: this one ends."""
         values = {"state": OperationState.QUEUED.value, "lease_until": None, "run_file": None}
         with self._database.write() as session:
-            queries.change_held(session, held, {**values, "updated_at": self._clock.now()})
+            queries.change_held(session, held, {**values, "updated_at": moment_in(session, self._clock)})
 
     def settle(
         self,
@@ -237,22 +253,24 @@ class OperationLeases:
         error_code: str | None = None,
     ) -> bool:
         """Say how it ended; False if another process has it by now, which then says so itself."""
-        now = self._clock.now()
         values: dict[str, Any] = {
             "state": state.value,
             "error": error,
             "error_code": error_code,
             "lease_until": None,
             "run_file": None,
-            "updated_at": now,
-            "finished_at": now,
         }
         if result is not None:
             values["result"] = dict(result)
         with self._database.write() as session:
-            return queries.change_held(session, held, values) is not None
+            now = moment_in(session, self._clock)
+            settled = queries.change_held(session, held, {**values, "updated_at": now, "finished_at": now})
+            if settled is not None and state is not OperationState.DONE:
+                # Here, and not where an import fails: its process may have died, or never have begun.
+                fail_import(session, held.operation_id, now=now)
+        return settled is not None
 
     def waits(self) -> bool:
         """Return whether there is one to take up."""
         with self._database.read() as session:
-            return any(self._is_free(row) for row in queries.open_operations(session))
+            return bool(self._free(session))

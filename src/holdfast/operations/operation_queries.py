@@ -104,6 +104,15 @@ def change_held(session: Session, held: tuple[int, int], values: dict[str, Any])
     return None if changed is None else bool(changed[0])
 
 
+def is_held(session: Session, held: tuple[int, int]) -> bool:
+    """Return whether a process still holds an operation; no other takes it up before this transaction ends."""
+    operation_id, attempt = held
+    found = select(Operation.id).where(
+        Operation.id == operation_id, Operation.attempt == attempt, Operation.state == "running", _OPEN
+    )
+    return session.scalar(found.with_for_update()) is not None
+
+
 def latest_of_kinds(session: Session, kinds: Sequence[str]) -> dict[str, Operation]:
     """Return the newest operation of each of these kinds that has one."""
     found = {}

@@ -12,8 +12,8 @@ from holdfast.db.engine import insert_into
 from holdfast.db.models import Upload
 
 _OPEN = Upload.expires_at.is_not(None)
-RECEIVING = "receiving"
-REMOVABLE = (RECEIVING, "failed")
+RECEIVING, RECEIVED, FAILED = "receiving", "received", "failed"
+REMOVABLE = (RECEIVING, FAILED)
 
 
 def insert_upload(session: Session, values: dict[str, Any]) -> int | None:
@@ -71,3 +71,12 @@ def expired_uploads(session: Session, now: datetime, *, limit: int = 100) -> lis
 def open_ids(session: Session) -> set[int]:
     """Return the ids of all that are open."""
     return set(session.scalars(select(Upload.id).where(_OPEN)))
+
+
+def fail_import(session: Session, operation_id: int, *, now: datetime) -> None:
+    """Let an upload that an operation was to import be tried again, or expire: the operation ended and did not."""
+    waiting = select(Upload).where(Upload.operation_id == operation_id, Upload.state == RECEIVED)
+    for row in session.scalars(waiting.with_for_update()):
+        # As long as it had from its last byte on: the settings said so then.
+        kept = (row.expires_at or now) - row.updated_at
+        row.state, row.updated_at, row.expires_at = FAILED, now, now + kept

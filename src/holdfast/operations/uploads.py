@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,11 +26,12 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.coordination.disk import demand_room
 from holdfast.db.audit_events import acting_user
-from holdfast.db.engine import Database
+from holdfast.db.engine import Database, moment_in
 from holdfast.db.models import Upload
-from holdfast.errors import Conflict, Invalid, NoSpace, NotFound
+from holdfast.errors import Conflict, Invalid, LeaseLost, NoSpace, NotFound
 from holdfast.operations import upload_queries as queries
-from holdfast.operations.long_running import OperationKind, OperationWish, start
+from holdfast.operations.long_running import HeldOperation, OperationKind, OperationWish, start
+from holdfast.operations.operation_queries import is_held
 from holdfast.warc.outfile import disk_error
 
 _FOLDER = "uploads"
@@ -71,7 +72,9 @@ class UploadNotFound(NotFound):
     code = "upload_not_found"
 
     def __init__(self, upload_id: int) -> None:
-        super().__init__(f"there is no upload {upload_id}; they are listed at /api/admin/uploads")
+        super().__init__(
+            f"there is no upload {upload_id}; they are listed at /api/admin/uploads, and with: holdfast upload list"
+        )
 
 
 class UploadGone(NotFound):
@@ -274,19 +277,25 @@ class PartFile:
 
 
 @contextmanager
-def open_part(home: Path, row: Upload, offset: int) -> Iterator[PartFile]:
-    """Hold the file of an upload for writing; UploadLocked if another request has it, UploadOffset, UploadGone."""
-    path = part_path(home, row.id)
+def open_part(home: Path, upload_id: int, offset: int, read: Callable[[], Upload]) -> Iterator[PartFile]:
+    """Hold the file of an upload for writing; UploadLocked if another request has it, UploadOffset, UploadGone.
+
+    `read` returns the row of the upload, and is called once the file is held.
+    """
+    path = part_path(home, upload_id)
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError as exc:
-        raise UploadGone(row.id, "lost: its file is not here any more") from exc
+        raise UploadGone(upload_id, "lost: its file is not here any more") from exc
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
-            raise UploadLocked(row.id) from exc
-        if offset != row.received:
+            raise UploadLocked(upload_id) from exc
+        # Behind the lock: by an older row, what the request before this one wrote would be cut off. Once the upload is
+        # whole its file is linked into the archive, and must never be written again.
+        row = demand_here(read())
+        if offset != row.received or row.state != UploadState.RECEIVING:
             raise UploadOffset(row.id, row.received)
         if os.fstat(fd).st_size < row.received:
             raise UploadGone(row.id, "damaged: its file is shorter than what was received")
@@ -300,6 +309,8 @@ def open_part(home: Path, row: Upload, offset: int) -> Iterator[PartFile]:
 def advance(session: Session, clock: Clock, settings: Settings, upload_id: int, *, received: int) -> Upload:
     """Say how many bytes are here and synced; whole, its import is queued in the same transaction. UploadGone."""
     row = demand_here(_held(session, upload_id))
+    if row.state != UploadState.RECEIVING:
+        raise UploadOffset(row.id, row.received)
     now = clock.now()
     row.received, row.updated_at = received, now
     row.expires_at = now + timedelta(seconds=settings.uploads.expire_s)
@@ -358,16 +369,17 @@ def terminate(session: Session, clock: Clock, upload_id: int) -> Upload:
     return row
 
 
-def settle_import(database: Database, clock: Clock, settings: Settings, upload_id: int, state: UploadState) -> None:
-    """Say what became of the import of an upload; once it is imported, its bytes are removed here."""
+def settle_imported(database: Database, clock: Clock, home: Path, upload_id: int, held: HeldOperation) -> None:
+    """Say that an upload is imported, and remove its bytes; LeaseLost if another process has the operation by now.
+
+    One whose import failed or was cancelled is told of by the end of its operation, whatever that was.
+    """
     with database.write() as session:
+        if not is_held(session, held):
+            raise LeaseLost(f"operation {held.operation_id} was taken up by another process")
         row = _held(session, upload_id)
-        row.state, row.updated_at = state.value, clock.now()
-        # A failed one stays for a while: its import may be tried again without sending it again.
-        again = row.updated_at + timedelta(seconds=settings.uploads.expire_s)
-        row.expires_at = None if state is UploadState.IMPORTED else again
-    if state is UploadState.IMPORTED:
-        remove_part(settings.home, upload_id)
+        row.state, row.expires_at, row.updated_at = UploadState.IMPORTED.value, None, clock.now()
+    remove_part(home, upload_id)
 
 
 def remove_part(home: Path, upload_id: int) -> None:
@@ -378,8 +390,9 @@ def remove_part(home: Path, upload_id: int) -> None:
 
 def remove_expired(database: Database, clock: Clock, settings: Settings) -> int:
     """End uploads whose time is up and remove their bytes, and files that no row knows; return how many ended."""
-    now, home = clock.now(), settings.home
+    home = settings.home
     with database.read() as session:
+        now = moment_in(session, clock)
         found = queries.expired_uploads(session, now)
     count = sum(_expire(database, clock, home, upload_id) for upload_id in found)
     folder = uploads_folder(home)
@@ -401,9 +414,10 @@ def _expire(database: Database, clock: Clock, home: Path, upload_id: int) -> boo
     with database.write() as session:
         row = queries.upload_by_id(session, upload_id, for_update=True)
         # Looked at again under the lock: a piece may have come since.
-        if row is None or row.expires_at is None or row.expires_at > clock.now() or row.state not in queries.REMOVABLE:
+        now = moment_in(session, clock)
+        if row is None or row.expires_at is None or row.expires_at > now or row.state not in queries.REMOVABLE:
             return False
-        row.state, row.expires_at, row.updated_at = UploadState.EXPIRED.value, None, clock.now()
+        row.state, row.expires_at, row.updated_at = UploadState.EXPIRED.value, None, now
     remove_part(home, upload_id)
     _log.info("upload.expired", upload=upload_id)
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.freezing import freeze, verify_frozen
 from holdfast.editions.report import write_report
-from holdfast.errors import HoldfastError, Invalid, NotFound, Unavailable
+from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.imports.importer import ImportedFile, Importer, ImportStep
 from holdfast.imports.placing import Keeping
 from holdfast.imports.rebuild import plan_rebuild, restore_files
@@ -22,9 +23,9 @@ from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.noise.chore import judge_pending
 from holdfast.noise.rulings import restore_rulings
 from holdfast.operations import upload_queries
-from holdfast.operations.long_running import OperationKind
+from holdfast.operations.long_running import HeldOperation, OperationKind
 from holdfast.operations.running import OperationContext, OperationFailed, OperationWork
-from holdfast.operations.uploads import UploadGone, UploadState, part_path, settle_import
+from holdfast.operations.uploads import UploadGone, UploadState, part_path, settle_imported
 from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain, rebuild
 from holdfast.sources.members_file import restore_members
@@ -74,24 +75,17 @@ def import_upload(context: OperationContext) -> dict[str, Any]:
     if row is None or row.state == UploadState.IMPORTED:
         return context.result
     path = part_path(settings.home, upload_id)
-    try:
-        if not path.is_file():
-            raise UploadGone(upload_id, "lost: its file is not here any more")
-        if row.sha256 is not None:
-            _demand_digest(context, path, row.sha256)
-        ensure_import_source(context.database, context.clock, code=row.source_code, name=row.source_name)
-        # Where it came from, by our own name for it: that of the client is only shown.
-        config = {"upload": upload_id, "name": row.name}
-        wish = ImportWish(source=row.source_code, name=row.source_name, home=settings.home, config=config)
-        context.result = _imported(context, wish, path, strict=row.strict)
-    except Interrupted:
-        if context.is_cancelled:
-            settle_import(context.database, context.clock, settings, upload_id, UploadState.FAILED)
-        raise
-    except HoldfastError:
-        settle_import(context.database, context.clock, settings, upload_id, UploadState.FAILED)
-        raise
-    settle_import(context.database, context.clock, settings, upload_id, UploadState.IMPORTED)
+    if not path.is_file():
+        raise UploadGone(upload_id, "lost: its file is not here any more")
+    if row.sha256 is not None:
+        _demand_digest(context, path, row.sha256)
+    ensure_import_source(context.database, context.clock, code=row.source_code, name=row.source_name)
+    # Where it came from, by our own name for it: that of the client is only shown.
+    config = {"upload": upload_id, "name": row.name}
+    wish = ImportWish(source=row.source_code, name=row.source_name, home=settings.home, config=config)
+    context.result = _imported(context, wish, path, strict=row.strict)
+    held = HeldOperation(context.operation_id, context.attempt)
+    settle_imported(context.database, context.clock, settings.home, upload_id, held)
     _take_in(context)
     return context.result
 
@@ -308,6 +302,11 @@ def rebuild_search(context: OperationContext) -> dict[str, Any]:
     return {"pages": pages, "changes": 0}
 
 
+def _now_and_then(context: OperationContext, phase: str) -> Callable[[int], None]:
+    """Return what says, once in some hundred rows, how many were read; there the work leaves off if it is to."""
+    return lambda count: context.say(phase, count) if count % _AT_ONCE == 1 else None
+
+
 def report_edition(context: OperationContext) -> dict[str, Any]:
     """Account for every address that was meant to be kept; write ledger, manifest and report."""
     made = write_report(
@@ -315,7 +314,7 @@ def report_edition(context: OperationContext) -> dict[str, Any]:
         context.settings.home,
         context.clock,
         int(context.parameters["edition"]),
-        on_row=lambda count: context.say("reading rows", count) if count % _AT_ONCE == 1 else None,
+        on_row=_now_and_then(context, "reading rows"),
     )
     content = made.content
     return {"edition": context.parameters["edition"], "status": content["status"], "counts": content["counts"]}
@@ -326,7 +325,12 @@ def freeze_edition(context: OperationContext) -> dict[str, Any]:
     context.say("listing captures")
     again = bool(context.parameters.get("again"))
     done = freeze(
-        context.database, context.settings.home, context.clock, int(context.parameters["edition"]), again=again
+        context.database,
+        context.settings.home,
+        context.clock,
+        int(context.parameters["edition"]),
+        again=again,
+        on_row=_now_and_then(context, "listing captures"),
     )
     return {
         "edition": done.edition_id,
@@ -374,7 +378,14 @@ def compare_editions(context: OperationContext) -> dict[str, Any]:
     """Compare two editions of a source: new, gone, changed, unchanged, moved; written beside the later one."""
     context.say("comparing")
     earlier, later = int(context.parameters["earlier"]), int(context.parameters["later"])
-    done = write_comparison(context.database, context.settings.home, context.clock, earlier, later)
+    done = write_comparison(
+        context.database,
+        context.settings.home,
+        context.clock,
+        earlier,
+        later,
+        on_row=_now_and_then(context, "comparing"),
+    )
     return {"counts": dict(done.content["counts"]), "file": f"{done.stem}.json"}
 
 

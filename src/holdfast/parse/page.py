@@ -120,7 +120,8 @@ def _read_other(form: BodyForm, body: bytes, how: ReadingOptions) -> ParsedPage:
         return ParsedPage(resources=css_links(body, how["charset"]))
     if form is BodyForm.XML:
         found = parse_sitemap(body, how["url"])
-        links = [Link(url, "feed") for url in found.urls] + [Link(url, "sitemap") for url in found.children]
+        # `feed` is what a link to a feed has: the items of one are no feeds.
+        links = [Link(url, "item") for url in found.urls] + [Link(url, "sitemap") for url in found.children]
         # XML that lists nothing is ordinary (a drawing, data): only a sitemap can be a bad one.
         return ParsedPage(links=tuple(links), problems=tuple(set(found.problems) - {ParseProblem.NOT_A_SITEMAP}))
     if form is BodyForm.TEXT:

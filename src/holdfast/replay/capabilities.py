@@ -124,8 +124,11 @@ class ReplayKeys:
                 key_queries.drop_keys(session, before=now - _ROTATED - LONGEST)
             return made
         except HoldfastError:
-            # An archive on a read-only disk is served, too: by this process alone, with a key of its own.
-            return self._known.get(0) or SigningKey(0, secrets.token_bytes(_KEY_BYTES), now)
+            # An archive on a read-only disk is served, too: by this process alone, with a key of its own, which grows
+            # old like any other.
+            own = self._known.get(0)
+            is_young = own is not None and now - own.created_at <= _ROTATED
+            return own if own is not None and is_young else SigningKey(0, secrets.token_bytes(_KEY_BYTES), now)
 
 
 def _mac(key: SigningKey, facts: bytes) -> bytes:

@@ -47,6 +47,14 @@ class ReplayOrigins(NamedTuple):
         """What stands before a path of the host that this request came to."""
         return self.root if self.is_replay else ""
 
+    @property
+    def viewers(self) -> list[str]:
+        """The origins at which our own viewer may stand around a page of the replay host."""
+        if self.app is None:
+            return []
+        # Without settings the application is reached by either name of this machine.
+        return [self.app, *([self.app.replace("//localhost", "//127.0.0.1", 1)] if REPLAY_HOST in self.origin else [])]
+
     def memento(self, digits: str, modifier: str, url: str) -> str:
         """Return the whole address of a capture (URI-M); always on the replay host."""
         return self.origin + self.root + replay_path(digits, modifier, url)

@@ -137,7 +137,7 @@ def _cut(pieces: Iterator[bytes], start: int, end: int) -> Iterator[bytes]:
             return
 
 
-REWRITER_VERSION = 4
+REWRITER_VERSION = 5
 """Raised with any change of what is sent for the same capture: browsers then ask again."""
 # Captures that are opened before an answer is given up, if their records are damaged.
 _TRIED = 3
@@ -410,7 +410,7 @@ class _View:
 
     def _body(self, links: Links, bar: Bar | None) -> ReplayBody:
         replay, url = self.replay, self.snapshot.url
-        shim = shim_for(url, links, self.origins.origin, site_of(url)) if self._runs_scripts else ""
+        shim = shim_for(url, links, self.origins, site_of(url)) if self._runs_scripts else ""
         additions = Additions(bar=bar, shim=shim, framed_at=self._framed_at())
         rules = Rules(self.modifier, links, additions, self.request.accepts_gzip, replay.clock, replay.rewrite_s)
         try:

@@ -257,10 +257,34 @@ for (const name of ["write", "writeln"]) {
   });
 }
 
+// --- our own viewer around the page: it is told what is shown, and where a link leads, and moves its bar along
+
+// It believes nothing of this: whatever is told, it shows the capture that the archive has for that address.
+const around = (() => {
+  if (page.modifier !== "mp_" || self === top || parent !== top) return [];
+  const above = location.ancestorOrigins ? Array.from(location.ancestorOrigins) : null;
+  return above === null ? page.apps : page.apps.filter((origin) => above[0] === origin);
+})();
+const tell = (what, url) => {
+  for (const origin of around) parent.postMessage({ holdfast: what, url, digits: page.digits }, origin);
+};
+attempt(() => tell("shown", page.url));
+
+// Returns whether the viewer goes there: only where it is known to be there, else the page goes by itself.
+function hand(event, link) {
+  if (!around.length || !location.ancestorOrigins || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return false;
+  const url = live(link.getAttribute("href"));
+  if (url === null || url.href.split("#")[0] === page.url.split("#")[0]) return false;
+  event.preventDefault();
+  tell("go", url.href);
+  return true;
+}
+
 // Links and forms are led into the archive when they are used: scripts take addresses apart with them before that.
 addEventListener("click", (event) => {
   const link = event.target instanceof Element ? event.target.closest("a[href], area[href]") : null;
-  if (!event.defaultPrevented && link && !link.closest("#holdfast-bar")) attempt(() => lead(link, "href"));
+  if (event.defaultPrevented || !link || link.closest("#holdfast-bar")) return;
+  attempt(() => { if (!hand(event, link)) lead(link, "href"); });
 });
 addEventListener("submit", (event) => {
   if (event.defaultPrevented) return;

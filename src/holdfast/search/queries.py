@@ -34,8 +34,8 @@ from holdfast.db.prepared import PreparedLookup, PreparedSelect
 from holdfast.db.raw import Transaction
 from holdfast.withdrawals.visibility import (
     Mark,
+    for_members,
     prepared_mark,
-    public_source,
     visible,
     visible_source,
     withdrawn_captures,
@@ -298,7 +298,7 @@ class HitRow(NamedTuple):
     group_snapshots: int | None
     noise: str | None
     for_members: bool
-    """Whether it is of a source that not everybody may see."""
+    """Whether not everybody may see it."""
 
 
 # The statements of a result page are put together once and run on a raw connection: that takes 0.4 ms, by way of a
@@ -327,7 +327,7 @@ def _hits_of(ids: Sequence[BindParameter[Any]]) -> Select[*tuple[Any, ...]]:
             PageGroup.url,
             PageGroup.snapshot_count,
             Snapshot.noise,
-            ~public_source(Snapshot.source_id),
+            for_members(),
         )
         .outerjoin(Document, Document.id == Snapshot.document_id)
         .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)

@@ -10,11 +10,18 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.supervision.output import Lines
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+STARTED_AGAIN: Final = "HOLDFAST_STARTED_AGAIN"
+"""The variable by which a part knows that the front has answered before: what was told once is not told again."""
+FOR_PEOPLE: Final = "no user yet: "
+"""How a line of the front begins that is meant for who started everything: it is passed on as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -21,8 +23,15 @@ from typing import Final
 
 from holdfast import log
 from holdfast.clock import Clock
-from holdfast.supervision.output import Lines, tell
-from holdfast.supervision.part_process import PartProcess, ServicePart, how_it_ended, reap_strangers
+from holdfast.supervision.output import Lines, tell, write
+from holdfast.supervision.part_process import (
+    FOR_PEOPLE,
+    STARTED_AGAIN,
+    PartProcess,
+    ServicePart,
+    how_it_ended,
+    reap_strangers,
+)
 from holdfast.supervision.restarts import DEATHS, WINDOW_S, Restarts
 from holdfast.supervision.state import PartState, PartStatus, write_parts
 
@@ -157,9 +166,15 @@ class ServiceSupervisor:
                 self._start(place, now)
 
     def _start(self, place: _Place, now: float) -> None:
-        place.process = process = PartProcess(place.part, self._environment)
         place.starts += 1
         place.started_at = now
+        try:
+            place.process = process = PartProcess(place.part, self._environment)
+        except (OSError, subprocess.SubprocessError) as exc:
+            # No memory or no number for another process: the parts that run must not end for that.
+            place.last_exit = f"it could not be started: {exc}"
+            self._after_end(place, now)
+            return
         if not place.restarts.is_failing:
             self._set(place, PartState.STARTING if place.part.is_front else PartState.RUNNING)
         for lines in (process.stdout, process.stderr):
@@ -284,6 +299,8 @@ class ServiceSupervisor:
         for line in came:
             if is_said and place.part.is_front and line.startswith(READY):
                 self._ready(place, line.removeprefix(READY).strip())
+            elif place.part.is_front and line.startswith(FOR_PEOPLE):
+                write(sys.stderr, line)
             else:
                 tell(place.part.name, line)
 
@@ -295,4 +312,5 @@ class ServiceSupervisor:
         self._is_ready = True
         # A front that is started again answers where it did before, whatever free port it was given first.
         self._environment["HOLDFAST_API_PORT"] = address.rpartition(":")[2]
+        self._environment[STARTED_AGAIN] = "1"
         self._on_ready(address)

@@ -470,6 +470,10 @@ class Scope:
         places = _Places(new, self._places)
         return Scope(places, self.kind, self._include, self._exclude, self.max_depth, self._limits)
 
+    def excluding(self, rules: Sequence[str]) -> Scope:
+        """Return this scope with these exclude rules instead of its own; Invalid for one that RE2 does not take."""
+        return Scope(self._places, self.kind, self._include, Patterns(rules), self.max_depth, self._limits)
+
     def is_seed(self, url_hash: int) -> bool:
         """Return whether an address is a seed, or a place where one landed."""
         return url_hash in self._pages

@@ -32,7 +32,7 @@ from holdfast.outside_text import clean
 from holdfast.types import Fetched, FetchRequest
 from holdfast.warc.payload import parse_head, payload_chunks
 from holdfast.webhooks import queries
-from holdfast.webhooks.events import Position, PublicEvent, read_after
+from holdfast.webhooks.events import Position, PublicEvent, newest, read_after
 from holdfast.webhooks.registry import find, is_wanted, secrets_of
 from holdfast.webhooks.signing import new_message_id, signed_headers
 
@@ -141,12 +141,13 @@ def queue_events(database: Database, clock: Clock, settings: WebhookSettings) ->
     """Turn what has happened into deliveries of the webhooks that want it; return how many. Mostly one cheap look."""
     with database.read() as session:
         hooks = queries.enabled_webhooks(session)
-        positions = {_position(hook) for hook in hooks}
+        last = newest(session) if hooks else Position()
+        behind = [hook for hook in hooks if _position(hook) != last]
+        waiting = queries.pending_counts(session) if behind else {}
+        # Only for those: a webhook whose receiver is away for days would have thousands of rows read at each look.
+        room = {hook.id: _position(hook) for hook in behind if waiting.get(hook.id, 0) < settings.waiting}
         # Read outside the write: SQLite's other writers do not wait for it.
-        found = {position: read_after(session, position, limit=_EVENTS) for position in positions}
-        moved = [hook for hook in hooks if found[_position(hook)][1] != _position(hook)]
-        waiting = queries.pending_counts(session) if moved else {}
-    room = [hook.id for hook in moved if waiting.get(hook.id, 0) < settings.waiting]
+        found = {position: read_after(session, position, limit=_EVENTS) for position in set(room.values())}
     if not room:
         return 0
     queued = 0
@@ -381,6 +382,11 @@ class DeliveryThread:
             result = await sender.send(message)
         except HoldfastError as exc:
             result = Result(None, clean(str(exc), _ERROR_CHARS), None, 0)
+        except Exception as exc:
+            # Not foreseen, and counted like any other failure: without that it would be tried for ever, each time its
+            # lease ends, and its webhook would never be disabled.
+            _log.exception("webhooks.send_failed", delivery=message.delivery_id)
+            result = Result(None, f"it could not be sent: {type(exc).__name__}", None, 0)
         with suppress(asyncio.CancelledError):
             kept = await asyncio.to_thread(self._tried, lambda: settle(self._database, self._clock, message, result))
             if kept is not True:

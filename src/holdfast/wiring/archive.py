@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+
+from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
-from holdfast.db.engine import Database
+from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.wiring import prepare
 
 
@@ -20,6 +23,13 @@ class Archive:
     settings: Settings
     database: Database
     clock: Clock
+
+    def now(self, session: Session) -> datetime:
+        """Return the time by which leases, heartbeats and turns are dated: the database server's where there is one.
+
+        The machine's own may be minutes away from it, and would call a worker dead that has just been heard of.
+        """
+        return moment_in(session, server_clock(self.clock))
 
     @property
     def home(self) -> Path:

@@ -17,12 +17,20 @@ from contextlib import suppress
 
 from holdfast import log
 from holdfast.clock import Clock
+from holdfast.wiring.shared_places import ServedProcess, SharedPlaces
 
 _log = log.get()
 _PR_SET_PDEATHSIG = 1
+# Set in each child: its application is made from an import path, and has no other way to learn which of several it is.
+_this: ServedProcess | None = None
 # A child that dies at once would be begun hundreds of times a second.
 _REST_S = 1.0
 _READY = b"."
+
+
+def this_process() -> ServedProcess | None:
+    """Return which of several serving processes this one is; None if it is the only one."""
+    return _this
 
 
 class ServingProcesses:
@@ -33,6 +41,8 @@ class ServingProcesses:
     ) -> None:
         """Take what a child does: given its number and what it says when it answers, it returns its exit code."""
         self._count, self._serve, self._drain_s, self._clock = count, serve, drain_s, clock
+        # Before any child is: they share it.
+        self._places = SharedPlaces(count)
         self._numbers: dict[int, int] = {}
         self._begun: dict[int, float] = {}
         self._answering = 0
@@ -124,6 +134,8 @@ class ServingProcesses:
                 # Until the server listens to them itself, they end it.
                 signal.signal(heard, signal.SIG_DFL)
             _die_with(parent)
+            global _this
+            _this = ServedProcess(number, self._places)
             code = self._serve(number, self._say_ready)
         finally:
             sys.stdout.flush()

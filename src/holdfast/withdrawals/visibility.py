@@ -79,6 +79,14 @@ def public_source(source_id: Any) -> ColumnElement[bool]:
     )
 
 
+def for_members(capture: Any = Snapshot) -> ColumnElement[bool]:
+    """Return the clause, over Snapshot or an alias of it, for what not everybody may see, the same for every viewer:
+    captures of members' sources, and revisits whose body stands in one of them."""
+    original = aliased(Snapshot)
+    borrowed = exists().where(original.id == capture.original_id, ~public_source(original.source_id))
+    return or_(~public_source(capture.source_id), borrowed)
+
+
 def _of_hidden_original(original_id: Any) -> ColumnElement[bool]:
     """Return the clause for revisits whose body stands in a capture of a source that the viewer may not see."""
     original = aliased(Snapshot)
@@ -145,6 +153,15 @@ def members_source(session: Session, capture: ShownOf) -> int | None:
     )
     # Its own before that of its body.
     return session.scalar(found.order_by(Source.id != capture.source_id).limit(1))
+
+
+def members_among(session: Session, ids: Iterable[int]) -> set[int]:
+    """Return which of these captures not everybody may see; none, without a look, for a viewer that is no member."""
+    wanted, found = sorted(set(ids)), set[int]()
+    for at in range(0, len(wanted) if viewer().sees_members else 0, _AT_ONCE):
+        part = select(Snapshot.id).where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]), for_members())
+        found.update(session.scalars(part))
+    return found
 
 
 def is_any_for_members(session: Session) -> bool:
@@ -328,6 +345,13 @@ def withdrawals_of(session: Session, *, snapshot_id: int | None, key: str | None
     """Return the withdrawals in force of one snapshot, or of a page."""
     by = Withdrawal.snapshot_id == snapshot_id if snapshot_id is not None else Withdrawal.url_key == key
     return list(session.scalars(select(Withdrawal).where(_IN_FORCE, by).order_by(Withdrawal.id)))
+
+
+def withdrawals_among_captures(session: Session, *, url_hash: int, limit: int) -> list[Withdrawal]:
+    """Return the withdrawals in force of single captures of an address, the oldest first."""
+    of_page = select(Withdrawal).join(Snapshot, Snapshot.id == Withdrawal.snapshot_id)
+    wanted = of_page.where(_IN_FORCE, Snapshot.url_hash == url_hash).order_by(Withdrawal.id).limit(limit)
+    return list(session.scalars(wanted))
 
 
 def withdrawals_in_force(session: Session) -> list[Withdrawal]:

@@ -392,12 +392,13 @@ def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes:
         row = execution_queries.execution(tx, lease.execution_id)
         assert row is not None
         known = execution_queries.execution(tx, frontier_id) if frontier_id != row.id else row
-        before = from_json(known.config).get("landing", ()) if known is not None else ()
-        # Where seeds landed is part of the scope: a retry that forgot it would leave out what the first run followed.
-        landing = tuple(from_json(row.config).get("landing", ())) or tuple(before) or plan.landing
-        execution_queries.store_config(
-            tx, execution_id=row.id, config=json.dumps({**plan.public(), "landing": list(landing)})
-        )
+        own, before = from_json(row.config), from_json(known.config) if known is not None else {}
+        # Where seeds landed is part of the scope: a retry that forgot it would leave out what the first run followed,
+        # and one that forgot the rules that were added would ask for what an operator left out.
+        landing = tuple(own.get("landing", ())) or tuple(before.get("landing", ())) or plan.landing
+        exclusions = own.get("exclusions") or before.get("exclusions") or []
+        added = {"landing": list(landing), **({"exclusions": exclusions} if exclusions else {})}
+        execution_queries.store_config(tx, execution_id=row.id, config=json.dumps({**plan.public(), **added}))
         if plan.robots == "ignore":
             append_event(
                 tx,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,21 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from holdfast.api.app import create_inner_app
-from holdfast.api.kept_answers import KEPT_S
+from holdfast.api.kept_answers import KEPT_S, KeptAnswers
 from holdfast.api.plain_searches import plain_request
 from holdfast.api.schemas.search import SearchResults
 from holdfast.config.model import Secret
 from holdfast.db import connect
 from holdfast.db.models import Source, Withdrawal
+from holdfast.db.prepared import RawConnections
+from holdfast.metrics import ServerMetrics
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchRequest, SearchService
 from holdfast.search.substrings import SearchTooLong
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
-from tests.client import REPLAY, Client, asking
+from tests.client import APP, REPLAY, Client, asking
 from tests.clock import FakeClock
 
 _WITHDRAWN: dict[str, Any] = {"subject": "x", "reason": "asked", "actor": "test", "created_at": BEGIN}
@@ -130,6 +133,83 @@ def test_what_a_member_was_answered_is_kept_for_members_alone(archive: Archive) 
         assert client.get(f"/api/snapshot/{number}").status_code == 404
         assert client.get("/cdx?url=example.org/b", headers=shown).text.count("\n") == 1
         assert client.get("/cdx?url=example.org/b").text == ""
+
+
+def test_a_record_that_one_capability_opened_names_no_other(archive: Archive) -> None:
+    with archive.database.write() as session:
+        session.execute(update(Source).values(visibility="members"))
+        number = session.scalars(select(Source.id)).first()
+    with asking(archive) as client:
+        found = client.get("/api/search?q=gneiss").json()["results"][0]
+        digits = found["captureTimestamp"][:19].translate({ord(mark): None for mark in "-:T"})
+        roots = []
+        for _ in range(2):
+            roots.append(client.app.state.replay_keys.root(number))  # type: ignore[attr-defined]
+            archive.clock.shift_wall(1)  # type: ignore[attr-defined]
+        answers = [client.get(f"{REPLAY}{root}/web/{digits}id_/{found['originalUrl']}") for root in roots]
+
+    assert roots[0] != roots[1]
+    assert [one.status_code for one in answers] == [200, 200]
+    for root, other, answer in zip(roots, reversed(roots), answers, strict=True):
+        assert root in answer.headers["link"]
+        assert other not in str(answer.headers)
+
+
+def test_what_is_kept_has_a_size_whatever_it_is_kept_under(archive: Archive, clock: FakeClock) -> None:
+    metrics = ServerMetrics(started=0.0)
+    kept = KeptAnswers(SearchService(archive.database, archive.home, clock), clock, metrics)
+    scope: dict[str, Any] = {"path": "/web/20240101000000id_/http://example.org/", "query_string": b""}
+    connections = RawConnections(archive.settings.database)
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def answer(number: int) -> None:
+        asked = {**scope, "headers": [(b"x-filler", b"%d" % number + b"x" * 20_000)]}
+        assert kept.records()(asked, connections) is None
+        keeping = kept.keeping(asked, send)
+        await keeping({"type": "http.response.start", "status": 200, "headers": []})
+        await keeping({"type": "http.response.body", "body": b""})
+
+    for number in range(10):
+        asyncio.run(answer(number))
+    connections.close()
+
+    assert len(sent) == 20
+    assert 10 * 20_000 < kept.size < 10 * 25_000
+
+
+def test_what_a_user_of_this_machine_may_see_is_not_for_pages_of_another_origin(archive: Archive) -> None:
+    page = "https://reader.example"
+    api = archive.settings.api.model_copy(update={"cors_origins": (page,)})
+    listing = replace(archive, settings=archive.settings.model_copy(update={"api": api}))
+    with archive.database.write() as session:
+        session.execute(update(Source).values(visibility="members"))
+
+    with asking(listing) as client:
+        answers = [
+            client.get("/api/search?q=gneiss", headers=one) for one in ({}, {"origin": page}, {"origin": APP}, {})
+        ]
+
+    assert [one.json()["total"] for one in answers] == [1, 0, 1, 1]
+    assert answers[1].headers["access-control-allow-origin"] == page
+
+
+def test_a_page_whose_file_is_missing_does_not_say_where_files_are(archive: Archive) -> None:
+    for path in archive.home.rglob("*.warc.gz"):
+        path.unlink()
+    with asking(archive) as client:
+        found = client.get("/api/search?q=gneiss").json()["results"][0]
+        digits = found["captureTimestamp"][:19].translate({ord(mark): None for mark in "-:T"})
+        answers = [
+            client.get(f"{REPLAY}/web/{digits}{one}/{found['originalUrl']}") for one in ("", "id_", "mp_", "im_")
+        ]
+
+    for answer in answers:
+        assert answer.status_code == 404
+        assert "there is no file" in answer.text
+        assert str(archive.home) not in answer.text
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import struct
+from base64 import urlsafe_b64encode
+
 import pytest
+from fastapi.routing import APIRoute
 
 from holdfast.api.middleware.rate_counts import Rates, Tier
 from holdfast.api.middleware.rate_limits import address_of
-from tests.client import REPLAY
+from holdfast.api.permissions import PERMISSIONS, SEEDING
+from holdfast.api.routes import ROUTERS
+from holdfast.auth.roles import LOWEST_ROLE, Permission, Role
+from holdfast.auth.tokens import make_token
+from holdfast.auth.users import add_user
+from holdfast.wiring.archive import Archive
+from tests.client import REPLAY, asking
 from tests.clock import FakeClock
-from tests.unit.api.conftest import MakeClient
+from tests.unit.api.conftest import MakeArchive, MakeClient
 
 _FIVE = Tier("five", 5)
 
@@ -60,6 +70,93 @@ def test_guessing_the_admin_token_is_slow(make_client: MakeClient, path: str) ->
 
     assert guesses == [401] * 10 + [429]
     assert client.get("/metrics", headers={"x-admin-token": "x" * 20}).status_code == 200
+
+
+def _bearers(archive: Archive, role: Role, count: int = 2) -> list[dict[str, str]]:
+    """Return what tokens of one user show."""
+    scopes = frozenset(one for one in Permission if role.is_at_least(LOWEST_ROLE[one]))
+    with archive.database.write() as session:
+        user = add_user(session, archive.clock, name=f"the-{role}", role=role)
+        made = [make_token(session, archive.clock, user, name="a test", scopes=scopes) for _ in range(count)]
+    return [{"authorization": f"Bearer {one.secret}"} for one in made]
+
+
+@pytest.mark.parametrize(
+    ("role", "path", "tier"),
+    [(Role.MEMBER, "/api/account", "member"), (Role.OPERATOR, "/api/account", "admin"),
+     (Role.OPERATOR, "/api/v1/jobs", "admin"), (Role.ADMINISTRATOR, "/api/admin/users", "admin")],
+)  # fmt: skip
+def test_a_signed_in_user_has_one_limit_of_its_role_whatever_it_shows(
+    make_archive: MakeArchive, role: Role, path: str, tier: str
+) -> None:
+    archive = make_archive(admin_token="x" * 20, member_per_minute=3, admin_per_minute=4, intruder_per_minute=1)
+    limit = {"member": 3, "admin": 4}[tier]
+    first, second = _bearers(archive, role)
+    with asking(archive) as client:
+        answers = [client.get(path, headers=(first, second)[number % 2]) for number in range(limit + 1)]
+        other = client.get("/api/admin/users", headers={"x-admin-token": "x" * 20})
+
+    assert [one.status_code for one in answers] == [200] * limit + [429]
+    assert answers[0].headers["ratelimit-policy"] == f'"{tier}";q={limit};w=60'
+    assert [one.headers["ratelimit-remaining"] for one in answers[:2]] == [str(limit - 1), str(limit - 2)]
+    assert other.status_code == 200, "who shares the address has a count of its own"
+
+
+def test_a_member_who_asks_for_more_than_it_may_is_counted_as_one(make_archive: MakeArchive) -> None:
+    archive = make_archive(admin_token="x" * 20, member_per_minute=2, intruder_per_minute=1)
+    (member,) = _bearers(archive, Role.MEMBER, 1)
+    with asking(archive) as client:
+        asked = [client.get("/api/v1/jobs", headers=member).status_code for _ in range(3)]
+
+    assert asked == [403, 403, 429]
+
+
+@pytest.mark.parametrize("row", sorted(SEEDING))
+def test_whatever_brings_addresses_into_a_frontier_has_a_limit_of_its_own(make_client: MakeClient, row: str) -> None:
+    client = make_client(seeds_per_minute=2)
+    assert row in PERMISSIONS
+    path = row.partition(" ")[2].replace("{id}", "example.org")
+    asked = [client.post(path) for _ in range(3)]
+
+    assert [one.status_code == 429 for one in asked] == [False, False, True]
+    assert asked[0].headers["ratelimit-policy"] == '"seeds";q=2;w=60'
+    assert client.get("/api/v1/jobs").status_code == 200
+
+
+def test_every_route_that_adds_addresses_is_known_to_be_one() -> None:
+    # By what they call: a new way in does not go unlimited.
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    adding = {
+        f"{method} {route.path}"
+        for route in routes
+        for method in route.methods or ()
+        if {"adding_urls", "begin_crawl"} & set(route.endpoint.__code__.co_names)
+    }
+
+    assert adding - SEEDING == {"POST /api/v1/frontier/{id}/retry"}, "which asks again for one that is known"
+    assert adding >= SEEDING
+
+
+def test_tools_of_assistants_are_no_second_way_past_the_limit_of_searches(make_client: MakeClient) -> None:
+    client = make_client(search_per_minute=2)
+    asked = [client.get("/api/search?q=x").status_code, client.post("/mcp", json={}).status_code]
+
+    assert 429 not in asked
+    assert client.post("/mcp", json={}).status_code == client.get("/api/search?q=x").status_code == 429
+
+
+def test_capabilities_that_are_made_up_are_limited_like_all_else(make_client: MakeClient) -> None:
+    client = make_client(replay_per_minute=2, cdx_per_minute=1)
+    # Each names another key, which the database is asked for.
+    made_up = [urlsafe_b64encode(struct.pack(">BIQI", 1, number, 1, 2**31) + b"x" * 16).decode() for number in range(9)]
+    asked = [client.get(f"{REPLAY}/!{one.rstrip('=')}/web/2024/http://example.org/") for one in made_up[:3]]
+
+    assert [one.status_code for one in asked] == [403, 403, 429]
+    for answer in asked:
+        assert "sandbox" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    root = client.app.state.replay_keys.root(7)  # type: ignore[attr-defined]
+    assert [client.get(f"{REPLAY}{root}/cdx?url=x").status_code for _ in range(2)] == [200, 429]
 
 
 def test_the_replay_host_has_a_limit_of_its_own(make_client: MakeClient) -> None:

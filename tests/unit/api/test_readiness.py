@@ -128,3 +128,18 @@ def test_a_check_that_breaks_is_a_part_that_does_not_answer(clock: FakeClock) ->
 
     assert asyncio.run(probe.read()).parts == {"database": "does not answer"}
     probe.close()
+
+
+def test_a_supervisor_that_cannot_be_asked_keeps_no_server_from_being_ready(clock: FakeClock) -> None:
+    def broken() -> dict[str, str]:
+        raise OSError("Stale file handle")
+
+    async def ask() -> None:
+        probe = ReadinessProbe({"database": lambda: None}, clock, served=broken)
+        for _ in range(2):
+            found = await probe.read()
+            assert (found.is_ready, found.serve) == (True, None)
+            clock.advance(2)
+        probe.close()
+
+    asyncio.run(ask())

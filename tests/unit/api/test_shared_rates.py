@@ -101,3 +101,23 @@ def test_an_answer_says_how_much_of_the_limit_is_left(make_client: MakeClient) -
     assert {answer.headers["ratelimit-limit"] for answer in answers} == {"3"}
     assert answers[0].headers["ratelimit"].startswith('"search";r=2;t=')
     assert "ratelimit-limit" not in client.get("/api/health").headers
+
+
+@pytest.mark.parametrize(("where", "word"), [("redis", "ok"), ("nowhere", "away"), (None, "not configured")])
+def test_health_says_whether_redis_answers(tmp_path: Path, redis_url: str, where: str | None, word: str) -> None:
+    # Port 1 is answered by no one.
+    url = {"redis": redis_url, "nowhere": "redis://127.0.0.1:1/0", None: None}[where]
+
+    async def ask() -> str:
+        with open_archive(Settings(home=tmp_path, redis_url=url)) as archive:
+            app = create_app(archive)
+            async with httpx.AsyncClient(
+                transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8060"
+            ) as client:
+                await client.get("/api/usage")
+                found: str = (await client.get("/health")).json()["services"]["redis"]
+                await app.state.rates.close()
+            app.state.totals.close()
+            return found
+
+    assert asyncio.run(ask()) == word

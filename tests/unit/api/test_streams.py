@@ -269,6 +269,33 @@ def test_a_database_that_is_away_revokes_nothing() -> None:
     asyncio.run(run())
 
 
+def test_heartbeats_go_on_whatever_the_question_who_listens_ends_with() -> None:
+    async def identify(_scope: Scope) -> Principal:
+        raise ZeroDivisionError
+
+    async def work(hub: Hub, topic: Counted, channel: Channel) -> None:
+        hub.identify = identify
+        hub.beat_s = hub.recheck_s = 0.01
+        client, task = _stream(hub, channel)
+        await client.until(lambda: client.sent.count(BEAT) > 2)
+        client.leave()
+        await task
+
+    _with_hub(work)
+
+
+def test_a_frame_after_which_nothing_follows_ends_the_stream() -> None:
+    async def work(hub: Hub, topic: Counted, channel: Channel) -> None:
+        client, task = _stream(hub, channel)
+        await client.until(lambda: b"connected" in client.sent)
+        topic.waiting = [frame("line", 1, order=1)._replace(is_last=True)]
+        await task
+
+        assert client.sent.endswith(b'event: line\ndata: 1\n\nevent: end\ndata: {"reason":"over"}\n\n')
+
+    _with_hub(work)
+
+
 def test_a_poller_goes_on_after_whatever_went_wrong() -> None:
     async def work(hub: Hub, topic: Counted, channel: Channel) -> None:
         client, task = _stream(hub, channel)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections import Counter
+
 import pytest
 
+from holdfast.api import lifespan
 from holdfast.api.middleware.request_ids import usage_of
 from holdfast.feedback import UsageTally, Use
 from tests.client import Client, asking
@@ -91,3 +96,27 @@ def test_counts_are_kept_while_the_database_is_away(make_archive: MakeArchive) -
     assert tally.days(1)[0].counts[Use.SEARCH] == 1
     tally.flush()
     assert UsageTally(archive.database, archive.clock).days(1)[0].counts[Use.SEARCH] == 1
+
+
+def test_what_cannot_be_written_now_and_then_ends_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifespan, "_FLUSH_S", 0.0)
+    tried, written = Counter[str](), threading.Event()
+
+    def broken() -> None:
+        tried["broken"] += 1
+        raise ZeroDivisionError
+
+    def good() -> None:
+        tried["good"] += 1
+        if tried["good"] == 2:
+            written.set()
+
+    async def run() -> None:
+        writing = asyncio.create_task(lifespan._write_counts((broken, good)))
+        while not (written.is_set() or writing.done()):  # noqa: ASYNC110 - a thread sets no event of the loop
+            await asyncio.sleep(0.001)
+        assert not writing.done()
+        writing.cancel()
+
+    asyncio.run(run())
+    assert tried["broken"] >= 2

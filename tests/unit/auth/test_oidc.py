@@ -174,3 +174,31 @@ def test_settings_that_are_not_whole_are_refused_at_the_start(settings: dict[str
 
     with pytest.raises(Invalid, match="OIDC"):
         IdentityProvider(auth, Provider(), _clock)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    ["[]", '["a", "b", "c"]', '["\\ud800", "b", "c", "/"]', '["a", "b", "\\udfff", "/"]', '["a", 1, "c", "/"]',
+     '{"a": 1, "b": 2, "c": 3, "d": 4}', "1", '["é", "b", "c", "/"]'],
+)  # fmt: skip
+def test_a_cookie_that_we_did_not_write_is_refused(parts: str) -> None:
+    cookie = base64.urlsafe_b64encode(parts.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+
+    async def run() -> None:
+        auth = AuthSettings(oidc_issuer=_ISSUER, oidc_client_id="holdfast")
+        flow = SignInFlow.opened(cookie)
+        await IdentityProvider(auth, Provider(), _clock).finish({"code": "c", "state": "x"}, flow, _BACK)
+
+    with pytest.raises(ProviderRefused):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("following", "kept"), [("/a?b=é", "/a?b=é"), ("/" + "é" * 2000, "/"), ("/" + "x" * 2000, "/")]
+)
+def test_where_to_go_afterwards_fits_into_a_cookie(following: str, kept: str) -> None:
+    auth = AuthSettings(oidc_issuer=_ISSUER, oidc_client_id="holdfast")
+    begun = asyncio.run(IdentityProvider(auth, Provider(), _clock).begin(_BACK, following))
+
+    assert SignInFlow.opened(begun.flow.sealed()).following == kept
+    assert len(begun.flow.sealed()) < 4000

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
 from typer.core import TyperGroup
 
+import holdfast
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS, Command, HelpGroup, noun_of, usage
 from holdfast.cli.main import load, words
@@ -225,7 +228,7 @@ job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed 
 frontier reset, frontier add, frontier seed, domain set, domain pause, domain resume,
 domain refresh, tool run, tool run-job, tool register, problem-report edit,
 webhook add, webhook edit, webhook enable, webhook disable, webhook remove, webhook rotate-secret, webhook test,
-webhook redeliver
+webhook redeliver, operation cancel, upload import, upload end
 """
 """Commands that change what their arguments name, and nothing else."""
 WORKING = "worker start, worker schedule, api, serve, mcp"
@@ -241,7 +244,8 @@ frontier urls, frontier discovered, domain list, domain show, domain robots, exp
 search-index status, warc list, warc extract, archive check-replay, archive reconcile-replay,
 archive generate-previews, verify, storage stores, storage verify-manifest, storage integrity, tool probe, tool check,
 watch status, watch metrics, audit, settings, check-env, database check, completion,
-problem-report list, problem-report show, webhook list, webhook show, webhook deliveries
+problem-report list, problem-report show, webhook list, webhook show, webhook deliveries,
+operation list, operation show, upload list, upload show
 """
 
 
@@ -266,3 +270,29 @@ def test_a_command_that_changes_many_rows_waits_for_apply_or_says_that_it_does_n
     ]
     assert silent == [], "give them --apply, or say in their help that they act at once and what cannot be lost"
     assert sorted(name for name in known if "Acts at once" in (made[name].help or "")) == []
+
+
+_TYPED = re.compile(r"(?:: |`|[(])holdfast ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?")
+
+
+def _named(text: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the commands that a message tells a person to type, and what follows each."""
+    for found in _TYPED.finditer(text):
+        yield found[1], found[2]
+
+
+def test_every_command_that_a_message_names_exists() -> None:
+    below = dict[str, set[str]]()
+    for name, command in COMMANDS.items():
+        made = runner.built(load(command.module), command.subcommand)
+        below[name] = set(made.commands) if isinstance(made, TyperGroup) else set()
+    wrong = [
+        f"{path.name}:{node.lineno}: holdfast {name} {following or ''}"
+        for path in Path(holdfast.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for name, following in _named(node.value)
+        if name != "help" and (name not in below or (below[name] and following and following not in below[name]))
+    ]
+
+    assert wrong == []

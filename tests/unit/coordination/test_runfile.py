@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,3 +111,27 @@ def test_a_file_of_another_size_says_nothing(tmp_path: Path) -> None:
     clear_slots(torn)
 
     assert (parsed_attempts(torn), last_tick(torn), torn.read_bytes()) == ({}, None, b"half")
+
+
+def test_a_lock_on_a_mount_that_may_only_be_read_is_asked_for_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def read_only(path: Any, flags: int, *rest: Any) -> int:
+        if flags & os.O_RDWR:
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        return opened(path, flags, *rest)
+
+    run = RunFile(tmp_path)
+    content = run.path.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", read_only)
+        held = is_held(run.path)
+    run.close()
+    run.path.write_bytes(content)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", read_only)
+        free = is_held(run.path)
+
+    assert (held, free) == (True, False)

@@ -1,4 +1,4 @@
-"""The bundled website: whole, linked, and honest about what it forbids."""
+"""The bundled websites as they are served: whole, linked, and honest about what they forbid."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.demo.server import DemoSite
+from holdfast.demo.server import MARSH_HOST, TOWN_HOST, DemoSite, DemoWeb, WebPlace
 from tests import patience
 
 
@@ -78,3 +78,25 @@ def test_the_french_pages_say_that_they_are_french(demo: DemoSite) -> None:
 )
 def test_nothing_outside_the_site_is_served(demo: DemoSite, path: str) -> None:
     assert _get(demo, path)[0] == 404
+
+
+def test_two_sites_are_told_apart_by_name_and_know_their_port() -> None:
+    with DemoWeb(WebPlace("127.0.0.1", 0, 0)) as web:
+        names = {host: f"{host}:{web.port}" for host in (TOWN_HOST, MARSH_HOST, "elsewhere.example")}
+        town, marsh, other = (_ask(web, "/", name) for name in names.values())
+        robots = _ask(web, "/robots.txt", names[TOWN_HOST])[1]
+
+    assert (web.town_url, web.marsh_url) == (f"http://{names[TOWN_HOST]}/", f"http://{names[MARSH_HOST]}/")
+    assert (town[0], "Welcome to Kelpsound" in town[1]) == (200, True)
+    assert (marsh[0], "Kelpsound Marsh Station" in marsh[1]) == (200, True)
+    assert other == (421, "")
+    assert f"Sitemap: {web.town_url}sitemap.xml" in robots
+
+
+def _ask(web: DemoWeb, path: str, host: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(web.address, web.port, timeout=patience.deadline(5))
+    connection.request("GET", path, headers={"Host": host})
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, body

@@ -46,7 +46,7 @@ def test_a_style_sheet_gives_resources() -> None:
 def test_a_feed_gives_links() -> None:
     feed = b"<rss><channel><item><link>http://x.example/1</link></item></channel></rss>"
 
-    assert _parse(feed, "application/rss+xml").links == (Link("http://x.example/1", "feed"),)
+    assert _parse(feed, "application/rss+xml").links == (Link("http://x.example/1", "item"),)
 
 
 def test_any_other_xml_gives_nothing() -> None:

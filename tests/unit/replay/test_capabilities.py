@@ -13,6 +13,8 @@ from sqlalchemy import func, select
 from holdfast.db.engine import Database
 from holdfast.db.models import ReplayKey
 from holdfast.db.schema import make_fresh
+from holdfast.errors import Unavailable
+from holdfast.replay import key_queries
 from holdfast.replay.capabilities import ReplayKeys, split_root, without_capability
 from tests.clock import FakeClock
 
@@ -109,3 +111,18 @@ def test_a_path_is_parted_from_its_capability() -> None:
     assert split_root("/!abc") == ("abc", "/")
     assert split_root("/!a b/web/") == ("", "/!a b/web/")
     assert without_capability("/!secret/web/2024/http://a.org/") == "/web/2024/http://a.org/"
+
+
+def test_a_server_on_a_read_only_disk_signs_with_keys_of_its_own_for_ever(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_given: object, **_options: object) -> object:
+        raise Unavailable("the disk is read-only")
+
+    clock = FakeClock()
+    keys = _keys(database, clock)
+    monkeypatch.setattr(key_queries, "add_key", refuse)
+    for _ in range(30):
+        text = _capability(keys.root(7))
+        assert keys.read(text) is not None
+        clock.shift_wall(_DAY)

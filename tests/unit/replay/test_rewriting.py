@@ -16,6 +16,7 @@ from holdfast.replay.body import Additions, rewrite_page, rewrite_sheet, unrewri
 from holdfast.replay.css import rewrite_css, rewrite_srcset
 from holdfast.replay.links import Deadline, Links, TooSlow, escape, unescape
 from holdfast.replay.markup import Bar, refresh_into
+from holdfast.replay.origins import origins_of
 from holdfast.replay.pages import shim_for
 from tests import patience
 from tests.clock import FakeClock
@@ -321,13 +322,28 @@ def test_one_attribute_cannot_outlast_the_deadline(kind: str, filling: str) -> N
 
 
 def test_the_script_of_a_page_is_ascii_and_ends_only_at_its_end() -> None:
-    told = shim_for("http://example.org/</script>\u2028\u00e9", links(), "http://replay.localhost", "example.org")
+    origins = origins_of("http", "replay.localhost:8060", replay_origin=None)
+    told = shim_for("http://example.org/</script>\u2028\u00e9", links(), origins, "example.org")
 
     assert told.isascii()
     assert told.count("</script>") == 1
     assert told.endswith("//]]></script>")
     assert told.count("]]>") == 1
     assert "<!--" not in told
+    assert '"apps": ["http://localhost:8060", "http://127.0.0.1:8060"]' in told
+
+
+def test_a_page_tells_what_is_shown_to_the_named_application_alone() -> None:
+    named = origins_of(
+        "https",
+        "replay.example.org",
+        replay_origin="https://replay.example.org",
+        site_url="https://archive.example.org/",
+    )
+    unnamed = origins_of("https", "replay.example.org", replay_origin="https://replay.example.org")
+
+    assert named.viewers == ["https://archive.example.org"]
+    assert unnamed.viewers == []
 
 
 def test_the_base_of_a_document_in_an_attribute_is_not_the_base_of_its_page() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -15,12 +16,22 @@ from typing import Any
 
 import pytest
 
+from holdfast.clock import SystemClock
+from holdfast.supervision import restarts
+from holdfast.supervision.part_process import ServicePart
 from holdfast.supervision.state import PartState, PartStatus, read_parts
+from holdfast.supervision.supervisor import ServiceSupervisor
 from tests import patience
 
 # A front that says that it answers, and parts that wait for a signal.
 _WAIT = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [15])\n{first}\nsignal.sigwait([15])\n{last}"
 _FRONT = _WAIT.format(first="print('serving http://127.0.0.1:1', flush=True)", last="")
+_MARKED = _WAIT.format(
+    first="import os, sys; again = os.environ.get('HOLDFAST_STARTED_AGAIN'); "
+    "print('serving http://127.0.0.1:1', flush=True); "
+    "print('again' if again else 'no user yet: a link', file=sys.stderr, flush=True)",
+    last="",
+)
 _CALM = _WAIT.format(first="print('set', flush=True)", last="print('drained', flush=True)")
 _BROKEN = "raise SystemExit(3)"
 _DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('set', flush=True)\ntime.sleep(600)"
@@ -115,6 +126,19 @@ def _is_alive(pid: int | None) -> bool:
         return False
 
 
+def test_the_link_of_the_first_administrator_is_told_once_and_without_the_name_of_a_part(
+    start: Callable[..., _Supervisor],
+) -> None:
+    supervisor = start(front=_MARKED, worker=_CALM)
+    parts = supervisor.until_running("front", "worker")
+    assert "\nno user yet: a link\n" in f"\n{supervisor.log()}"
+
+    os.kill(parts["front"].pid or 0, signal.SIGKILL)
+    supervisor.until(lambda parts: "front | again" in supervisor.log())
+
+    assert supervisor.log().count("no user yet") == 1
+
+
 def test_parts_end_in_order_and_the_code_is_zero(start: Callable[..., _Supervisor]) -> None:
     supervisor = start(front=_FRONT, worker=_CALM)
     supervisor.until_running("front", "worker")
@@ -197,3 +221,47 @@ def test_no_part_outlives_a_killed_supervisor_and_the_next_one_starts_at_once(
     again = start(front=_FRONT, worker=_CALM)
     again.until_running("front", "worker")
     assert again.end(signal.SIGTERM) == 0
+
+
+def test_a_part_that_cannot_be_forked_is_tried_again_and_the_others_run_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process, and without a signal: the machine refuses another process a few times."""
+    told = list[str]()
+    parts = [
+        ServicePart(name="front", command=(sys.executable, "-S", "-c", _FRONT), is_front=True),
+        ServicePart(name="worker", command=(sys.executable, "-S", "-c", _CALM)),
+    ]
+    supervisor = ServiceSupervisor(
+        parts, home=tmp_path, clock=SystemClock(), drain_s=30.0, environment=dict(os.environ), on_ready=told.append
+    )
+    refused = iter([False, True, True, True])
+
+    def popen(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        if next(refused, False):
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return real(*arguments, **options)
+
+    real = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    monkeypatch.setattr(restarts, "_FIRST_S", 0.01)
+    (tmp_path / "run").mkdir()
+
+    def stop_when_set() -> None:
+        limit = time.monotonic() + patience.deadline(20)
+        while time.monotonic() < limit:
+            states = json.loads((tmp_path / "run" / "serve.json").read_text())["parts"] if told else []
+            if any(one["name"] == "worker" and one["state"] == "running" and one["pid"] for one in states):
+                break
+            threading.Event().wait(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    watching = threading.Thread(target=stop_when_set)
+    watching.start()
+    code = supervisor.run()
+    watching.join()
+    worker = next(one for one in json.loads((tmp_path / "run" / "serve.json").read_text())["parts"]
+                  if one["name"] == "worker")  # fmt: skip
+
+    assert code == 0
+    assert (worker["restarts"], worker["state"]) == (3, "stopped")

@@ -1,21 +1,32 @@
 import createClient, { type Middleware } from "openapi-fetch";
 import { ApiProblem } from "./problem";
 import type { paths } from "./schema";
+import { endSession, leaveForSignIn, readSession } from "./session";
 
-/** A write by cookie carries the session's own token (see docs/accounts.md): another site cannot read it. */
+/** A change by cookie carries the session's own token (see docs/accounts.md): another site cannot read it. */
 const guarded: Middleware = {
-  onRequest({ request }) {
+  async onRequest({ request }) {
     if (request.method === "GET" || request.method === "HEAD") return undefined;
-    const token = document.cookie.match(/(?:^|;\s*)holdfast_csrf=([^;]+)/)?.[1];
-    if (token) request.headers.set("X-CSRF-Token", decodeURIComponent(token));
+    const { csrfToken } = await readSession();
+    if (csrfToken) request.headers.set("X-CSRF-Token", csrfToken);
     return request;
   },
 };
 
 const told: Middleware = {
-  async onResponse({ response }) {
-    if (!response.ok) throw await ApiProblem.of(response);
-    return undefined;
+  async onResponse({ request, response }) {
+    if (response.ok) return undefined;
+    let answer = response;
+    if (answer.status === 401) {
+      endSession();
+      if (window.location.pathname.startsWith("/control")) leaveForSignIn();
+      // The browser has forgotten the session that ended: what is public is still there for it.
+      else if (request.method === "GET") answer = await fetch(request.url, { credentials: "same-origin", signal: request.signal });
+    }
+    // Signed in anew in another tab, perhaps: the next try shows the new token.
+    if (answer.status === 403) endSession();
+    if (!answer.ok) throw await ApiProblem.of(answer);
+    return answer;
   },
 };
 

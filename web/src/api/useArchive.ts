@@ -14,9 +14,9 @@ export function useSources() {
   return useQuery({ queryKey: ["sources"], queryFn: ({ signal }) => body<Schemas["SourceSummary"][]>(api.GET("/api/sources", { signal })) });
 }
 
-/** GET /api/changes, the newest few */
+/** GET /api/changes, the newest few of all times: without a day the server tells of the latest crawls alone */
 export function useLatestChanges() {
-  return useQuery({ queryKey: ["changes", "latest"], queryFn: ({ signal }) => body<Schemas["ChangeList"]>(api.GET("/api/changes", { signal, params: { query: { pageSize: 6 } } })) });
+  return useQuery({ queryKey: ["changes", "latest"], queryFn: ({ signal }) => body<Schemas["ChangeList"]>(api.GET("/api/changes", { signal, params: { query: { pageSize: 6, from: "1970-01-01" } } })) });
 }
 
 /** GET /api/search without words: how many captures each month or year holds */

@@ -1,21 +1,28 @@
-import { Link, Outlet } from "@tanstack/react-router";
+import { Link, Outlet, useLocation, useMatches } from "@tanstack/react-router";
 import { Menu } from "lucide-react";
 import { useState } from "react";
+import { signInPath } from "@/api/session";
 import { useWords } from "@/language/LanguageContext";
 import { LANGUAGES, type Language } from "@/language/words";
+import { SignOut } from "./SignOut";
 import { THEMES, useTheme, type Theme } from "./theme";
+import { useMay, useSession } from "./useSession";
 
-const PLACES = [["/search", "nav.search"], ["/changes", "nav.changes"], ["/sources", "nav.sources"]] as const;
+const PLACE = "rounded-part px-3 py-2 font-semibold text-soft no-underline hover:bg-sunk hover:text-ink aria-[current=page]:text-ink aria-[current=page]:underline aria-[current=page]:decoration-accent aria-[current=page]:decoration-2 aria-[current=page]:underline-offset-8";
+const PLACES = [["/search", "nav.search"], ["/changes", "nav.changes"], ["/sources", "nav.sources"], ["/editions", "nav.editions"]] as const;
 
 /** What stands around every page: the way home, the places, and how the page looks and speaks. */
 export function Shell() {
   const { t } = useWords();
   const [isOpen, open] = useState(false);
+  const isWide = useMatches({ select: (matches) => matches.some((match) => match.staticData.isWide) });
+  // Tables and charts of the control room take the room that there is; text is read in short lines.
+  const width = useLocation().pathname.startsWith("/control") ? "max-w-[88rem]" : "max-w-6xl";
   return (
     <div className="flex min-h-dvh flex-col">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-sheet focus:p-3">{t("app.skip")}</a>
       <header className="border-b border-line bg-sheet">
-        <div className="mx-auto flex w-full max-w-6xl flex-wrap items-center gap-x-6 gap-y-2 px-4 py-2.5">
+        <div className={`mx-auto flex w-full ${width} flex-wrap items-center gap-x-6 gap-y-2 px-4 py-2.5`}>
           <Link to="/" className="flex items-center gap-2.5 text-ink no-underline">
             <img src="/holdfast.svg" alt="" className="size-7" width="28" height="28" />
             <span className="font-serif text-lg font-semibold">{t("app.name")}</span>
@@ -25,16 +32,32 @@ export function Shell() {
           </button>
           <nav id="places" aria-label={t("app.menu")} className={`${isOpen ? "flex" : "hidden"} w-full flex-col gap-1 sm:flex sm:w-auto sm:grow sm:flex-row sm:items-center sm:gap-1`}>
             {PLACES.map(([to, word]) => (
-              <Link key={to} to={to} onClick={() => open(false)} className="rounded-part px-3 py-2 font-semibold text-soft no-underline hover:bg-sunk hover:text-ink aria-[current=page]:text-ink aria-[current=page]:underline aria-[current=page]:decoration-accent aria-[current=page]:decoration-2 aria-[current=page]:underline-offset-8">
+              <Link key={to} to={to} onClick={() => open(false)} className={PLACE}>
                 {t(word)}
               </Link>
             ))}
-            <a href="/account" className="rounded-part px-3 py-2 font-semibold text-soft no-underline hover:bg-sunk hover:text-ink sm:ml-auto">{t("app.account")}</a>
+            <Reader onLeave={() => open(false)} />
           </nav>
         </div>
       </header>
-      <main id="content" className="mx-auto w-full max-w-6xl grow px-4 py-6 sm:py-8"><Outlet /></main>
-      <Footer />
+      <main id="content" className={isWide ? "w-full grow" : `mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}><Outlet /></main>
+      {!isWide && <Footer />}
+    </div>
+  );
+}
+
+/** Who reads: the control room for operators, one's account, the way in and out. */
+function Reader({ onLeave }: { onLeave: () => void }) {
+  const { t } = useWords();
+  const session = useSession().data;
+  const mayWatch = useMay("watch");
+  const { pathname, searchStr } = useLocation();
+  return (
+    <div className="flex flex-col gap-1 sm:ml-auto sm:min-h-10 sm:flex-row sm:items-center">
+      {mayWatch && <Link to="/control" onClick={onLeave} className={PLACE}>{t("app.control")}</Link>}
+      {session?.way === "session" && <a href="/account" title={session.user?.name} className={PLACE}>{t("app.account")}</a>}
+      {session?.way === "session" && <SignOut className={`${PLACE} text-left`} />}
+      {session && !session.authenticated && <a href={signInPath(pathname, searchStr)} className={PLACE}>{t("app.signIn")}</a>}
     </div>
   );
 }

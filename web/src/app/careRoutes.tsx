@@ -1,2 +1,110 @@
+import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { readAskedAudit } from "@/control/audit/asked";
+import { readAskedDomains, readAskedRobots } from "@/control/domains/asked";
+import { readAskedEditions } from "@/control/editions/asked";
+import { readAskedExplain } from "@/control/explain/asked";
+import { readAskedFrontier } from "@/control/frontier/asked";
+import { readAskedReports } from "@/control/reports/asked";
+import { readAskedSettings } from "@/control/settings/asked";
+import { readAskedTakedowns } from "@/control/takedowns/asked";
+import { control } from "./controlRoot";
+
+export const frontierRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/frontier",
+  validateSearch: readAskedFrontier,
+  component: lazyRouteComponent(() => import("@/control/frontier/FrontierPage"), "FrontierPage"),
+});
+
+export const domainsRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/domains",
+  validateSearch: readAskedDomains,
+  component: lazyRouteComponent(() => import("@/control/domains/DomainsPage"), "DomainsPage"),
+});
+
+export const domainRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/domains/$domain",
+  validateSearch: readAskedRobots,
+  component: lazyRouteComponent(() => import("@/control/domains/DomainPage"), "DomainPage"),
+});
+
+export const explainRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/explain",
+  validateSearch: readAskedExplain,
+  component: lazyRouteComponent(() => import("@/control/explain/ExplainPage"), "ExplainPage"),
+});
+
+const imports = createRoute({ getParentRoute: () => control, path: "/imports", component: lazyRouteComponent(() => import("@/control/imports/ImportsPage"), "ImportsPage") });
+const index = createRoute({ getParentRoute: () => control, path: "/index", component: lazyRouteComponent(() => import("@/control/index/IndexPage"), "IndexPage") });
+const storage = createRoute({ getParentRoute: () => control, path: "/storage", component: lazyRouteComponent(() => import("@/control/storage/StoragePage"), "StoragePage") });
+
+export const takedownsRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/takedowns",
+  validateSearch: readAskedTakedowns,
+  component: lazyRouteComponent(() => import("@/control/takedowns/TakedownsPage"), "TakedownsPage"),
+});
+
+export const reportsRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/reports",
+  validateSearch: readAskedReports,
+  component: lazyRouteComponent(() => import("@/control/reports/ReportsPage"), "ReportsPage"),
+});
+
+const scheduler = createRoute({ getParentRoute: () => control, path: "/scheduler", component: lazyRouteComponent(() => import("@/control/scheduler/SchedulerPage"), "SchedulerPage") });
+
+export const editionsRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/editions",
+  validateSearch: readAskedEditions,
+  component: lazyRouteComponent(() => import("@/control/editions/EditionsPage"), "EditionsPage"),
+});
+
+export const editionRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/editions/$id",
+  component: lazyRouteComponent(() => import("@/control/editions/EditionPage"), "EditionPage"),
+});
+
+const users = createRoute({ getParentRoute: () => control, path: "/users", component: lazyRouteComponent(() => import("@/control/users/UsersPage"), "UsersPage") });
+const sessions = createRoute({ getParentRoute: () => control, path: "/sessions", component: lazyRouteComponent(() => import("@/control/sessions/SessionsPage"), "SessionsPage") });
+const webhooks = createRoute({ getParentRoute: () => control, path: "/webhooks", component: lazyRouteComponent(() => import("@/control/webhooks/WebhooksPage"), "WebhooksPage") });
+const health = createRoute({ getParentRoute: () => control, path: "/health", component: lazyRouteComponent(() => import("@/control/health/HealthPage"), "HealthPage") });
+
+export const userRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/users/$id",
+  component: lazyRouteComponent(() => import("@/control/users/UserPage"), "UserPage"),
+});
+
+export const webhookRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/webhooks/$id",
+  component: lazyRouteComponent(() => import("@/control/webhooks/WebhookPage"), "WebhookPage"),
+});
+
+export const auditRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/audit",
+  validateSearch: readAskedAudit,
+  component: lazyRouteComponent(() => import("@/control/audit/AuditPage"), "AuditPage"),
+});
+
+export const settingsRoute = createRoute({
+  getParentRoute: () => control,
+  path: "/settings",
+  validateSearch: readAskedSettings,
+  component: lazyRouteComponent(() => import("@/control/settings/SettingsPage"), "SettingsPage"),
+});
+
 /** The control room's pages about the archive and its machine: frontier, domains, explain, scheduler, editions, care, administration. */
-export const careRoutes = [] as const;
+export const careRoutes = [
+  frontierRoute, domainsRoute, domainRoute, explainRoute,
+  scheduler, editionsRoute, editionRoute,
+  imports, index, storage, takedownsRoute, reportsRoute,
+  users, userRoute, sessions, webhooks, webhookRoute, auditRoute, settingsRoute, health,
+] as const;

@@ -26,7 +26,7 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: { capti
             {columns.map((column, at) => (
               <td key={at} className={`flex min-w-0 justify-between gap-4 px-2 py-1 break-words sm:table-cell sm:py-2 sm:align-top ${column.isNumber ? "tabular-nums sm:text-right" : ""}`}>
                 <span aria-hidden className="text-sm text-soft sm:hidden">{column.head}</span>
-                <span className="min-w-0 text-right sm:text-inherit">{column.cell(row)}</span>
+                <span className={`min-w-0 text-right ${column.isNumber ? "" : "sm:text-left"}`}>{column.cell(row)}</span>
               </td>
             ))}
           </tr>

@@ -8,6 +8,10 @@ interface Spoken {
   t: (word: Word, values?: Record<string, string | number>) => string;
   number: (value: number) => string;
   date: (moment: string | Date, options?: Intl.DateTimeFormatOptions) => string;
+  /** Day and time of a capture, in UTC. */
+  moment: (moment: string | Date) => string;
+  /** The same by the reader's own clock, for a `title`. */
+  localMoment: (moment: string | Date) => string;
 }
 
 const Context = createContext<Spoken | null>(null);
@@ -32,6 +36,8 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
     number: (value) => new Intl.NumberFormat(language).format(value),
     // Dates of captures are UTC: the day that the archive filed them under.
     date: (moment, options) => new Intl.DateTimeFormat(language, { dateStyle: "medium", timeZone: "UTC", ...options }).format(new Date(moment)),
+    moment: (moment) => `${new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" }).format(new Date(moment))} UTC`,
+    localMoment: (moment) => new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "long" }).format(new Date(moment)),
   }), [language]);
   return <Context value={spoken}>{children}</Context>;
 }

@@ -13,15 +13,13 @@ from typing import Any, Protocol
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import Scope
 
 from holdfast import log
 from holdfast.api.errors import StreamsFull, TooManyStreams
-from holdfast.api.live.frames import BEAT, EndReason, Frame, FrameBatch, ending
+from holdfast.api.live.frames import BEAT, NOTHING, EndReason, Frame, FrameBatch, ending
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission
-from holdfast.errors import HoldfastError
 
 _log = log.get()
 BEAT_S = 15.0
@@ -67,7 +65,7 @@ class Listener:
         self.principal, self.permission, self.scope = principal, permission, scope
         self._waiting: deque[FrameBatch | bytes] = deque()
         self._bytes = 0
-        self._seen = -1
+        self._seen: dict[str, int] = {}
         self._wake = asyncio.Event()
         self.reason: EndReason | None = None
         """Why it ends; None while it does not."""
@@ -81,9 +79,10 @@ class Listener:
         peer = self.scope.get("client")
         return self.permission, str(peer[0]) if peer else "", tuple(shown)
 
-    def has_seen(self, order: int) -> None:
-        """Note up to where a replay has told it everything."""
-        self._seen = order
+    def has_seen(self, frames: Sequence[Frame]) -> None:
+        """Note up to where a replay has told it everything, on each track."""
+        for one in frames:
+            self._seen[one.track] = max(one.order, self._seen.get(one.track, NOTHING))
 
     def put(self, batch: FrameBatch) -> None:
         """Queue what a poller found; a listener that is too far behind is ended."""
@@ -196,9 +195,11 @@ class Channel:
 
     def _tell(self, key: Hashable, frames: Sequence[Frame]) -> None:
         if frames:
-            batch = FrameBatch.of(frames)
+            batch, is_over = FrameBatch.of(frames), frames[-1].is_last
             for listener in self._listeners.get(key, ()):
                 listener.put(batch)
+                if is_over:
+                    listener.end(EndReason.OVER)
 
 
 class Hub:
@@ -285,9 +286,10 @@ class Hub:
         for alike in by_credentials.values():
             try:
                 may = await self._may_still(alike[0])
-            except (HoldfastError, SQLAlchemyError) as exc:
-                # A database that is away revokes nothing; it is asked again in a minute.
-                _log.warning("streams.unchecked", message=str(exc).partition("\n")[0])
+            except Exception as exc:
+                # A database that is away revokes nothing; it is asked again in a minute. Whatever else it was: if the
+                # task ended here, no stream would have a heartbeat, and none would ever be revoked.
+                _log.warning("streams.unchecked", message=repr(exc).partition("\n")[0])
                 return
             for listener in alike if not may else ():
                 listener.end(EndReason.REVOKED)

@@ -56,8 +56,7 @@ class EventStream(Response):
         try:
             await wish.channel.join(wish.key, listener)
             frames = await run_sync(wish.replay, limiter=hub.threads)
-            if frames:
-                listener.has_seen(frames[-1].order)
+            listener.has_seen(frames)
             if wish.is_over():
                 listener.end(EndReason.OVER)
             timer = asyncio.get_running_loop().call_later(hub.lasts_s, listener.end, EndReason.LIFETIME)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
@@ -17,23 +17,42 @@ from holdfast.db.models import Execution, JobEvent, LogLine
 from holdfast.db.raw import last_refusal
 from holdfast.errors import HoldfastError
 from holdfast.jobs.journal import REPLAYED, entry, last_event, last_lines, payload, read_events, read_lines
-from holdfast.jobs.views.listing import newest_logs, numbered_execution
+from holdfast.jobs.views.listing import NewestLog, execution, newest_logs, numbered_execution
 from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, read_position
 from holdfast.wiring.archive import Archive
 
-LOOK_S = 1.0
-FIGURES_S = 5.0
+# Half a second: what happened is on a page in less than one. A look is one statement by the primary key, however many
+# listen.
+LOOK_S = 0.5
+# Figures are counted anew only if something was settled, and never for more than a tenth of the time (`Counting`).
+FIGURES_S = 1.0
 CAUGHT_UP = 1000
 """What a client that comes back is told of what it missed; beyond that it is told of a gap and asks the routes."""
 _AT_ONCE = 500
 _EVENTS_AT_ONCE = 200
+# Looks of one replay. Nearly all changes may be captures at which nothing had changed: a client that was away for a
+# year would have the table read from its beginning.
+_LOOKS = 50
 # Health that stays the same is told now and then: a client that shows its age sees that it is not old.
-_AGAIN = 6
+_AGAIN = 30
 
 
-def _gap(order: int, event_id: str) -> Frame:
+def _gap(event_id: str, *, order: int = 0, track: str = "") -> Frame:
     told = {"message": "more was missed than is told again; ask the routes"}
-    return frame("gap", told, order=order, event_id=event_id)
+    return frame("gap", told, order=order, event_id=event_id, track=track)
+
+
+_Place = TypeVar("_Place")
+
+
+class _Stand(Generic[_Place]):
+    """Up to where a topic has read; a new one for a listener that comes after the last had left.
+
+    A look may still be under way then: what it writes into the old one is read by no other.
+    """
+
+    def __init__(self, after: _Place) -> None:
+        self.after = after
 
 
 class CrawlerTopic:
@@ -44,24 +63,27 @@ class CrawlerTopic:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._after: int | None = None
+        self._stand: _Stand[int] | None = None
 
     def begin(self, key: Hashable) -> None:
         """Start behind the newest event."""
-        if self._after is None:
+        if self._stand is None:
             with self._database.read() as session:
-                self._after = last_event(session)
+                self._stand = _Stand(last_event(session))
 
     def forget(self, key: Hashable) -> None:
         """Forget where it stood."""
-        self._after = None
+        self._stand = None
 
     def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
         """Return the events since the last look."""
+        stand = self._stand
+        if stand is None:
+            return {}
         with self._database.read() as session:
-            rows = read_events(session, after=self._after or 0, limit=_AT_ONCE)
+            rows = read_events(session, after=stand.after, limit=_AT_ONCE)
         if rows:
-            self._after = rows[-1].id
+            stand.after = rows[-1].id
         return {None: [_job_frame(row) for row in rows]}
 
     def replay(self, last_id: str | None) -> list[Frame]:
@@ -73,7 +95,7 @@ class CrawlerTopic:
             last = last_event(session)
             rows = read_events(session, after=after, limit=CAUGHT_UP + 1)
         if len(rows) > CAUGHT_UP:
-            return [_gap(last, str(last))]
+            return [_gap(str(last), order=last)]
         return [_job_frame(row) for row in rows]
 
 
@@ -93,24 +115,27 @@ class EventsTopic:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._after: Position | None = None
+        self._stand: _Stand[Position] | None = None
 
     def begin(self, key: Hashable) -> None:
         """Start behind everything that has happened."""
-        if self._after is None:
+        if self._stand is None:
             with self._database.read() as session:
-                self._after = newest(session)
+                self._stand = _Stand(newest(session))
 
     def forget(self, key: Hashable) -> None:
         """Forget where it stood."""
-        self._after = None
+        self._stand = None
 
     def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
         """Return what has happened since the last look; one statement if nothing has."""
-        after = self._after or Position()
+        stand = self._stand
+        if stand is None:
+            return {}
+        after = stand.after
         with self._database.read() as session:
-            found, self._after = read_after(session, after, limit=_EVENTS_AT_ONCE)
-        return {None: list(_event_frames(found, after, self._after))}
+            found, stand.after = read_after(session, after, limit=_EVENTS_AT_ONCE)
+        return {None: list(_event_frames(found, after, stand.after))}
 
     def replay(self, last_id: str | None) -> list[Frame]:
         """Return what happened after an event that a client had seen last; nothing for a new one."""
@@ -120,13 +145,20 @@ class EventsTopic:
         frames: list[Frame] = []
         with self._database.read() as session:
             end = newest(session)
-            while sum(after) < sum(end):
+            for _ in range(_LOOKS):
+                if not any(new > old for new, old in zip(end, after, strict=True)):
+                    return frames
                 found, following = read_after(session, after, limit=_EVENTS_AT_ONCE)
                 frames += _event_frames(found, after, following)
                 if len(frames) > CAUGHT_UP:
-                    return [_gap(sum(end), str(end))]
+                    break
                 after = following
-        return frames
+        # The gap, and for each table how far it reaches: what is read of them beside this is not told again.
+        return [_gap(str(end), order=end.jobs, track="jobs"), *_seen_up_to(end)]
+
+
+def _seen_up_to(end: Position) -> list[Frame]:
+    return [Frame(order, b"", track) for track, order in end._asdict().items()]
 
 
 def _event_frames(events: Sequence[PublicEvent], after: Position, following: Position) -> Iterator[Frame]:
@@ -137,7 +169,7 @@ def _event_frames(events: Sequence[PublicEvent], after: Position, following: Pos
         column = {"job": "jobs", "event": "events", "change": "changes"}[kind]
         at = following if number == len(events) else at._replace(**{column: int(row_id)})
         data = {"source": event.source, "timestamp": event.at.isoformat(), **event.data}
-        yield frame(event.name.value, data, order=sum(at), event_id=str(at))
+        yield frame(event.name.value, data, order=int(row_id), event_id=str(at), track=column)
 
 
 class SampledTopic:
@@ -198,14 +230,23 @@ def sample_figures(database: Database, work: CountedWork) -> dict[str, Any]:
         "queue": recorded.queue,
         "domainsLeased": recorded.domains_leased,
         "domainsWaiting": recorded.domains_waiting,
+        "circuits": dict(recorded.circuits),
         "workers": recorded.workers,
         "alerts": sorted(name for name, fires in recorded.alerts.items() if fires),
         "warcBytes": found.warc_bytes,
     }
 
 
+class LogKey(NamedTuple):
+    """Whose log is followed."""
+
+    job_id: int
+    number: int | None
+    """Of one execution; None for the newest, and the next one after it."""
+
+
 class LogTopic:
-    """The logs of jobs, by the job's id: each of the newest execution of its job."""
+    """The logs of jobs: of the newest execution of each, or of a numbered one."""
 
     name = "logs"
     interval_s = LOOK_S
@@ -215,23 +256,27 @@ class LogTopic:
         self._state: dict[Hashable, _LogState] = {}
 
     def begin(self, key: Hashable) -> None:
-        """Start behind the newest line of a job."""
+        """Start behind the newest line of a log."""
         if key not in self._state:
+            assert isinstance(key, LogKey)
             with self._database.read() as session:
                 self._state[key] = _state_of(session, key)
 
     def forget(self, key: Hashable) -> None:
-        """Forget a job."""
+        """Forget a log."""
         self._state.pop(key, None)
 
     def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
-        """Return the new lines of these jobs: one statement for all, and one more for each that has any."""
+        """Return the new lines of these logs: one statement for all, and one more for each that has any."""
         found: dict[Hashable, Sequence[Frame]] = {}
+        wanted = [key for key in keys if isinstance(key, LogKey)]
         with self._database.read() as session:
-            for log in newest_logs(session, [key for key in keys if isinstance(key, int)]):
-                known = self._state.get(log.job_id) or _state_of(session, log.job_id)
-                self._state[log.job_id] = known
-                found[log.job_id] = known.look(session, log.execution_id, lines=log.lines, state=log.state)
+            newest = {log.job_id: log for log in newest_logs(session, sorted({key.job_id for key in wanted}))}
+            for key in wanted:
+                # Its last listener may have left since the look began: it must not be known again.
+                known, log = self._state.get(key), newest.get(key.job_id)
+                if known is not None and log is not None:
+                    found[key] = known.look(session, log)
         return found
 
     def replay(self, job_id: int, number: int | None, last_id: str | None) -> list[Frame]:
@@ -264,51 +309,70 @@ def _missed(session: Session, run: Execution, after: int) -> list[LogLine]:
     return last_lines(session, run.id) if len(lines) > CAUGHT_UP else lines
 
 
-def _state_of(session: Session, job_id: Hashable) -> _LogState:
-    assert isinstance(job_id, int)
-    run = numbered_execution(session, job_id=job_id, number=None)
+def _state_of(session: Session, key: LogKey) -> _LogState:
+    run = numbered_execution(session, job_id=key.job_id, number=key.number)
     if run is None:
-        return _LogState(job_id)
+        return _LogState(key)
     last = last_lines(session, run.id, limit=1)
-    return _LogState(
-        job_id, run.id, last[-1].id if last else 0, lines=run.log_lines, is_over=run.finished_at is not None
-    )
+    return _LogState(key, run.id, last[-1].id if last else 0, lines=run.log_lines, is_over=run.finished_at is not None)
 
 
 class _LogState:
-    """How far the log of one job was told."""
+    """How far one log was told."""
 
     def __init__(
-        self, job_id: int, execution_id: int | None = None, after: int = 0, *, lines: int = 0, is_over: bool = False
+        self, key: LogKey, execution_id: int | None = None, after: int = 0, *, lines: int = 0, is_over: bool = False
     ) -> None:
-        self._job_id, self._execution_id, self._after = job_id, execution_id, after
+        self._key, self._execution_id, self._after = key, execution_id, after
         self._lines, self._is_over = lines, is_over
 
-    def look(self, session: Session, execution_id: int, *, lines: int, state: str) -> list[Frame]:
+    def look(self, session: Session, newest: NewestLog) -> list[Frame]:
         """Return what is new; a statement only if the count of lines has grown."""
-        if execution_id != self._execution_id:
-            # Lines are numbered over all executions: those of the next one come behind.
-            self._execution_id, self._lines, self._is_over = execution_id, 0, False
+        if newest.execution_id == self._execution_id:
+            return self._new(session, newest)
         frames: list[Frame] = []
-        if lines != self._lines:
-            rows = read_lines(session, execution_id, after=self._after, limit=_AT_ONCE)
-            frames = [_line_frame(self._job_id, row) for row in rows]
+        if self._execution_id is not None and not self._is_over:
+            # Between two looks it has ended, and the next one has begun: its last lines come first.
+            run = execution(session, self._execution_id)
+            if run is not None:
+                ended = NewestLog(run.job_id, run.id, run.state, run.log_lines)
+                frames = self._new(session, ended)
+                if not self._is_over and run.finished_at is not None:
+                    return frames
+        if self._key.number is not None:
+            return frames
+        # Lines are numbered over all executions: those of the next one come behind.
+        self._execution_id, self._lines, self._is_over = newest.execution_id, 0, False
+        return [*frames, *self._new(session, newest)]
+
+    def _new(self, session: Session, log: NewestLog) -> list[Frame]:
+        """Return the lines that have come, and that the execution is over once they are all told."""
+        frames: list[Frame] = []
+        if log.lines != self._lines:
+            rows = read_lines(session, log.execution_id, after=self._after, limit=_AT_ONCE)
+            frames = [_line_frame(self._key.job_id, row) for row in rows]
             if rows:
                 self._after = rows[-1].id
             # A full page: the rest is read at the next look, whatever the count says.
-            self._lines = lines if len(rows) < _AT_ONCE else -1
-        if state in ("completed", "failed", "cancelled") and not self._is_over and self._lines == lines:
+            self._lines = log.lines if len(rows) < _AT_ONCE else -1
+        if log.state in ("completed", "failed", "cancelled") and not self._is_over and self._lines == log.lines:
             self._is_over = True
-            frames.append(_archived(self._job_id, execution_id, state, self._after))
+            told = _archived(self._key.job_id, log.execution_id, log.state, self._after)
+            frames.append(told._replace(is_last=self._key.number is not None))
         return frames
 
 
 def _line_frame(job_id: int, line: LogLine) -> Frame:
-    return frame("log:line", entry(line, job_id=job_id), order=2 * line.id, event_id=str(line.id))
+    return frame("log:line", _numbered(line, job_id), order=2 * line.id, event_id=str(line.id))
+
+
+def _numbered(line: LogLine, job_id: int) -> dict[str, Any]:
+    """Return a line with its number: who is told the last lines once more knows which it has."""
+    return {"id": line.id, **entry(line, job_id=job_id)}
 
 
 def _replayed(job_id: int, lines: Sequence[LogLine]) -> Frame:
-    told = {"lines": [entry(line, job_id=job_id) for line in lines], "count": len(lines)}
+    told = {"lines": [_numbered(line, job_id) for line in lines], "count": len(lines)}
     return frame("log:replay", told, order=2 * lines[-1].id, event_id=str(lines[-1].id))
 
 

@@ -36,15 +36,27 @@ PAGE_POLICY = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "script-src 'self'; style-src 'self'"
 )
+_WEB_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; manifest-src 'self'; frame-src {replay}; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
 CLOSED_POLICY = "sandbox; default-src 'none'"
 """For an answer of the replay host that chose no policy: it can do nothing."""
 
 
 # X-Frame-Options for browsers that do not know `frame-ancestors`.
-_OWN = [(b"x-frame-options", b"SAMEORIGIN"), (b"cross-origin-opener-policy", b"same-origin")]
-_PAGE = [(b"content-security-policy", PAGE_POLICY.encode()), *_OWN]
-_DATA = [(b"content-security-policy", DATA_POLICY.encode()), *_OWN]
+OWN_PAGE = [(b"x-frame-options", b"SAMEORIGIN"), (b"cross-origin-opener-policy", b"same-origin")]
+_PAGE = [(b"content-security-policy", PAGE_POLICY.encode()), *OWN_PAGE]
+_DATA = [(b"content-security-policy", DATA_POLICY.encode()), *OWN_PAGE]
 _CLOSED = (b"content-security-policy", CLOSED_POLICY.encode())
+
+
+def web_policy(replay_origin: str) -> str:
+    """Return the policy of the browser application: its own files and answers, and archived pages in a frame."""
+    return _WEB_POLICY.format(replay=replay_origin)
+
+
 # No answer of ours has them: a rewriter that let an archived one through would be caught here.
 _NEVER = frozenset((b"set-cookie", b"clear-site-data", b"service-worker-allowed"))
 

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.admin_token import has_owner, is_admin_token, is_owner
-from holdfast.api.errors import OriginRefused, response_to
+from holdfast.api.errors import OriginRefused, failed_outside
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import SAFE_METHODS, PathPermissions
@@ -73,8 +73,7 @@ class Principals:
             state["credential_error"] = exc
         except HoldfastError as exc:
             # The database is away: without it a session is neither good nor bad.
-            answer = response_to(exc, path=scope["path"], request_id=str(scope.get("holdfast_request_id", "")))
-            await answer(scope, receive, send)
+            await failed_outside(exc, scope)(scope, receive, send)
             return
         if self._is_foreign_change(scope, state["principal"]):
             # Before a byte of the body is read; the guard of the route asks for more than this.

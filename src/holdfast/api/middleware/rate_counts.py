@@ -133,6 +133,9 @@ class Rates:
         self._windows = AddressWindows(clock, addresses=addresses)
         self._limiter = MovingWindowRateLimiter(self._windows)
 
+    is_away = None
+    """Whether what counts elsewhere does not answer; None where nothing is counted elsewhere."""
+
     async def close(self) -> None:
         """End nothing: it is memory."""
 
@@ -157,6 +160,10 @@ def counted_request(has_room: bool, left: int, reset_s: float) -> CountedRequest
 
 class CountedElsewhere(Protocol):
     """Counts outside this process."""
+
+    @property
+    def is_away(self) -> bool | None:
+        """Whether it did not answer lately."""
 
     async def count(self, tier: Tier, key: str) -> CountedRequest:
         """Count a request if its window has room for it."""

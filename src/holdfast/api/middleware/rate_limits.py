@@ -11,10 +11,12 @@ from holdfast.api.errors import TooManyRequests
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.middleware.rate_counts import CountedElsewhere, CountedRequest, Rates, Tier
 from holdfast.api.permissions import PERMISSIONS, PathPermissions, credential_error, principal_of
+from holdfast.api.web_files import FILES, PAGES, first_word
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission, Role
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
+from holdfast.replay.capabilities import without_capability
 from holdfast.wiring.server import AddressCounts, TooManyConnections, client_key
 
 
@@ -29,6 +31,9 @@ _KINDS: Final = frozenset(word for row in PERMISSIONS if (word := _word(row.part
 
 def kind_of(path: str) -> str:
     """Return the kind of route that a path belongs to: a bounded word for metrics."""
+    # The pages of the application are one file: `/search` says nothing about how quick `/api/search` is.
+    if first_word(path) in (FILES, *PAGES):
+        return FILES
     word = _word(path)
     # A path is free text: as a label it would give every scanner a series of its own.
     return word if word in _KINDS else "other"
@@ -37,8 +42,6 @@ def kind_of(path: str) -> str:
 _HEALTH = ("/api/health", "/health", "/health/live", "/health/ready")
 _MONITORS = (*_HEALTH, "/metrics")
 _CDX = ("/cdx", "/cdx/search/cdx")
-# Each of them may add ten thousand addresses to the frontier.
-_SEEDS = ("/api/v1/frontier/seed", "/api/admin/frontier/seed", "/api/frontier/seed")
 _FILES = (".csv", ".json", ".jsonl")
 
 
@@ -110,28 +113,30 @@ class RateLimits:
         """Return what a request counts as; None for what monitors ask, which is never limited."""
         settings, path = self._settings.api, scope["path"]
         # First: no ending of a path makes guessing tokens quicker.
-        is_replay = self._permissions is None
-        asked = None if self._permissions is None else self._permissions.asked(scope["method"], path)
+        permissions = self._permissions
+        asked = None if permissions is None else permissions.asked(scope["method"], path)
         if credential_error(scope) is not None:
             return Tier("intruder", settings.intruder_per_minute)
-        if asked not in (None, Permission.READ):
+        if permissions is not None and asked not in (None, Permission.READ):
             if not principal.role.is_at_least(Role.MEMBER):
                 return Tier("intruder", settings.intruder_per_minute)
             if not principal.may(Permission.WATCH):
                 return Tier("member", settings.member_per_minute, is_personal=True)
             if path in _MONITORS:
                 return None
-            if scope["method"] == "POST" and path in _SEEDS:
+            if permissions.is_seeding(scope["method"], path):
                 return Tier("seeds", settings.seeds_per_minute, is_personal=True)
             return Tier("admin", settings.admin_per_minute, is_personal=True)
-        # On both hosts: a walk through the index costs more than a page.
-        if path in _CDX:
+        # On both hosts, and behind a capability: a walk through the index costs more than a page.
+        if (without_capability(path) if permissions is None else path) in _CDX:
             return Tier("cdx", settings.cdx_per_minute)
-        if is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
+        is_package = path.endswith(("/wacz", ".wacz"))
+        if permissions is None or is_package or path.startswith(("/web/", "/api/snapshots/raw/")):
             return Tier("replay", settings.replay_per_minute)
         if path in _MONITORS:
             return None
-        if path in ("/api/search", "/api/terms"):
+        # The tools of assistants search, too: they are no second way past the limit of searches.
+        if path in ("/api/search", "/api/terms", "/mcp"):
             return Tier("search", settings.search_per_minute)
         if (path.startswith("/api/exports/") and path != "/api/exports/columns") or (
             path.startswith("/api/coverage/") and path.endswith(_FILES)

@@ -19,6 +19,8 @@ from holdfast.replay.capabilities import without_capability
 _log = log.get()
 IS_STREAM = "is_stream"
 """Where a live stream says in the state of its request that it is one."""
+FOR_MEMBERS = "is_for_members"
+"""Where a route says in the state of its request that it shows what not everybody may see."""
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _VERSION = (b"x-api-version", b"1")
 _NAMED = frozenset((b"x-request-id", b"x-api-version"))
@@ -96,7 +98,7 @@ def usage_of(method: str, path: str) -> Use | None:
 
 
 class UsageCounts:
-    """Counts the requests that were answered well."""
+    """Counts the requests that were answered well; not those for members' captures, for everybody reads the counts."""
 
     def __init__(self, app: ASGIApp, tally: UsageTally) -> None:
         self._app, self._tally = app, tally
@@ -109,7 +111,8 @@ class UsageCounts:
             return
 
         async def counted(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] < 400:
+            is_good = message["type"] == "http.response.start" and message["status"] < 400
+            if is_good and not scope.get("state", {}).get(FOR_MEMBERS):
                 self._tally.count(use)
             await send(message)
 

@@ -47,13 +47,18 @@ class SharedRates:
         storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=prefix, **options)
         self._limiter = MovingWindowRateLimiter(storage)
 
+    @property
+    def is_away(self) -> bool:
+        """Whether Redis did not answer a moment ago and is left alone for now."""
+        return self._clock.monotonic() < self._away_until
+
     async def close(self) -> None:
         """End the connections; on the loop that requests were counted on."""
         await self._pool.disconnect()
 
     async def count(self, tier: Tier, key: str) -> CountedRequest:
         """Count a request if its window has room for it; never fails, and never takes longer than half a second."""
-        if self._clock.monotonic() < self._away_until:
+        if self.is_away:
             return self._own.count(tier, key)
         item = RateLimitItemPerMinute(tier.per_minute)
         try:

@@ -33,7 +33,7 @@ from holdfast.auth.errors import NoAccount, RoleTooLow
 from holdfast.auth.principal import Principal, SignInWay
 from holdfast.auth.roles import Permission
 from holdfast.auth.sessions import BegunSession, Browser, end_session, end_sessions
-from holdfast.auth.tokens import make_token, revoke_token
+from holdfast.auth.tokens import end_with, make_token, revoke_token
 from holdfast.auth.users import find_user
 from holdfast.db.models import User
 from holdfast.wiring.accounts import Accounts
@@ -74,7 +74,8 @@ async def _signed_in(
 ) -> SessionState:
     begun = await begin_with_password(request, archive, accounts, form)
     response.headers.update(_NO_STORE)
-    response.headers.append("Set-Cookie", SessionCookie(archive.settings).written(request.scope, begun.secret))
+    for cookie in SessionCookie(archive.settings).begun(request.scope, begun):
+        response.headers.append("Set-Cookie", cookie)
     return SessionState.of(begun.principal, csrf_token(begun.secret))
 
 
@@ -95,6 +96,7 @@ def browser_of(request: Request) -> Browser:
         address=client_key(str(peer)) if peer else "unknown",
         agent=request.headers.get("user-agent", ""),
         old_secret=request.scope["state"].get("session_secret"),
+        mark=SessionCookie(request.app.state.archive.settings).read_mark(request.scope),
     )
 
 
@@ -224,13 +226,15 @@ def create_token(principal: PrincipalDep, write: AdminWriteDep, form: TokenForm,
 
 
 def token_made(principal: Principal, write: AdminWriteDep, form: TokenForm) -> NewToken:
-    """Make a token for who asks; RoleTooLow if a token asks for more than it has itself."""
+    """Make a token for who asks; RoleTooLow if a token asks for more than it has itself. It ends no later than that."""
     scopes = {Permission(one) for one in form.scopes}
     if principal.scopes is not None and (beyond := sorted(scopes - principal.scopes - {Permission.READ})):
         raise RoleTooLow(beyond[0])
     with write.write() as session:
         user = own_user(session, principal)
         made = make_token(session, write.job_service.clock, user, name=form.name, scopes=scopes, days=form.days)
+        if principal.ends_at is not None:
+            made = end_with(made, principal.ends_at)
         return NewToken(token=TokenShown.of(made.row), secret=made.secret)
 
 

@@ -182,8 +182,10 @@ def _sentence(text: str) -> str:
 
 
 def _begun(request: Request, archive: Archive, begun: BegunSession, following: str) -> Response:
-    cookie = SessionCookie(archive.settings).written(request.scope, begun.secret)
-    return RedirectResponse(following, 303, {**_HEADERS, "Set-Cookie": cookie})
+    answer = RedirectResponse(following, 303, _HEADERS)
+    for cookie in SessionCookie(archive.settings).begun(request.scope, begun):
+        answer.headers.append("Set-Cookie", cookie)
+    return answer
 
 
 @router.get("/signin/oidc")
@@ -196,7 +198,7 @@ async def begin_at_provider(
     try:
         begun = await accounts.provider.begin(_callback(request, archive), safe_next(following))
     except ProviderFailed as exc:
-        return _at_provider(request, archive, exc)
+        return _at_provider(request, archive, exc, safe_next(following))
     cookie = SessionCookie(archive.settings).written_flow(request.scope, begun.flow.sealed())
     return RedirectResponse(begun.url, 303, {**_HEADERS, "Set-Cookie": cookie})
 
@@ -210,18 +212,19 @@ async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: Ac
     """Take a browser back from the identity provider, and begin its session."""
     if accounts.provider is None:
         raise NotFound("no identity provider is set; sign in at /signin")
-    cookies = SessionCookie(archive.settings)
+    cookies, following = SessionCookie(archive.settings), "/account"
     try:
         flow = SignInFlow.opened(cookies.read_flow(request.scope))
+        following = safe_next(flow.following)
         identity = await accounts.provider.finish(request.query_params, flow, _callback(request, archive))
         browser, sign_in = browser_of(request), accounts.sign_in
         begun = await accounts.turns.run(lambda: sign_in.with_identity(identity, browser))
     except (ProviderFailed, ProviderRefused) as exc:
-        answer = _at_provider(request, archive, exc)
+        answer = _at_provider(request, archive, exc, following)
     else:
         # A page and not a redirect: this request comes from another site, and with SameSite=Strict a browser would
         # leave the new cookie out of what it follows from here.
-        target = escape(safe_next(flow.following))
+        target = escape(following)
         answer = _page(
             "Signed in",
             f'<h1>Signed in</h1><p><a href="{target}">Go on</a></p>',
@@ -232,8 +235,8 @@ async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: Ac
     return answer
 
 
-def _at_provider(request: Request, archive: Archive, problem: HoldfastError) -> Response:
-    form = _sign_in_form(archive, "/account", problem=_sentence(str(problem)))
+def _at_provider(request: Request, archive: Archive, problem: HoldfastError, following: str) -> Response:
+    form = _sign_in_form(archive, following, problem=_sentence(str(problem)))
     return _page("Sign in", form, status=status_of(problem, request.url.path))
 
 

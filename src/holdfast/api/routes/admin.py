@@ -15,6 +15,7 @@ from holdfast.api.capture_queries import captured_by
 from holdfast.api.dependencies import MetricsDep, SessionDep, Since, TotalsDep, Until, WorkDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.archive import AuditEventShown, AuditList
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.lists import ListCursor, decode_cursor, encode_cursor
@@ -107,7 +108,7 @@ def admin_job_snapshots(session: SessionDep, id: JobId, limit: Limit = 50, offse
     ]
 
 
-audit_router = LateRouter(prefix="/api/admin/audit", tags=["admin"])
+audit_router = LateRouter(prefix="/api/admin/audit", tags=["admin"], dependencies=[KNOWN_ONLY])
 
 
 _DAY = timedelta(days=1)
@@ -159,7 +160,7 @@ _TEXT: dict[int | str, dict[str, Any]] = {
 
 @metrics_router.get("/metrics", response_class=Response, responses=_TEXT | answers(403, 500, 503))
 def metrics(session: SessionDep, totals: TotalsDep, work: WorkDep, server: MetricsDep) -> Response:
-    """Return the archive's figures and this process's own counts; what takes long is counted beside."""
+    """Return the archive's figures and what the processes of this server counted; what takes long is counted beside."""
     found, done = totals.read(session), work.read(session)
     figures = ArchiveFigures(
         jobs={"status": done.jobs, "cleanup_status": done.cleanups},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import __version__, log
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, TotalsDep, UsageDep, WorkDep
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, RatesDep, SessionDep, TotalsDep, UsageDep, WorkDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import (
@@ -36,7 +36,8 @@ from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
 from holdfast.replay.pages import html_page
 from holdfast.supervision.state import served_parts
-from holdfast.withdrawals.viewers import Visibility
+from holdfast.withdrawals.viewers import viewer
+from holdfast.withdrawals.visibility import members_among
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
@@ -58,21 +59,23 @@ def page(title: str, body: str) -> str:
 
 home_router = LateRouter(tags=["archive"], include_in_schema=False)
 _SHOWN = 200
+_UNBUILT = "<p>The browser application is not built here: <code>make web</code> in a checkout builds it.</p>"
 
 
 @home_router.get("/")
 def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLResponse:
-    """Show the sources with the newest capture of each one's first page."""
+    """Show the sources with the newest capture of each one's first page: what there is without the application."""
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
     # Asked for every time: the counted totals may be older than a withdrawal.
     shown = queries.showing(session, [one for total in listed for one in kept.representatives[total.source_id].entry])
+    led = members_among(session, shown)
     rows = []
     for total in listed:
         entry = next((shown[one] for one in kept.representatives[total.source_id].entry if one in shown), None)
         name = escape(total.name)
         if entry is not None:
-            link = browse_url(archive.settings, entry, for_members=total.visibility == Visibility.MEMBERS)
+            link = browse_url(archive.settings, entry, for_members=entry.id in led)
             name = f'<a href="{escape(link)}">{name}</a>'
         rows.append(
             f"<li>{name}: {_counted(total.snapshots, 'capture')}, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}"
@@ -82,7 +85,7 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
     return HTMLResponse(
         page(
             "Holdfast",
-            "<h1>Holdfast</h1>"
+            f"<h1>Holdfast</h1>{_UNBUILT}"
             f"<p>{_counted(captures, 'capture')} of {_counted(pages, 'page')} "
             f"from {_counted(len(kept.listed), 'source')}.</p>"
             "<form action=/api/search><label for=q>Search</label> <input id=q name=q required maxlength=256> "
@@ -110,13 +113,23 @@ Details = Annotated[
 ]
 
 
+_REDIS: Final[dict[bool | None, Literal["ok", "away", "not configured"]]] = {
+    None: "not configured",
+    True: "away",
+    False: "ok",
+}
 # Of their own: a monitor is answered however many requests wait for a thread.
 _threads = CapacityLimiter(2)
 _LOOK_S = 10.0
 
 
 async def look(
-    archive: ArchiveDep, totals: TotalsDep, work: WorkDep, metrics: MetricsDep, details: Details = False
+    archive: ArchiveDep,
+    totals: TotalsDep,
+    work: WorkDep,
+    metrics: MetricsDep,
+    rates: RatesDep,
+    details: Details = False,
 ) -> Health | None:
     """Return what is well; None, and a line in the log, if the database is not, or does not say so in time."""
 
@@ -129,7 +142,8 @@ async def look(
             total = totals.read(session).snapshots
             disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
             writes: Literal["ok", "refused"] = "ok" if last_refusal(archive.home) is None else "refused"
-            jobs = work.read(session).jobs
+            counted = work.read(session)
+            jobs = counted.jobs if viewer().sees_members else counted.public_jobs
             return Checks(
                 db="ok", jobs=jobs, snapshots={"total": total}, disk=disk, writes=writes, parts=found
             ), workers
@@ -147,7 +161,7 @@ async def look(
         timestamp=archive.clock.now(),
         version=__version__,
         uptime=round(archive.clock.monotonic() - metrics.started, 3),
-        services=Services(database="ok", redis="not configured"),
+        services=Services(database="ok", redis=_REDIS[rates.is_away]),
         workers=workers,
     )
 

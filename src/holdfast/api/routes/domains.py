@@ -126,7 +126,7 @@ def list_domains(
         )
         last = rows[-1] if len(rows) == limit else None
         next_place = None if last is None else encode_cursor(last.id if by_age else last.name)
-    now = archive.clock.now()
+    now = archive.now(session)
     items = [DomainSummary.of(row, pages=pages.get(row.id) or page_count(session, row.id), now=now) for row in rows]
     return Listed(items=items, next=next_place, limit=limit)
 
@@ -154,7 +154,7 @@ def domain_detail(
     return DomainDetail.in_full(
         row,
         pages=page_count(session, row.id),
-        now=archive.clock.now(),
+        now=archive.now(session),
         robots=[_robots(state) for state in robots_of_domain(session, row.id)],
         queue=None if queue is None else QueueInExecution.of(queue),
     )
@@ -188,7 +188,7 @@ def domain_robots(
     shown = next((one for one in states if asked is None or one.origin == asked.origin), None)
     has_rules = shown is not None and shown.answer is RobotsAnswer.RULES
     rules = RobotsFile.parse(shown.body, AGENT) if shown is not None and has_rules else None
-    ruling = None if asked is None else answer_for(asked, states, archive.clock.now())
+    ruling = None if asked is None else answer_for(asked, states, archive.now(session))
     return DomainRobots(
         domain=row.name,
         robots_txt=text_of(shown.body) if shown is not None and has_rules else None,

@@ -32,7 +32,7 @@ def explain_address(
     Nothing is asked of the network. What no crawl would ask for has an answer, too; credentials are not repeated.
     """
     wish = ExplainWish(url=url, limit=limit, before=_place(cursor))
-    return explain(session, wish, archive.settings, now=archive.clock.now())
+    return explain(session, wish, archive.settings, now=archive.now(session))
 
 
 def _place(cursor: str | None) -> int | None:

@@ -24,6 +24,7 @@ from holdfast.api.schemas.crawler import (
     AddForm,
     AddReceipt,
     ClearReceipt,
+    CrawledHost,
     DiscoveredHost,
     FrontierFigures,
     QueuedUrl,
@@ -41,6 +42,7 @@ from holdfast.jobs.views.frontier_queries import (
     left_out_hosts,
     meant_frontier,
 )
+from holdfast.jobs.views.host_queries import HostOrder, hosts_of_crawl
 from holdfast.types import UrlKind
 from holdfast.urls import typed_host
 from holdfast.wiring.archive import Archive
@@ -92,6 +94,30 @@ def list_frontier_urls(
     return Listed(
         items=[QueuedUrl.of(row) for row in found.rows],
         next=None if found.next is None else encode_cursor(*found.next),
+        limit=limit,
+    )
+
+
+@router.get("/api/frontier/hosts", responses=answers(403, 404, 422, 503))
+def list_frontier_hosts(
+    archive: ArchiveDep,
+    session: SessionDep,
+    execution: WhichExecution = None,
+    order: Annotated[
+        HostOrder, Query(description="`due`: with something queued, next first; `met`: all of them.")
+    ] = HostOrder.DUE,
+    limit: ListLimit = DEFAULT_LIMIT,
+    cursor: ListCursor = None,
+) -> Listed[CrawledHost]:
+    """Return the hosts of an execution, each with its counts and with what it waits for."""
+    meant = meant_frontier(session, execution)
+    place = decode_cursor(cursor, int, int)
+    after = None if place is None else [int(part) for part in place]
+    rows = hosts_of_crawl(session, meant.frontier_id, order=order, after=after, limit=limit)
+    now = archive.clock.now()
+    return Listed(
+        items=[CrawledHost.of(row, now=now) for row in rows],
+        next=encode_cursor(rows[-1].due_at, rows[-1].domain.id) if len(rows) == limit else None,
         limit=limit,
     )
 

@@ -34,7 +34,7 @@ from holdfast.jobs.journal import last_event, payload, read_events
 from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.slots import preview_rebalance, rebalance, record_rebalance, show_distribution
 from holdfast.jobs.specs import JobRefused, JobSpec
-from holdfast.jobs.states import JobAction, State
+from holdfast.jobs.states import IllegalTransition, JobAction, State
 from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
@@ -206,13 +206,33 @@ def retry_job(admin: AdminWriteDep, id: JobId) -> JobShown:
     with admin.write() as session:
         shown(session, id)
         if not reset_index(session, admin.job_service.clock, id):
-            admin.job_service.actions.act(session, id, JobAction.RETRY)
+            _act(admin, session, id, JobAction.RETRY)
         return JobShown(**job_view(shown(session, id)))
+
+
+# What can be done with a job in each state, where something else was asked for.
+_NEXT = {
+    State.PENDING.value: "it is queued, and begins when a worker is free",
+    State.SCHEDULED.value: "let it run now with POST /api/v2/jobs/{id}/force-run",
+    State.RUNNING.value: "it runs now; end it with POST /api/v1/jobs/{id}/cancel",
+    State.PAUSED.value: "let it go on with POST /api/v1/jobs/{id}/resume",
+    State.COMPLETED.value: "it has had its runs; ask for another with POST /api/v1/jobs for the same source",
+    State.FAILED.value: "give it another try with POST /api/v1/jobs/{id}/retry",
+    State.CANCELLED.value: "it stays cancelled; make another with POST /api/v1/jobs",
+}
+
+
+def _act(admin: AdminWrite, session: Session, job_id: int, action: JobAction) -> None:
+    """Do it; IllegalTransition says what can be done instead."""
+    try:
+        admin.job_service.actions.act(session, job_id, action)
+    except IllegalTransition as exc:
+        raise exc.with_hint(_NEXT[exc.state].format(id=job_id)) from exc
 
 
 def _acted(admin: AdminWrite, job_id: int, action: JobAction) -> JobShown:
     with admin.write() as session:
-        admin.job_service.actions.act(session, job_id, action)
+        _act(admin, session, job_id, action)
         return JobShown(**job_view(shown(session, job_id)))
 
 
@@ -220,7 +240,7 @@ def _acted(admin: AdminWrite, job_id: int, action: JobAction) -> JobShown:
 def force_run(admin: AdminWriteDep, id: JobId) -> ForceRun:
     """Let a scheduled job run now; its rhythm stays as it is."""
     with admin.write() as session:
-        admin.job_service.actions.act(session, id, JobAction.FORCE_RUN)
+        _act(admin, session, id, JobAction.FORCE_RUN)
     return ForceRun(message="Job queued for immediate execution", job_id=id)
 
 

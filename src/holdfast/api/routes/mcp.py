@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
+from asyncio import Semaphore
+from collections.abc import Callable
 from typing import Any
 
+from anyio.to_thread import run_sync
 from fastapi import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.api.dependencies import ArchiveDep, SearchDep
 from holdfast.api.errors import answers
+from holdfast.api.heavy import HeavyWork
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.permissions import PrincipalDep
 from holdfast.auth.errors import Unauthenticated
@@ -30,8 +34,8 @@ class _Answered(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Loaded with the first request: the SDK takes longer to load than the whole server.
         server = importlib.import_module("holdfast.assistants.server")
-        async with self._handed["sessions"]:
-            await server.serve_request(self._handed["tools"](), self._handed["principal"], scope, receive, send)
+        handed = self._handed
+        await server.serve_request(handed["tools"](), handed["principal"], scope, receive, send, handed["run"])
 
 
 @router.post("/mcp", responses=answers(401, 403), response_class=Response)
@@ -43,4 +47,15 @@ async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, p
     def tools() -> Any:
         return importlib.import_module("holdfast.assistants.tools").ToolArchive(archive=archive, search=search)
 
-    return _Answered(sessions=request.app.state.sessions, tools=tools, principal=principal)
+    sessions: Semaphore = request.app.state.sessions
+    heavy: HeavyWork = request.app.state.heavy
+
+    async def run(work: Callable[[], Any], is_heavy: bool) -> Any:
+        if is_heavy:
+            return await heavy.result(work)
+        # For as long as the tool runs, and not until its answer is read: slow readers would take the few permits from
+        # every other route.
+        async with sessions:
+            return await run_sync(work)
+
+    return _Answered(tools=tools, principal=principal, run=run)

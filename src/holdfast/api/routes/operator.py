@@ -31,6 +31,7 @@ from holdfast.api.schemas.operator import (
     IndexStateWord,
     KeptShown,
     ProcessKind,
+    SealedShown,
     SearchIndexState,
     SettingOrigin,
     SettingShown,
@@ -79,7 +80,7 @@ def list_workers(
         rows = [row for row in rows if _kind(row.kind) is kind]
     rest = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None
     shown = rows[:limit]
-    folder, now = archive.home.resolve() / "run", archive.clock.now()
+    folder, now = archive.home.resolve() / "run", archive.now(session)
     seen = {row.id: judged(_owner(row), folder, silent_since=now - GONE) for row in shown}
     attempts = {row.id: parsed_attempts(seen[row.id].run_path) for row in shown}
     urls = operator_queries.addresses_of(session, {one for found in attempts.values() for one in found})
@@ -174,6 +175,9 @@ def get_storage_state(archive: ArchiveDep, session: SessionDep) -> StorageState:
         sources=[KeptShown(source=one.source, files=one.files, bytes=one.size) for one in kept],
         warc_files=sum(one.files for one in kept),
         warc_bytes=sum(one.size for one in kept),
+        growth=[
+            SealedShown(day=one.day, files=one.files, bytes=one.size) for one in operator_queries.sealed_by_day(session)
+        ],
         uploads_outstanding_bytes=outstanding_bytes(session),
         last_verification=_operation(verified),
     )

@@ -17,6 +17,7 @@ from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, Usa
 from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
+from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
 from holdfast.api.schemas.base import RowId, Words
@@ -58,7 +59,7 @@ def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receip
     return receipt
 
 
-admin_router = LateRouter(prefix="/api/admin/reports", tags=["admin"])
+admin_router = LateRouter(prefix="/api/admin/reports", tags=["admin"], dependencies=[KNOWN_ONLY])
 ReportId = Annotated[RowId, Path(description="A report's id.", examples=[1])]
 
 

@@ -7,12 +7,13 @@ from typing import Annotated
 
 from fastapi import Query
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_of
+from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, WorkDep, source_of
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.live.topics import sample_figures
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
-from holdfast.api.schemas.series import AlertShown, AlertState, SeriesStep, TimeSeries
+from holdfast.api.schemas.series import AlertShown, AlertState, CrawlerFigures, SeriesStep, TimeSeries
 from holdfast.db.models import Alert
 from holdfast.jobs.alert_queries import list_alerts as select_alerts
 from holdfast.jobs.alerts import AlertName, AlertSeverity
@@ -51,6 +52,12 @@ def show_timeseries(
 
 def _aware(moment: datetime | None) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+@router.get("/api/crawler/figures", responses=answers(503))
+def show_crawler_figures(archive: ArchiveDep, work: WorkDep) -> CrawlerFigures:
+    """Return what crawls do now: what the stream of figures tells, for those that ask from time to time."""
+    return CrawlerFigures.model_validate(sample_figures(archive.database, work))
 
 
 @router.get("/api/alerts", responses=answers(422, 503))

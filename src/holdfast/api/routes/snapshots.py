@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Request
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
@@ -12,6 +12,7 @@ from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.middleware.request_ids import FOR_MEMBERS
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     Keyword,
@@ -38,9 +39,11 @@ SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 
 
 @router.get("/api/snapshot/{id}", responses=answers(404, 422, 503))
-def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> SnapshotDetail:
+def snapshot_detail(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> SnapshotDetail:
     """Return one capture."""
     found = visible_snapshot(session, id)
+    is_for_members = members_source(session, found) is not None
+    setattr(request.state, FOR_MEMBERS, is_for_members)
     document = document_of(session, found)
     source = queries.sources_by_id(session, [found.source_id])[found.source_id]
     why = None if found.noise is None else verdict_on(session, found.id)
@@ -56,7 +59,7 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
         original_url=found.url,
         snippet=document.snippet if document else None,
         raw_snapshot_url=raw_path(found.id),
-        browse_url=browse_url(archive.settings, found, for_members=members_source(session, found) is not None),
+        browse_url=browse_url(archive.settings, found, for_members=is_for_members),
         capture_backend=found.backend,
         capture_fidelity=found.fidelity,
         mime_type=found.media_type,

@@ -27,6 +27,7 @@ from holdfast.api.dependencies import (
     source_of,
 )
 from holdfast.api.errors import answers
+from holdfast.api.heavy import HeavyWork
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary
@@ -34,15 +35,19 @@ from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.jobs import Message
 from holdfast.api.schemas.sources import (
     ImportedShown,
+    JudgedUrlShown,
     ManagedSource,
     ManagedSourceList,
     SourceChanges,
     SourceForm,
+    SourcePreviewForm,
+    SourcePreviewShown,
     SwitchedSource,
 )
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import Invalid, NotFound
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, replace_source, take_in_sources
+from holdfast.jobs.administration.source_preview import preview_source
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
@@ -53,7 +58,7 @@ from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.viewers import Visibility
-from holdfast.withdrawals.visibility import hidden_counts, is_for_members
+from holdfast.withdrawals.visibility import hidden_counts, members_among
 
 router = LateRouter(tags=["sources"])
 # Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
@@ -78,6 +83,7 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
         for number in (*one.newest, *one.entry, *one.languages.get(lang or "", ()))
     ]
     shown = queries.showing(session, candidates)
+    led = members_among(session, shown)
     found = []
     for total in kept.listed:
         of_source = kept.representatives[total.source_id]
@@ -97,15 +103,15 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
                 last_capture=total.last.date(),
                 latest_record_id=newest,
                 entry_record_id=entry.id if entry else None,
-                entry_browse_url=_browse(archive, entry, for_members=total.visibility == Visibility.MEMBERS),
+                entry_browse_url=_browse(archive, entry, led),
                 entry_preview_url=None,
             )
         )
     return found
 
 
-def _browse(archive: Archive, entry: Snapshot | None, *, for_members: bool) -> str | None:
-    return None if entry is None else browse_url(archive.settings, entry, for_members=for_members)
+def _browse(archive: Archive, entry: Snapshot | None, led: set[int]) -> str | None:
+    return None if entry is None else browse_url(archive.settings, entry, for_members=entry.id in led)
 
 
 @router.get("/api/sources/{code}/editions", responses=answers(404, 422, 503))
@@ -146,7 +152,7 @@ def editions(
                     record_count=extent.pages,
                     first_capture=extent.first.date(),
                     last_capture=extent.last.date(),
-                    entry_browse_url=_browse(archive, entry, for_members=is_for_members(source)),
+                    entry_browse_url=_browse(archive, entry, members_among(session, [entry.id] if entry else ())),
                 ),
             )
         )
@@ -251,6 +257,32 @@ def export_sources(
     )
 
 
+@admin_router.post("/api/v1/sources/preview", responses=answers(400, 403, 413, 415, 422, 503))
+def preview_of_source(session: SessionDep, job_service: JobServiceDep, form: SourcePreviewForm) -> SourcePreviewShown:
+    """Say what a source would do, without saving it: which addresses it takes and by which rule, and its next runs."""
+    job_service.look(session)
+    content = form.model_dump(exclude_none=True, exclude={"urls", "interval_minutes", "interval_type"})
+    found = preview_source(
+        session,
+        content,
+        urls=form.urls,
+        every=(form.interval_minutes, form.interval_type),
+        now=job_service.clock.now(),
+    )
+    job_service.check(found.spec.config)
+    return SourcePreviewShown(
+        warnings=list(found.warnings),
+        urls=[
+            JudgedUrlShown(
+                url=one.url, normalised=one.normalised, in_scope=one.allowed, rule=one.rule, sentence=one.sentence
+            )
+            for one in found.urls
+        ],
+        next_runs=list(found.next_runs),
+        yaml=found.yaml,
+    )
+
+
 async def _file(request: Request) -> tuple[str, bytes]:
     """Return the form and the bytes of what was sent."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -259,14 +291,20 @@ async def _file(request: Request) -> tuple[str, bytes]:
     return form, await request.body()
 
 
-def read_file(
-    sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: JobServiceDep
+async def read_file(
+    request: Request, sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: JobServiceDep
 ) -> list[registry.SourceSpec]:
-    """Return the sources of a file, all of them checked: on a thread, and before the lock of admin writes is taken."""
-    specs = registry.read_specs(_entries(*sent))
-    for spec in specs:
-        job_service.check(spec.config)
-    return specs
+    """Return the sources of a file, all of them checked: on a thread for heavy work, and before the turn to write."""
+
+    def read() -> list[registry.SourceSpec]:
+        specs = registry.read_specs(_entries(*sent))
+        for spec in specs:
+            job_service.check(spec.config)
+        return specs
+
+    # A megabyte of YAML takes seconds: it has one of the few places, or is asked to come again.
+    heavy: HeavyWork = request.app.state.heavy
+    return await heavy.result(read)
 
 
 @admin_router.post("/api/v1/sources/import", responses=_CHANGED, openapi_extra=_FILE)

@@ -15,11 +15,13 @@ from fastapi.responses import Response, StreamingResponse
 from holdfast.api.dependencies import ArchiveDep, WorkDep
 from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.live.frames import Frame
 from holdfast.api.live.hub import Hub, Listener, Topic
 from holdfast.api.live.stream import EventStream, StreamWish
 from holdfast.api.live.topics import (
     CrawlerTopic,
     EventsTopic,
+    LogKey,
     LogTopic,
     SampledTopic,
     sample_figures,
@@ -128,10 +130,12 @@ async def stream_log(
     if is_over and last_event_id and not await run_sync(topic.missed, id, number, last_event_id, limiter=hub.threads):
         # What a browser's EventSource takes as: do not come back.
         return Response(status_code=204)
-    wish = StreamWish(
-        channel=channel,
-        key=id,
-        replay=lambda: topic.replay(id, number, last_event_id),
-        is_over=lambda: is_over,
-    )
+
+    def replay() -> list[Frame]:
+        # Asked once more, now that the client listens: what ended in between would be told by no look.
+        nonlocal is_over
+        is_over = is_over or find()
+        return topic.replay(id, number, last_event_id)
+
+    wish = StreamWish(channel=channel, key=LogKey(id, number), replay=replay, is_over=lambda: is_over)
     return _open(request, wish)

@@ -283,7 +283,8 @@ class _Piece:
             length = request.headers.get("content-length", "")
             if length.isdecimal() and offset + int(length[:20]) > row.size:
                 raise UploadTooLarge(row.size)
-            part = await run_sync(partial(stack.enter_context, open_part(self._archive.home, row, offset)))
+            opened = open_part(self._archive.home, row.id, offset, self._read)
+            part = await run_sync(partial(stack.enter_context, opened))
             return await self._write(request, part, row, expected)
         finally:
             _Piece._under_way -= 1

@@ -9,6 +9,7 @@ from fastapi import Path, Request, Response
 from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, site_of
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.account import SessionId, TokenId, after_of, sessions_listed, tokens_listed
 from holdfast.api.schemas.accounts import (
     EndedSessions,
@@ -27,7 +28,7 @@ from holdfast.auth.sessions import end_session, end_sessions
 from holdfast.auth.tokens import revoke_token
 from holdfast.auth.users import UserChanges, add_user, change_user, delete_user, find_user, make_link
 
-router = LateRouter(prefix="/api/admin/users", tags=["admin"])
+router = LateRouter(prefix="/api/admin/users", tags=["admin"], dependencies=[KNOWN_ONLY])
 UserId = Annotated[RowId, Path(description="A user's id.", examples=[1])]
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints
 
 from holdfast.api.schemas.base import Answer, RequestForm
+from holdfast.clock import from_micros
 from holdfast.jobs.administration.frontier_actions import MOST_URLS, Added, AddedAs, Closed
 from holdfast.jobs.views.frontier_queries import (
     DomainRow,
@@ -20,6 +21,7 @@ from holdfast.jobs.views.frontier_queries import (
     QueueOfDomain,
     UrlStatus,
 )
+from holdfast.jobs.views.host_queries import HostOfCrawl
 from holdfast.operations.stores import Cleaning, CleanTarget, StoreName, WeighedStores
 from holdfast.types import Outcome, RobotsAnswer, UrlKind
 
@@ -232,6 +234,46 @@ class QueueInExecution(Answer):
             completed=row.succeeded,
             failed=row.failed,
             ruled_out=row.ruled_out,
+        )
+
+
+class CrawledHost(Answer):
+    """A host in one crawl: what it has queued and done, and how it stands."""
+
+    domain: str
+    state: DomainState = Field(description="Of the host itself, whichever crawl asks it.")
+    pending: int
+    completed: int
+    failed: int
+    ruled_out: int
+    due_at: datetime | None = Field(description="Nothing of it is asked for before; null if nothing is queued.")
+    next_allowed_at: datetime | None
+    crawl_delay: float | None = Field(description="Seconds between requests that an operator set; null: the source's.")
+    circuit: str = Field(description="closed, open or half_open.")
+    circuit_failures: int
+    slow_down: float = Field(description="Factor on the delay after 429 and 503; 1 is none.")
+    paused_at: datetime | None
+    unreachable_since: datetime | None
+
+    @classmethod
+    def of(cls, row: HostOfCrawl, *, now: datetime) -> Self:
+        """Return a host as it is answered."""
+        domain, queue = row.domain, row.queue
+        return cls(
+            domain=domain.name,
+            state=domain.state(now),
+            pending=queue.open,
+            completed=queue.succeeded,
+            failed=queue.failed,
+            ruled_out=queue.ruled_out,
+            due_at=from_micros(row.due_at) if queue.open and row.due_at else None,
+            next_allowed_at=domain.next_moment,
+            crawl_delay=domain.delay_s,
+            circuit=domain.circuit_state,
+            circuit_failures=domain.circuit_failures,
+            slow_down=domain.penalty,
+            paused_at=domain.paused_at,
+            unreachable_since=domain.unreachable_since,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -128,6 +128,14 @@ class KeptShown(Answer):
     bytes: int
 
 
+class SealedShown(Answer):
+    """What was sealed on a day."""
+
+    day: date = Field(description="UTC.")
+    files: int
+    bytes: int
+
+
 class StorageState(Answer):
     """Room, and what takes it."""
 
@@ -139,6 +147,7 @@ class StorageState(Answer):
                     "sources": [{"source": "example", "files": 3, "bytes": 1031830}],
                     "warcFiles": 3,
                     "warcBytes": 1031830,
+                    "growth": [{"day": "2026-11-15", "files": 3, "bytes": 1031830}],
                     "uploadsOutstandingBytes": 0,
                     "lastVerification": None,
                 }
@@ -150,6 +159,9 @@ class StorageState(Answer):
     sources: list[KeptShown] = Field(description="The largest first.")
     warc_files: int
     warc_bytes: int
+    growth: list[SealedShown] = Field(
+        description="What was sealed on each day, the first day first; days without anything are left out."
+    )
     uploads_outstanding_bytes: int = Field(description="Still to come of open uploads.")
     last_verification: OperationShown | None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from holdfast.api.schemas.base import Answer
 from holdfast.jobs.alerts import AlertName, AlertSeverity
@@ -74,3 +74,39 @@ class AlertShown(Answer):
     resolved_at: datetime | None
     value: float = Field(description="What was measured last: a share, a growth a minute, or seconds of silence.")
     message: str
+
+
+class CrawlerFigures(Answer):
+    """What crawls do now, as `metrics:update` of `/api/metrics/events` tells it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "jobs": {"completed": 3, "running": 1},
+                    "pages": 560,
+                    "pagesPerSecond": 1.5,
+                    "successRate": 0.98,
+                    "queue": 120,
+                    "domainsLeased": 1,
+                    "domainsWaiting": 2,
+                    "circuits": {"open": 1},
+                    "workers": 1,
+                    "alerts": [],
+                    "warcBytes": 1031830,
+                }
+            ]
+        }
+    )
+
+    jobs: dict[str, int] = Field(description="By `admin_status`.")
+    pages: int = Field(description="Of all crawls since the beginning.")
+    pages_per_second: float = Field(description="In the last whole minute.")
+    success_rate: float | None = Field(description="Over the last five whole minutes; null if nothing was asked.")
+    queue: int = Field(description="Addresses that wait.")
+    domains_leased: int
+    domains_waiting: int
+    circuits: dict[str, int] = Field(description="Domains that are left alone after failures, by state.")
+    workers: int
+    alerts: list[str] = Field(description="Those that fire.")
+    warc_bytes: int

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from holdfast.api.schemas.base import RequestForm, check_fields, check_values
 from holdfast.api.schemas.jobs import JobAnswer
 from holdfast.api.schemas.source_config import SourceConfiguration
+from holdfast.jobs.administration.source_preview import MOST_URLS
 from holdfast.withdrawals.viewers import Visibility
 
 _SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
@@ -129,3 +130,67 @@ class ImportedShown(JobAnswer):
     updated: list[str]
     unchanged: list[str]
     dry_run: bool
+
+
+class SourcePreviewForm(SourceForm):
+    """A source that is not saved yet, and what is to be told about it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "code": "example",
+                    "config": {"seeds": ["https://example.org/"], "exclude": ["/calendar/"]},
+                    "urls": ["https://example.org/news", "https://other.example/"],
+                    "interval_minutes": 6,
+                    "interval_type": "hours",
+                }
+            ]
+        }
+    )
+
+    urls: list[Annotated[str, StringConstraints(max_length=8192)]] = Field(
+        default_factory=list, max_length=MOST_URLS, description="Addresses to judge."
+    )
+    interval_minutes: int | None = Field(None, description="In units of `interval_type`; left out: it runs once.")
+    interval_type: str = Field("minutes", description="minutes, hours or days.")
+
+
+class JudgedUrlShown(JobAnswer):
+    """What the rules of a source say of one address."""
+
+    url: str
+    normalised: str | None = Field(description="As the source spells it; null if it is no address.")
+    in_scope: bool
+    rule: str = Field(description="The rule that decided.")
+    sentence: str = Field(description="The same in words.")
+
+
+class SourcePreviewShown(JobAnswer):
+    """What a source would do."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "warnings": [],
+                    "urls": [
+                        {
+                            "url": "https://example.org/news",
+                            "normalised": "https://example.org/news",
+                            "in_scope": True,
+                            "rule": "scope:host",
+                            "sentence": "it lies within the scope host",
+                        }
+                    ],
+                    "next_runs": ["2026-11-15T18:15:00Z"],
+                    "yaml": "sources:\n- code: example\n",
+                }
+            ]
+        }
+    )
+
+    warnings: list[str] = Field(description="What is allowed but worth a second look.")
+    urls: list[JudgedUrlShown]
+    next_runs: list[datetime] = Field(description="The next five; none for a job that runs once.")
+    yaml: str = Field(description="The source as the import takes it.")

@@ -412,7 +412,7 @@ class _Places:
     def _run_of(self, url: Url) -> tuple[_Group, _Reach] | None:
         for run in self._runs:
             if run.execution_id not in self._of_runs:
-                self._of_runs[run.execution_id] = _Reach.of(_stored_plan(run.config))
+                self._of_runs[run.execution_id] = _Reach.of(stored_plan(run.config))
             reach = self._of_runs[run.execution_id]
             if reach.verdict(url).allowed:
                 return _Group(run.source_id, run.source_code, run), reach
@@ -467,15 +467,15 @@ class _Places:
         return self._of_sources[source.id]
 
 
-def _stored_plan(config: Mapping[str, Any]) -> CrawlPlan:
-    """Return the plan of a run as far as it says what is in scope."""
+def stored_plan(config: Mapping[str, Any]) -> CrawlPlan:
+    """Return the plan of a run as far as it says what is in scope, with the rules that were added since it began."""
     depth = config.get("max_depth")
     return CrawlPlan(
         seeds=tuple(config["seeds"]),
         contact=str(config["contact"]),
         scope=str(config.get("scope", "host")),
         include=tuple(config.get("include") or ()),
-        exclude=tuple(config.get("exclude") or ()),
+        exclude=(*(config.get("exclude") or ()), *(config.get("exclusions") or ())),
         max_depth=int(depth) if depth is not None else None,
         strip_trailing_slash=bool(config.get("strip_trailing_slash")),
         force_https=bool(config.get("force_https")),

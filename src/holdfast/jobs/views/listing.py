@@ -15,6 +15,7 @@ from holdfast.jobs import schedule_queries
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.states import State
 from holdfast.values import dataclass
+from holdfast.withdrawals.visibility import visible_source
 
 ADMIN_STATES = (
     "queued",
@@ -386,7 +387,7 @@ def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJ
 
 
 def admin_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs have each admin status; one without jobs is left out."""
+    """Return how many jobs of sources that the viewer may see have each admin status; one without jobs is left out."""
     return _counted(session, _admin_status())
 
 
@@ -396,7 +397,7 @@ def cleanup_counts(session: Session) -> dict[str, int]:
 
 
 def _counted(session: Session, word: ColumnElement[str]) -> dict[str, int]:
-    words = select(word.label("word")).where(Job.deleted_at.is_(None)).subquery()
+    words = select(word.label("word")).where(Job.deleted_at.is_(None), visible_source(Job.source_id)).subquery()
     rows = session.execute(select(words.c.word, func.count()).group_by(words.c.word).order_by(words.c.word))
     return {str(row[0]): row[1] for row in rows}
 

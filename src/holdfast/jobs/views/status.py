@@ -15,7 +15,7 @@ from holdfast.db.raw import RawDatabase, Row, Transaction, WriteRefusal, last_re
 from holdfast.errors import NotFound
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import ReadingRule, rule_of, sentence_of
-from holdfast.jobs.execution_queries import from_json
+from holdfast.jobs.execution_queries import ImportedFiles, from_json
 from holdfast.series.counting import LATENCY, OUTCOMES, STATUSES, attempts_of, failures_of, percentile_of
 from holdfast.values import dataclass
 
@@ -77,6 +77,8 @@ class ExecutionStatus:
     """What it did lately, by the series; None if that is nothing."""
     trouble: str | None = None
     """What keeps it from going on now, in words, with what helps."""
+    imported: ImportedFiles | None = None
+    """What it has brought, if it is an import: that asks no site for anything."""
     seeds_left: int = 0
     """Seeds that are still to be read into the queue; only its own supervisor knows."""
 
@@ -87,8 +89,8 @@ class ExecutionStatus:
 
     @property
     def sentence(self) -> str | None:
-        """How it ended and what it fell short of, in words; None while it has not."""
-        if self.state in ("queued", "running"):
+        """How it ended and what it fell short of, in words; None while it has not, and for an import."""
+        if self.state in ("queued", "running") or self.imported is not None:
             return None
         return sentence_of(self.state, self.reason, self.shortfalls)
 
@@ -106,6 +108,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         away = execution_queries.away(tx, execution_id=execution.frontier_id, now=now) if is_live else []
         paused = execution_queries.paused(tx, execution_id=execution.frontier_id) if is_live else []
         reported = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
+        imported = None if written else execution_queries.imported_of(tx, execution_id=execution_id)
         recent = recent_minutes(tx, execution_id=execution.frontier_id, now=now) if is_live else None
     counts = [one.counts for one in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
@@ -143,6 +146,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         error=execution.error,
         retry_at=execution.retry_at,
         recent=recent,
+        imported=imported,
         trouble=next((str(count["trouble"]) for count in live if count.get("trouble")), None),
     )
 

@@ -1,0 +1,55 @@
+"""Serves the browser application: the same bytes for everybody, so before it is known who asks.
+
+A session that has ended must not keep its reader from the page that says so, and a file costs neither a look into the
+database nor a place among the requests that an address may make in a minute.
+"""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.api.middleware.headers import OWN_PAGE, web_policy
+from holdfast.api.web_files import WebFile, WebFiles
+
+_FIXED = b"public, max-age=31536000, immutable"
+# Asked for anew each time, and answered 304: a page of yesterday would ask for files that today's build has not.
+_CHANGING = b"no-cache"
+
+
+class WebPages:
+    """Answers the paths of the application's pages and files, and passes everything else on."""
+
+    def __init__(self, app: ASGIApp, files: WebFiles, *, replay_origin: str) -> None:
+        self._app, self._files = app, files
+        self._policy = (b"content-security-policy", web_policy(replay_origin).encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        is_read = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+        found = self._files.find(scope["path"]) if is_read else None
+        if found is None:
+            await self._app(scope, receive, send)
+            return
+        asked = Headers(scope=scope)
+        status, fields, body = self._answer(found, asked)
+        if scope["method"] == "HEAD":
+            body = b""
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.body", "body": body})
+
+    def _answer(self, found: WebFile, asked: Headers) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        fields = [
+            (b"cache-control", _FIXED if found.is_fixed else _CHANGING),
+            (b"etag", found.etag.encode()),
+            (b"vary", b"accept-encoding"),
+        ]
+        if found.is_page:
+            fields += [self._policy, *OWN_PAGE]
+        if found.etag in (one.strip() for one in asked.get("if-none-match", "").split(",")):
+            return 304, fields, b""
+        coding, body = found.choose(asked.get("accept-encoding", ""))
+        if coding != "identity":
+            fields.append((b"content-encoding", coding.encode()))
+        fields += [(b"content-type", found.media_type.encode()), (b"content-length", b"%d" % len(body))]
+        return 200, fields, body

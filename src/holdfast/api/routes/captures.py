@@ -1,0 +1,340 @@
+"""One page through time, and what a single capture is made of: its record, its text, its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import PurePath
+from typing import Annotated
+
+from fastapi import Query, Request
+from sqlalchemy.orm import Session
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.api import queries
+from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.errors import answers
+from holdfast.api.heavy import Streamed, export, heavily
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.routes.replay import origins_here
+from holdfast.api.routes.snapshots import SnapshotId
+from holdfast.api.schemas.captures import (
+    CaptureContent,
+    CaptureRecord,
+    CaptureView,
+    DayShown,
+    HeaderShown,
+    HistoryCapture,
+    NeighbourShown,
+    PageHistoryShown,
+    PartShown,
+    PartsShown,
+    YearCount,
+)
+from holdfast.api.schemas.lists import ListCursor, ListLimit, decode_cursor, encode_cursor
+from holdfast.clock import digits14
+from holdfast.db.models import Snapshot
+from holdfast.errors import NotFound
+from holdfast.exports.queries import file_paths
+from holdfast.exports.selection import SelectedCaptures, pack_selection
+from holdfast.index.queries import StoredRecord, document_of, open_stored, text_of
+from holdfast.jobs.imports import job_names
+from holdfast.jobs.store import execution_name
+from holdfast.parse.charset import decode_text
+from holdfast.replay import history
+from holdfast.replay.address import Modifier
+from holdfast.replay.finding import FoundCapture
+from holdfast.replay.history import HistoricCapture
+from holdfast.replay.origins import ReplayOrigins
+from holdfast.replay.page_parts import PagePart, PageParts, page_parts
+from holdfast.replay.serving import CaptureLost
+from holdfast.warc.reader import DamagedWarc
+from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.visibility import members_source, visible_snapshot
+
+router = LateRouter(tags=["snapshots"])
+_LISTED = 500
+_MAX_SOURCE_BYTES = 1024 * 1024
+_MAX_TEXT_CHARS = 500_000
+_TEXTUAL = ("text/", "json", "xml", "javascript", "ecmascript", "x-www-form-urlencoded")
+
+
+@router.get("/api/history", responses=answers(400, 404, 422, 503))
+def page_history(
+    session: SessionDep,
+    url: Annotated[str, Query(min_length=1, max_length=8192, examples=["https://example.org/"])],
+    year: Annotated[int | None, Query(ge=1970, le=9999, description="The latest with captures if left out.")] = None,
+    limit: ListLimit = _LISTED,
+    cursor: ListCursor = None,
+) -> PageHistoryShown:
+    """Return a page through time: captures of every year counted, one year with its days and captures.
+
+    Each capture says whether its content is another than that of the capture before.
+    """
+    place = decode_cursor(cursor, int)
+    at = max(0, int(place[0])) if place else 0
+    found = history.page_history(session, url, year=year)
+    shown = found.captures[at : at + limit]
+    more = at + limit < len(found.captures)
+    return PageHistoryShown(
+        url=found.url,
+        years=[YearCount(year=number, captures=count) for number, count in found.years.items()],
+        year=found.year,
+        days=[
+            DayShown(
+                day=one.day,
+                captures=one.captures,
+                changes=one.changes,
+                statuses=one.statuses,
+                first_snapshot_id=one.first.id,
+                first_timestamp=one.first.captured_at,
+            )
+            for one in found.days
+        ],
+        is_cut=found.is_cut,
+        items=[_listed(one) for one in shown],
+        next=encode_cursor(at + limit) if more else None,
+        limit=limit,
+    )
+
+
+def _listed(one: HistoricCapture) -> HistoryCapture:
+    return HistoryCapture(
+        snapshot_id=one.id,
+        capture_timestamp=one.captured_at,
+        url=one.url,
+        status_code=one.status,
+        mime_type=one.media_type,
+        record_type=one.record_type,
+        digest=one.digest,
+        change=one.change,
+        is_change=one.is_change,
+        noise=one.noise,
+        job_id=one.execution_id,
+    )
+
+
+@router.get("/api/snapshots/{id}/view", responses=answers(404, 422, 503))
+def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> CaptureView:
+    """Return a capture with where it is shown, where it comes from, and the captures and changes around it."""
+    found = visible_snapshot(session, id)
+    document = document_of(session, found)
+    source = queries.sources_by_id(session, [found.source_id])[found.source_id]
+    around = history.neighbourhood(session, found)
+    named = job_names(session, [found.execution_id]).get(found.execution_id)
+    path = file_paths(session, [found.warc_file_id]).get(found.warc_file_id, "")
+    public, shown = _origins(request, archive, session, found)
+    digits = digits14(found.captured_at)
+    return CaptureView(
+        snapshot_id=found.id,
+        url=found.url,
+        capture_timestamp=found.captured_at,
+        title=document.title if document else None,
+        language=document.language if document else None,
+        status_code=found.status,
+        mime_type=found.media_type,
+        redirect_to=found.redirect_to,
+        source_code=source.code,
+        source_name=source.name,
+        job_id=found.execution_id,
+        job_name=execution_name(source.code, found.execution_id, named),
+        capture_backend=found.backend,
+        capture_fidelity=found.fidelity,
+        noise=found.noise,
+        truncated=found.truncated,
+        record_id=None if found.record_id is None else _record_name(found.record_id),
+        record_type=found.record_type,
+        digest=found.payload_digest,
+        warc_file=PurePath(path).name,
+        warc_offset=found.warc_offset,
+        warc_length=found.warc_length,
+        change=around.change,
+        frame_url=shown.memento(digits, Modifier.MAIN, found.url),
+        permalink=public.memento(digits, "", found.url),
+        raw_url=shown.memento(digits, Modifier.RAW, found.url),
+        first=_neighbour(around.ends.first),
+        previous=_neighbour(around.ends.previous),
+        next=_neighbour(around.ends.next),
+        last=_neighbour(around.ends.last),
+        previous_change=_neighbour(around.previous_change),
+        next_change=_neighbour(around.next_change),
+    )
+
+
+def _origins(
+    request: Request, archive: Archive, session: Session, found: Snapshot
+) -> tuple[ReplayOrigins, ReplayOrigins]:
+    """Return the origins for what is cited, which is to last, and for what is shown now, by a capability if need be."""
+    origins = origins_here(request, archive)
+    source_id = members_source(session, found)
+    if source_id is None:
+        return origins, origins
+    # Cited is the application's host, which knows who asks and leads a member on: a capability would end.
+    return origins._replace(origin=origins.here), origins._replace(root=request.app.state.replay_keys.root(source_id))
+
+
+def _record_name(record_id: str) -> str:
+    # A bare UUID is stored without its prefix; a foreign archive may have named its records otherwise.
+    return record_id if ":" in record_id else f"urn:uuid:{record_id}"
+
+
+def _neighbour(one: FoundCapture | HistoricCapture | None) -> NeighbourShown | None:
+    if one is None:
+        return None
+    return NeighbourShown(snapshot_id=one.id, capture_timestamp=one.captured_at, url=one.url, status_code=one.status)
+
+
+@contextmanager
+def _opened(archive: Archive, session: Session, found: Snapshot) -> Iterator[StoredRecord]:
+    """Open what a capture shows; CaptureLost if its record cannot be read."""
+    try:
+        with open_stored(session, archive.home, found) as stored:
+            yield stored
+    except DamagedWarc as exc:
+        raise CaptureLost(found.url, str(exc)) from exc
+
+
+@router.get("/api/snapshots/{id}/record", responses=answers(404, 422, 503))
+def capture_record(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> CaptureRecord:
+    """Return the headers of a capture: those that its server sent, and those of its WARC record."""
+    found = visible_snapshot(session, id)
+    with _opened(archive, session, found) as stored:
+        head = stored.head
+        return CaptureRecord(
+            snapshot_id=found.id,
+            status_code=stored.status,
+            reason="" if head is None else head.reason,
+            headers=[] if head is None else [_header(*pair) for pair in head.headers],
+            record_headers=[_header(*pair) for pair in stored.record.fields],
+        )
+
+
+def _header(name: str, value: str) -> HeaderShown:
+    # Bytes that are not UTF-8 stand there as halves of characters, which no JSON takes.
+    return HeaderShown(name=_whole(name), value=_whole(value).strip())
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+class ContentForm(StrEnum):
+    """Which text of a capture."""
+
+    TEXT = "text"
+    SOURCE = "source"
+
+
+@router.get("/api/snapshots/{id}/content", responses=answers(404, 422, 503))
+def capture_content(
+    archive: ArchiveDep,
+    session: SessionDep,
+    id: SnapshotId,
+    form: Annotated[ContentForm, Query(description="What the page says, or its markup.")] = ContentForm.TEXT,
+) -> CaptureContent:
+    """Return what a page says, or its markup as it was sent: up to 500,000 characters, or a mebibyte."""
+    found = visible_snapshot(session, id)
+    if form is ContentForm.SOURCE:
+        return _source(archive, session, found)
+    document = document_of(session, found)
+    text = text_of(session, document.id) if document is not None else None
+    return CaptureContent(
+        snapshot_id=found.id,
+        form=form.value,
+        text=None if text is None else text[:_MAX_TEXT_CHARS],
+        charset=None,
+        is_cut=text is not None and len(text) > _MAX_TEXT_CHARS,
+    )
+
+
+def _source(archive: Archive, session: Session, found: Snapshot) -> CaptureContent:
+    with _opened(archive, session, found) as stored:
+        media_type = stored.media_type or ""
+        is_text = any(word in media_type for word in _TEXTUAL)
+        body = stored.content(_MAX_SOURCE_BYTES + 1) if is_text else b""
+        declared = None if stored.body_head is None else stored.body_head.charset
+    text, charset = decode_text(body[:_MAX_SOURCE_BYTES], declared) if is_text else (None, None)
+    return CaptureContent(
+        snapshot_id=found.id,
+        form=ContentForm.SOURCE.value,
+        text=None if text is None else _whole(text),
+        charset=charset,
+        is_cut=len(body) > _MAX_SOURCE_BYTES,
+    )
+
+
+@router.get("/api/snapshots/{id}/parts", responses=answers(404, 422, 503), response_model=PartsShown)
+async def capture_parts(request: Request, archive: ArchiveDep, id: SnapshotId) -> Response:
+    """Return what a page needs to be shown, when each of it was captured, and what is missing."""
+
+    def work() -> Response:
+        # On a thread for heavy work: a page is parsed, and three hundred addresses are looked up.
+        try:
+            found = page_parts(archive.database, archive.home, id)
+        except DamagedWarc as exc:
+            raise CaptureLost(f"snapshot {id}", str(exc)) from exc
+        return Response(_parts(id, found).model_dump_json(by_alias=True), media_type="application/json")
+
+    return await heavily(request, work)
+
+
+def _parts(snapshot_id: int, found: PageParts) -> PartsShown:
+    parts = [_part(one, found) for one in found.parts]
+    apart = [one.seconds_apart for one in parts if one.seconds_apart is not None]
+    return PartsShown(
+        snapshot_id=snapshot_id,
+        is_readable=found.is_readable,
+        named=found.named,
+        missing=sum(one.snapshot_id is None for one in parts),
+        earliest_seconds=min(apart, default=None),
+        latest_seconds=max(apart, default=None),
+        parts=parts,
+    )
+
+
+def _part(one: PagePart, page: PageParts) -> PartShown:
+    capture = one.capture
+    return PartShown(
+        url=one.url,
+        kind=one.kind,
+        snapshot_id=None if capture is None else capture.id,
+        capture_timestamp=None if capture is None else capture.captured_at,
+        seconds_apart=None if capture is None else round((capture.captured_at - page.captured_at).total_seconds()),
+        status_code=None if capture is None else capture.status,
+        mime_type=None if capture is None else capture.media_type,
+    )
+
+
+@router.get("/api/snapshots/{id}/wacz", responses=answers(400, 404, 409, 422, 503), response_class=StreamingResponse)
+async def capture_wacz(request: Request, archive: ArchiveDep, id: SnapshotId) -> Response:
+    """Return a page with its parts as a WACZ 1.1.1 package: the captures that replay shows for it."""
+    return await export(request, lambda: _packed(archive, id))
+
+
+def _packed(archive: Archive, snapshot_id: int) -> Streamed:
+    if not archive.settings.api.exports:
+        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+    try:
+        found = page_parts(archive.database, archive.home, snapshot_id)
+    except DamagedWarc as exc:
+        raise CaptureLost(f"snapshot {snapshot_id}", str(exc)) from exc
+    ids = [snapshot_id, *(one.capture.id for one in found.parts if one.capture is not None)]
+    with archive.database.read() as session:
+        url = visible_snapshot(session, snapshot_id).url
+    name = f"capture-{snapshot_id}"
+    chosen = SelectedCaptures(
+        ids=list(dict.fromkeys(ids)), title=f"{url[:500]}, {found.captured_at:%Y-%m-%d}", name=name
+    )
+    return stream_selection(archive, chosen)
+
+
+def stream_selection(archive: Archive, chosen: SelectedCaptures) -> Streamed:
+    """Return a package of chosen captures as a file to take away."""
+    package = pack_selection(archive.database, archive.home, chosen, now=archive.clock.now())
+    headers = {
+        "Content-Disposition": f'attachment; filename="{chosen.name}.wacz"',
+        "Content-Length": str(package.size),
+        "Cache-Control": "no-store",
+    }
+    return Streamed(package.read(), "application/wacz", headers)

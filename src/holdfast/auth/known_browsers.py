@@ -1,0 +1,45 @@
+"""Browsers that have signed in before: by a mark that they keep, an account's owner signs in while strangers guess.
+
+A mark lets no one in. It says that this browser was let in once, so that its attempts are counted by themselves and not
+with those of strangers. It is signed with what is kept of the password: a new password makes all marks worthless, and
+nothing of them is stored here.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from base64 import urlsafe_b64encode
+from datetime import datetime, timedelta
+from typing import Final
+
+from holdfast.db.models import User
+
+LASTS: Final = timedelta(days=180)
+_MAX_CHARS: Final = 200
+_NAME_BYTES: Final = 12
+
+
+def new_mark(user: User, *, now: datetime) -> str | None:
+    """Return the mark of a browser that has just shown a user's password; None for a user without one."""
+    if user.password_hash is None:
+        return None
+    said = f"{int((now + LASTS).timestamp())}.{secrets.token_urlsafe(_NAME_BYTES)}"
+    return f"{said}.{_signed(user.id, user.password_hash, said)}"
+
+
+def known_browser(user: User | None, mark: str | None, *, now: datetime) -> str | None:
+    """Return what a browser is known as that shows the mark of this user; None if it shows none that holds."""
+    if user is None or user.password_hash is None or mark is None or len(mark) > _MAX_CHARS or not mark.isascii():
+        return None
+    said, _, signature = mark.rpartition(".")
+    ends, _, name = said.partition(".")
+    # The signature first: what is not signed is not read.
+    if not hmac.compare_digest(signature, _signed(user.id, user.password_hash, said)):
+        return None
+    return name if int(ends) > now.timestamp() else None
+
+
+def _signed(user_id: int, password_hash: str, said: str) -> str:
+    made = hmac.digest(password_hash.encode(), f"holdfast known browser\0{user_id}\0{said}".encode(), "sha256")
+    return urlsafe_b64encode(made).rstrip(b"=").decode()

@@ -1,0 +1,44 @@
+"""The marsh station's website as it is bundled: files in two folders, the later ones over the earlier ones."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from holdfast.demo.answers import TYPES, SiteAnswer, SiteContent, moved, refused, sitemap, stored
+
+_BUNDLE = resources.files("holdfast.demo")
+_REDIRECTS = {"/home": "/", "/index.html": "/"}
+_PRIVATE = "/private/"
+# What the later edition of the site no longer has.
+_REMOVED = ("/notes/winter-gulls.html",)
+_MISSING = "<!DOCTYPE html><title>Not found</title><p>The tide took this page. <a href='/'>Home</a></p>"
+
+
+def marsh_content(origin: str, *, is_later: bool) -> SiteContent:
+    """Return the site as it was first, or its later edition: pages edited, one gone, one that was lost is back."""
+    files = read_files(_BUNDLE / "site", "/", origin)
+    if is_later:
+        files |= read_files(_BUNDLE / "later", "/", origin)
+        files = {path: file for path, file in files.items() if path not in _REMOVED}
+    public = [path for path, file in files.items() if file.is_page and not path.startswith(_PRIVATE)]
+    listed = sitemap({f"{origin}{path}": None for path in sorted(public)})
+    answers = files | {"/sitemap.xml": stored(listed, ".xml")} | {old: moved(new) for old, new in _REDIRECTS.items()}
+    return SiteContent(answers=answers, missing=refused(HTTPStatus.NOT_FOUND, _MISSING))
+
+
+def read_files(folder: Traversable, below: str, origin: str) -> dict[str, SiteAnswer]:
+    """Return every file below a folder by the path that it answers to."""
+    found: dict[str, SiteAnswer] = {}
+    for item in folder.iterdir():
+        if item.is_dir():
+            found |= read_files(item, f"{below}{item.name}/", origin)
+        elif (dot := item.name.rfind(".")) > 0 and item.name[dot:] in TYPES:
+            body = item.read_bytes()
+            if item.name == "robots.txt":
+                # The port may be the kernel's choice, so the file cannot name its sitemap by address.
+                body = body.replace(b"{origin}", origin.encode())
+            path = below if item.name == "index.html" else f"{below}{item.name}"
+            found[path] = stored(body, item.name[dot:])
+    return found

@@ -1,0 +1,97 @@
+"""What an archived page is made of beside itself: pictures, styles, scripts, each with the capture that replay shows.
+
+Only what the page's own markup names: what a style sheet or a script asks for is not looked at.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from holdfast.clock import digits14
+from holdfast.db.engine import Database
+from holdfast.db.models import Snapshot
+from holdfast.errors import UrlRefused
+from holdfast.index.queries import open_stored
+from holdfast.parse.page import MAX_PARSED_BYTES, looks_pathological, parse_page
+from holdfast.replay.finding import FoundCapture, NotCaptured, candidates
+from holdfast.urls import Base
+from holdfast.withdrawals.visibility import visible_snapshot
+
+MOST_PARTS = 300
+"""Parts of a page that are looked for: each takes a few seeks."""
+
+
+class PagePart(NamedTuple):
+    """One thing that a page needs, and what the archive has of it."""
+
+    url: str
+    kind: str
+    """img, style, script, media, frame, object…"""
+    capture: FoundCapture | None
+    """The nearest to the page; None if it is missing."""
+
+
+class PageParts(NamedTuple):
+    """A page and its parts."""
+
+    captured_at: datetime
+    parts: list[PagePart]
+    named: int
+    """How many the page names; at most `MOST_PARTS` of them are looked for."""
+    is_readable: bool
+    """Whether the page could be read at all: other types and broken markup have no parts to tell of."""
+
+
+def page_parts(database: Database, home: Path, snapshot_id: int) -> PageParts:
+    """Return what a capture needs and what of it the archive holds; SnapshotNotFound, NotFound, DamagedWarc."""
+    with database.read() as session:
+        snapshot = visible_snapshot(session, snapshot_id)
+        moment = snapshot.captured_at
+        read = _read(session, home, snapshot)
+    # The session ends before the parser begins: that may take long.
+    kinds = None if read is None else _named(snapshot.url, read)
+    if kinds is None:
+        return PageParts(moment, [], 0, False)
+    digits = digits14(moment)
+    with database.read() as session:
+        looked_for = list(kinds.items())[:MOST_PARTS]
+        parts = [PagePart(url, kind, _nearest(session, url, digits)) for url, kind in looked_for]
+    return PageParts(moment, parts, len(kinds), True)
+
+
+def _read(session: Session, home: Path, snapshot: Snapshot) -> tuple[bytes, str, str | None] | None:
+    """Return the body of an HTML page with its type and charset; None for anything else."""
+    with open_stored(session, home, snapshot) as stored:
+        media_type = stored.media_type or ""
+        if "html" not in media_type:
+            return None
+        return stored.content(MAX_PARSED_BYTES), media_type, stored.body_head.charset if stored.body_head else None
+
+
+def _named(url: str, read: tuple[bytes, str, str | None]) -> dict[str, str] | None:
+    """Return the addresses that a page needs and what each is for; None if it cannot be read."""
+    body, media_type, charset = read
+    # A page that could hang the parser is told nothing of: replay shows it without our reading, too.
+    if looks_pathological(body) is not None:
+        return None
+    page = parse_page(body, url=url, media_type=media_type, charset=charset, want_text=False)
+    try:
+        base = Base(url, page.base)
+    except UrlRefused:
+        return None
+    found: dict[str, str] = {}
+    for link, resolved in zip(page.resources, base.each([link.url for link in page.resources])[0], strict=True):
+        if resolved is not None:
+            found.setdefault(resolved.fetch, link.rel)
+    return found
+
+
+def _nearest(session: Session, url: str, digits: str) -> FoundCapture | None:
+    try:
+        return candidates(session, url, digits)[0]
+    except NotCaptured:
+        return None

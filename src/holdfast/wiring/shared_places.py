@@ -1,0 +1,75 @@
+"""A place for each of several processes where it leaves a few bytes for the others: memory that a parent made for them.
+
+What a process that died had left is still there: the one that takes its number goes on from it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+# Which half holds what was left last; then of each half the length of its content, and a sum of it.
+_HEAD: Final = struct.Struct("<B")
+_CONTENT: Final = struct.Struct("<II")
+_HALF: Final = 256 * 1024
+"""Bytes that one process may leave; pages that are never written cost no memory."""
+_PLACE: Final = mmap.PAGESIZE + 2 * _HALF
+_TRIES: Final = 3
+
+
+class SharedPlaces:
+    """The places of some processes; made before they are forked."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._memory = mmap.mmap(-1, count * _PLACE)
+
+    def leave(self, number: int, content: bytes) -> bool:
+        """Leave this in a process's own place; False, and what was there stays, if it is too long."""
+        if len(content) + _CONTENT.size > _HALF:
+            return False
+        place = number * _PLACE
+        # Into the half that is not being read, and then one byte: a kill in between leaves what was there.
+        half = 1 - _HEAD.unpack_from(self._memory, place)[0]
+        start = place + mmap.PAGESIZE + half * _HALF
+        self._memory[start + _CONTENT.size : start + _CONTENT.size + len(content)] = content
+        _CONTENT.pack_into(self._memory, start, len(content), zlib.crc32(content))
+        _HEAD.pack_into(self._memory, place, half)
+        return True
+
+    def left(self, number: int) -> bytes:
+        """Return what a process has left last; nothing if it never did."""
+        place = number * _PLACE
+        for _ in range(_TRIES):
+            half = _HEAD.unpack_from(self._memory, place)[0]
+            start = place + mmap.PAGESIZE + half * _HALF
+            length, wanted = _CONTENT.unpack_from(self._memory, start)
+            content = self._memory[start + _CONTENT.size : start + _CONTENT.size + min(length, _HALF)]
+            # It may have left twice since the half was chosen: then the sum is another one.
+            if zlib.crc32(content) == wanted:
+                return content
+        return b""
+
+
+class ServedProcess:
+    """One of several serving processes, and what it shares with the others."""
+
+    def __init__(self, number: int, places: SharedPlaces) -> None:
+        self.number, self._places = number, places
+
+    def leave(self, content: bytes) -> bool:
+        """Leave this for the others; False if it is too long."""
+        return self._places.leave(self.number, content)
+
+    def left(self) -> bytes:
+        """Return what the process before this one had left, which had its number."""
+        return self._places.left(self.number)
+
+    def others(self) -> Iterator[bytes]:
+        """Yield what the others have left last."""
+        for number in range(self._places.count):
+            if number != self.number:
+                yield self._places.left(number)

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { MENU, menuFor, placeOf } from "./controlMenu";
+
+const names = (permissions: Parameters<typeof menuFor>[0]) => menuFor(permissions).map(({ title, places }) => [title, places.length]);
+
+test("everybody finds what they may use, and no more", () => {
+  expect(names(["read", "own_account", "watch", "operate", "administer"])).toEqual([["Crawling", 4], ["Planning", 5], ["Archive", 5], ["Administration", 6]]);
+  expect(names(["read", "own_account", "watch", "operate"])).toEqual([["Crawling", 4], ["Planning", 5], ["Archive", 4], ["Administration", 1]]);
+  expect(names(["read", "watch"])).toEqual([["Crawling", 1], ["Administration", 1]]);
+  expect(names(["read", "own_account"])).toEqual([]);
+});
+
+test("a page below a place belongs to it, a run to the jobs", () => {
+  expect(placeOf("/control/jobs/7")?.name).toBe("Jobs");
+  expect(placeOf("/control")?.name).toBe("Overview");
+  expect(placeOf("/control/executions/3")?.name).toBe("Jobs");
+  expect(placeOf("/search")).toBeUndefined();
+});
+
+test("no place is named twice", () => {
+  const all = MENU.flatMap(({ places }) => places.map(({ to }) => to));
+  expect(new Set(all).size).toBe(all.length);
+});

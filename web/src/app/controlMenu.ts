@@ -1,0 +1,64 @@
+import type { Permission } from "@/api/session";
+
+export interface Place {
+  to: string;
+  name: string;
+  /** Hidden from who may not do it; the server refuses it all the same. */
+  asks: Permission;
+}
+
+export interface Part {
+  title: string;
+  places: readonly Place[];
+}
+
+function part(title: string, asks: Permission, ...places: (readonly [to: string, name: string, asks?: Permission])[]): Part {
+  return { title, places: places.map(([to, name, own]) => ({ to, name, asks: own ?? asks })) };
+}
+
+export const MENU: readonly Part[] = [
+  part("Crawling", "operate", ["/control", "Overview", "watch"], ["/control/sources", "Sources"], ["/control/jobs", "Jobs"], ["/control/feeds", "Feeds"]),
+  part(
+    "Planning",
+    "operate",
+    ["/control/frontier", "Frontier"],
+    ["/control/domains", "Domains"],
+    ["/control/explain", "Explain"],
+    ["/control/scheduler", "Scheduler"],
+    ["/control/editions", "Editions"],
+  ),
+  part(
+    "Archive",
+    "operate",
+    ["/control/imports", "Imports"],
+    ["/control/index", "Index"],
+    ["/control/storage", "Storage"],
+    ["/control/takedowns", "Takedowns", "administer"],
+    ["/control/reports", "Reports"],
+  ),
+  part(
+    "Administration",
+    "administer",
+    ["/control/users", "Users"],
+    ["/control/sessions", "Tokens and sessions"],
+    ["/control/webhooks", "Webhooks"],
+    ["/control/audit", "Audit"],
+    ["/control/settings", "Settings"],
+    ["/control/health", "Health", "watch"],
+  ),
+];
+
+/** Return the parts and places that somebody with these permissions can use; a part without any is left out. */
+export function menuFor(permissions: readonly Permission[]): Part[] {
+  return MENU.map(({ title, places }) => ({ title, places: places.filter(({ asks }) => permissions.includes(asks)) })).filter(({ places }) => places.length > 0);
+}
+
+/** What has pages and no place of its own: a run is reached from its job. */
+const BELOW: Record<string, string> = { "/control/executions": "/control/jobs" };
+
+/** Return the place that a path belongs to: the one with the longest beginning of it. */
+export function placeOf(asked: string): Place | undefined {
+  const all = MENU.flatMap(({ places }) => places);
+  const path = Object.entries(BELOW).find(([from]) => asked.startsWith(`${from}/`))?.[1] ?? asked;
+  return all.filter(({ to }) => path === to || path.startsWith(`${to}/`)).sort((a, b) => b.to.length - a.to.length)[0];
+}

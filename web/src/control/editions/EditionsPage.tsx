@@ -1,0 +1,56 @@
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { Problem } from "@/app/Problem";
+import { editionsRoute } from "@/app/careRoutes";
+import { Moment } from "@/control/live/Moment";
+import { Done, type Deed } from "@/control/page/Done";
+import { PageHead } from "@/control/page/PageHead";
+import { Button } from "@/design/Button";
+import { DataTable } from "@/design/DataTable";
+import { SelectField } from "@/design/Field";
+import { Notice } from "@/design/Notice";
+import { useSources } from "@/api/useArchive";
+import { CoverageBar, EditionTag } from "./Coverage";
+import { PlanEditions } from "./PlanEditions";
+import { readAskedEditions, type AskedEditions } from "./asked";
+import { useEditions } from "./useEditions";
+
+/** The yearly editions of all sources: how far each is, and what keeps it from being ready. */
+export function EditionsPage() {
+  const asked = editionsRoute.useSearch();
+  const navigate = useNavigate();
+  const sources = useSources();
+  const { data, error, refetch } = useEditions(asked);
+  const [isPlanning, setPlanning] = useState(false);
+  const [deed, setDeed] = useState<Deed | null>(null);
+  const go = (change: Partial<AskedEditions>) => void navigate({ to: "/control/editions", search: readAskedEditions({ ...asked, ...change }), replace: true });
+  const years = [...new Set(data?.items.map((one) => one.year) ?? [])].sort((a, b) => b - a);
+  return (
+    <>
+      <PageHead title="Editions" actions={<Button kind="main" onClick={() => setPlanning(true)}>Plan a year</Button>}>What was kept of a source in a year, with an account of everything that was meant to be kept. Frozen, it can be cited.</PageHead>
+      <Done deed={deed} onClose={() => setDeed(null)} />
+      <div className="mb-4 grid items-end gap-3 sm:grid-cols-[16rem_10rem]">
+        <SelectField label="Source" value={asked.source ?? ""} onChange={(event) => go({ source: event.target.value || undefined })}>
+          <option value="">All</option>
+          {sources.data?.map((one) => <option key={one.sourceCode} value={one.sourceCode}>{one.sourceName}</option>)}
+        </SelectField>
+        <SelectField label="Year" value={asked.year ?? ""} onChange={(event) => go({ year: event.target.value ? Number(event.target.value) : undefined })}>
+          <option value="">All</option>
+          {[...new Set([...years, ...(asked.year ? [asked.year] : [])])].map((year) => <option key={year} value={year}>{year}</option>)}
+        </SelectField>
+      </div>
+      {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
+      <div className="min-h-64">
+        <DataTable caption="Editions" rows={data?.items ?? []} keyOf={(row) => row.editionId} empty={data ? <Notice title="There is no edition yet" actions={<Button onClick={() => setPlanning(true)}>Plan a year</Button>}>Planning a year makes one job for each source that is kept yearly; you see what would be made before it is.</Notice> : <p role="status" className="text-soft">Asking for the editions…</p>} columns={[
+          { head: "Edition", cell: (row) => <Link to="/control/editions/$id" params={{ id: String(row.editionId) }}>{row.sourceName} {row.year}</Link> },
+          { head: "State", cell: (row) => <EditionTag edition={row} /> },
+          { head: "Coverage", cell: (row) => <CoverageBar edition={row} /> },
+          { head: "Shards", isNumber: true, cell: (row) => `${row.indexedShardCount} of ${row.shardCount}` },
+          { head: "Frozen", cell: (row) => <Moment at={row.frozenAt} none="not yet" /> },
+        ]} />
+      </div>
+      {data && data.total > data.items.length && <p className="mt-2 text-sm text-soft">The newest {data.items.length} of {data.total} are shown; choose a source or a year for others.</p>}
+      {isPlanning && <PlanEditions onClose={() => setPlanning(false)} onDone={setDeed} />}
+    </>
+  );
+}

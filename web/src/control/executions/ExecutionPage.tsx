@@ -1,0 +1,74 @@
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { Problem } from "@/app/Problem";
+import { executionRoute } from "@/app/crawlRoutes";
+import { Notice } from "@/design/Notice";
+import { Tabs } from "@/design/Tabs";
+import { Tag } from "@/design/Tag";
+import { duration } from "../charts/format";
+import { JobActions } from "../jobs/JobActions";
+import { useJob, type Job } from "../jobs/useJobs";
+import { toneOf } from "../jobs/words";
+import { LiveSign } from "../live/LiveSign";
+import { Moment } from "../live/Moment";
+import { useNow } from "../live/useNow";
+import { useCrawlNews } from "../overview/useOverview";
+import { readAskedRun, type RunTab } from "./asked";
+import { Exclusions } from "./Exclusions";
+import { Hosts } from "./Hosts";
+import { LogView } from "./LogView";
+import { Now } from "./Now";
+import { Result } from "./Result";
+import { Urls } from "./Urls";
+import { useExecution, type Execution } from "./useExecution";
+
+/** One run: what it is at, its hosts and addresses, its log, its rules, and what came of it. */
+export function ExecutionPage() {
+  const id = Number(executionRoute.useParams().id);
+  const asked = executionRoute.useSearch();
+  const navigate = useNavigate();
+  const news = useCrawlNews();
+  const { data: run, error, refetch } = useExecution(id, news);
+  const job = useJob(run?.job_id ?? -1, news);
+  const name = job.data?.source_name ?? "";
+  useEffect(() => { document.title = `${name || "Run"} #${id} · Holdfast`; }, [name, id]);
+  if (error && !run) return <Problem problem={error} onAgain={() => void refetch()} />;
+  if (!run) return <div className="min-h-96" aria-busy />;
+  const isRunning = run.status === "running";
+  const go = (tab: string) => void navigate({ to: "/control/executions/$id", params: { id: String(id) }, search: readAskedRun({ tab }) });
+  return (
+    <div className="space-y-5">
+      <header>
+        <p className="text-sm"><Link to="/control/jobs">Jobs</Link> / <Link to="/control/jobs/$id" params={{ id: String(run.job_id) }}>{job.data?.name ?? job.data?.source_name ?? `job ${run.job_id}`}</Link></p>
+        <div className="flex flex-wrap items-center justify-between gap-3">
+          <h1 className="min-w-0 text-2xl break-words">{name} <span className={name ? "text-soft tabular-nums" : "tabular-nums"}>{name ? "run" : "Run"} #{id}</span></h1>
+          <span className="flex items-center gap-3"><Tag tone={toneOf(run.status)}>{run.status}</Tag>{isRunning && <LiveSign liveness={news} />}</span>
+        </div>
+        <p className="text-soft"><Span run={run} /></p>
+      </header>
+      {job.data ? <JobActions job={job.data.latest_execution?.id === id ? job.data : { ...job.data, status: "cancelled" }} only={["stop", "discard", "retry"]} /> : isRunning && <JobActions job={loose(run)} only={["stop", "discard"]} />}
+      {run.error_message && <Notice tone="bad" title="It failed.">{run.error_message}</Notice>}
+      {run.sentence && <Notice tone={run.research_ready ? "good" : "warn"} title={run.research_ready ? "Complete." : "Something is missing."}>{run.sentence}</Notice>}
+      <Tabs label="Parts of this run" value={asked.tab ?? "now"} onChange={go} tabs={[
+        { value: "now" satisfies RunTab, label: isRunning ? "Now" : "Summary", content: <Now run={run} isRunning={isRunning} /> },
+        { value: "hosts" satisfies RunTab, label: "Hosts", content: <Hosts id={id} isRunning={isRunning} /> },
+        { value: "urls" satisfies RunTab, label: "Addresses", content: <Urls id={id} asked={asked} isRunning={isRunning} /> },
+        { value: "log" satisfies RunTab, label: "Log", content: <LogView jobId={run.job_id} execution={run.execution_number} /> },
+        { value: "rules" satisfies RunTab, label: "Exclusions", content: <Exclusions id={id} isRunning={isRunning} /> },
+        { value: "result" satisfies RunTab, label: "Coverage and changes", content: <Result run={run} isRunning={isRunning} /> },
+      ]} />
+    </div>
+  );
+}
+
+function Span({ run }: { run: Execution }) {
+  const now = useNow();
+  if (!run.started_at) return <>Queued <Moment at={run.queued_at ?? run.created_at} relative />; it begins when a worker is free.</>;
+  if (!run.completed_at) return <>Began <Moment at={run.started_at} />, {duration(Math.max(0, (now - Date.parse(run.started_at)) / 1000))} ago.</>;
+  return <>From <Moment at={run.started_at} /> to <Moment at={run.completed_at} />{run.duration_ms === null ? "" : `, ${duration(run.duration_ms / 1000)}`}.</>;
+}
+
+/** A crawl of the command line has no job that the scheduler knows; its run can be ended all the same. */
+function loose(run: Execution): Job {
+  return { id: run.job_id, status: "running", source_name: `job ${run.job_id}`, schedule_enabled: false, type: "crawl", latest_execution: run } as unknown as Job;
+}

@@ -1,0 +1,75 @@
+import { Card, Figure } from "@/design/Card";
+import { DataTable } from "@/design/DataTable";
+import { Notice } from "@/design/Notice";
+import { Tag } from "@/design/Tag";
+import { bytes, count, counted, share } from "../charts/format";
+import { Meter } from "../charts/Meter";
+import { Pictures } from "../overview/Charts";
+import { useSeries } from "../overview/useOverview";
+import { outcomeOf } from "./outcomes";
+import { useFrontierStats, useReport, type Execution, type Report } from "./useExecution";
+
+/** How far a run is, how its addresses ended, and its figures over time. */
+export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) {
+  const { data: stats, error } = useFrontierStats(run.id, isRunning);
+  const { data: report } = useReport(run.id, isRunning);
+  const done = stats ? stats.completed + stats.failed + stats.ruledOut : 0;
+  const all = stats ? done + stats.pending : 0;
+  return (
+    <div className="space-y-5">
+      {error && !stats ? <Notice title="This run has no queue of its own.">It was an import, or another program crawled for it. Its figures stand below.</Notice> : (
+        <Card title="Progress" className="min-h-28">
+          <p className="mb-1 flex flex-wrap justify-between gap-2"><span>{stats ? `${count(done)} of ${count(all)} known addresses` : "\u2007"}</span><span className="tabular-nums">{all ? share(done / all) : ""}</span></p>
+          <Meter label="Addresses that are done, of those known" value={done} most={Math.max(1, all)} />
+          {isRunning && <p className="mt-1 text-sm text-soft">The whole grows while pages lead to others.</p>}
+        </Card>
+      )}
+      <dl className="grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-6">
+        <Figure label="Pages" value={count(run.items_crawled)} />
+        <Figure label="Failed" value={count(run.items_failed)} />
+        <Figure label="Queued" value={stats ? count(stats.pending) : "–"} note={stats && isRunning ? `${counted(stats.inProgress, "host")} asked now` : undefined} />
+        <Figure label="Left out" value={stats ? count(stats.ruledOut) : "–"} note="by rules and robots.txt" />
+        <Figure label="Hosts" value={stats ? count(stats.totalDomains) : "–"} />
+        <Figure label="From the network" value={report ? bytes(report.bytes) : "–"} />
+      </dl>
+      {report && <Outcomes report={report} />}
+      <OverTime run={run} />
+    </div>
+  );
+}
+
+function Outcomes({ report }: { report: Report }) {
+  const rows = Object.entries(report.outcomes).sort(([, a], [, b]) => b - a);
+  const ended = rows.reduce((sum, [, number]) => sum + number, 0);
+  return (
+    <div className="grid gap-5 lg:grid-cols-2">
+      <Card title="Outcomes" className="min-h-40">
+        <DataTable caption="Addresses by outcome" rows={rows} keyOf={([outcome]) => outcome} empty={<p className="text-soft">No address has an outcome yet.</p>} columns={[
+          { head: "Outcome", cell: ([outcome]) => <Tag tone={outcomeOf(outcome)[1]}>{outcomeOf(outcome)[0]}</Tag> },
+          { head: "Addresses", isNumber: true, cell: ([, number]) => count(number) },
+          { head: "Share", isNumber: true, cell: ([, number]) => share(number / ended) },
+        ]} />
+      </Card>
+      <Card title="Why not captured" className="min-h-40">
+        <DataTable caption="What was not captured, by reason" rows={report.reasons.filter((one) => one.outcome !== "success" && one.outcome !== "open").sort((a, b) => b.count - a.count).slice(0, 15)} keyOf={(one) => `${one.outcome} ${one.reason}`} empty={<p className="text-soft">Everything that was asked for was captured.</p>} columns={[
+          { head: "Reason", cell: (one) => <span className="break-all">{one.reason}</span> },
+          { head: "Outcome", cell: (one) => outcomeOf(one.outcome)[0] },
+          { head: "Addresses", isNumber: true, cell: (one) => count(one.count) },
+        ]} />
+      </Card>
+    </div>
+  );
+}
+
+function OverTime({ run }: { run: Execution }) {
+  const hours = run.started_at && run.completed_at ? hoursOf(run.started_at) : 1;
+  const { data, dataUpdatedAt } = useSeries(hours, { execution: run.id });
+  const isEmpty = data ? data.requests.every((value) => value === 0) : false;
+  if (isEmpty) return null;
+  return <Card title="Over time" className="min-h-64"><div className="grid gap-6 lg:grid-cols-2">{data && <Pictures data={data} now={dataUpdatedAt} />}</div></Card>;
+}
+
+/** How far back the figures of a run reach; asked for once, so that a page does not ask anew each second. */
+function hoursOf(startedAt: string): number {
+  return Math.min(43_800, Math.max(1, Math.ceil((new Date().getTime() - Date.parse(startedAt)) / 3_600_000)));
+}

@@ -1,0 +1,41 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { api, body } from "@/api/client";
+import type { components } from "@/api/schema";
+import { POLL_MS, useLive, type Liveness } from "../live/useLive";
+import { withLines, type LogEntry } from "./log";
+
+interface Log {
+  lines: LogEntry[];
+  liveness: Liveness;
+  error: unknown;
+  /** Nothing follows any more. */
+  isOver: boolean;
+}
+
+const NONE: LogEntry[] = [];
+
+/** GET /api/v1/jobs/{id}/logs/stream/v2; where no stream stands, /logs/tail every few seconds. */
+export function useLog(jobId: number, execution: number | "latest"): Log {
+  const queries = useQueryClient();
+  const [isOver, end] = useState(false);
+  const key = ["log", jobId, execution];
+  const take = (added: LogEntry[]) => queries.setQueryData<LogEntry[]>(key, (kept) => withLines(kept ?? NONE, added));
+  const liveness = useLive(isOver ? null : `/api/v1/jobs/${jobId}/logs/stream/v2?execution=${execution}`, {
+    "log:line": (data) => { if (data) take([data as LogEntry]); },
+    "log:replay": (data) => take((data as { lines?: LogEntry[] } | null)?.lines ?? NONE),
+    "log:archived": () => { if (execution !== "latest") end(true); },
+  });
+  const tail = useQuery({
+    queryKey: key,
+    staleTime: 0,
+    refetchInterval: liveness === "polling" && !isOver ? POLL_MS : false,
+    retry: false,
+    queryFn: async ({ signal }) => {
+      const view = await body<components["schemas"]["LogView"]>(api.GET("/api/v1/jobs/{id}/logs/tail", { signal, params: { path: { id: jobId }, query: { execution: String(execution) } } }));
+      return withLines(queries.getQueryData<LogEntry[]>(key) ?? NONE, view.lines);
+    },
+  });
+  const lines = tail.data ?? NONE;
+  return { lines, liveness, error: lines.length === 0 ? tail.error : null, isOver };
+}

@@ -1,0 +1,50 @@
+import { useState } from "react";
+import { Problem } from "@/app/Problem";
+import { ApiProblem } from "@/api/problem";
+import { useSources } from "@/api/useArchive";
+import { counted } from "@/control/charts/format";
+import { Button } from "@/design/Button";
+import { Dialog } from "@/design/Dialog";
+import { SelectField, TextArea } from "@/design/Field";
+import { pasted } from "./asked";
+import { useAddUrls, type AddReceipt } from "./useFrontier";
+
+const BECAME = { joined: "joined the run that is under way", waits: "wait for the next run", job_made: "get a job of their own" };
+
+/** Say where addresses went. */
+export function toldOf(receipt: AddReceipt): string {
+  return receipt.places.map((place) => `${counted(place.urls, "address", "addresses")} of ${place.sourceCode}: ${place.added} new, ${BECAME[place.status]}`).join("; ");
+}
+
+/** Addresses are pasted and added to the crawl of their source. */
+export function AddUrls({ isSeed, onClose, onDone }: { isSeed: boolean; onClose: () => void; onDone: (receipt: AddReceipt) => void }) {
+  const [written, write] = useState("");
+  const [source, setSource] = useState("");
+  const sources = useSources();
+  const add = useAddUrls();
+  const urls = pasted(written);
+  const refused = add.error instanceof ApiProblem && add.error.field?.startsWith("urls") ? add.error : null;
+  function go() {
+    add.mutate({ urls, source: source || undefined, isSeed }, { onSuccess: (receipt) => { onDone(receipt); onClose(); } });
+  }
+  return (
+    <Dialog isOpen onClose={onClose} title={isSeed ? "Add seeds" : "Add addresses"} actions={
+      <>
+        <Button onClick={onClose}>Close</Button>
+        <Button kind="main" disabled={add.isPending || (urls.length === 0 && !(isSeed && source))} onClick={go}>
+          {add.isPending ? "Adding…" : urls.length ? `Add ${counted(urls.length, "address", "addresses")}` : isSeed && source ? "Add the source's own seeds" : "Add"}
+        </Button>
+      </>
+    }>
+      <div className="space-y-4">
+        <p>{isSeed ? "Seeds are asked for first, and their links are one step away." : "They join the run of their source that is under way, else its next run. Without a source that has them in scope, a job of their own is made."}</p>
+        <TextArea label="Addresses" rows={6} value={written} onChange={(event) => write(event.target.value)} spellCheck={false} className="font-mono text-sm" hint="One a line. All are checked before one is added." problem={refused?.message} />
+        <SelectField label="Source" value={source} onChange={(event) => setSource(event.target.value)}>
+          <option value="">Found by its scope</option>
+          {sources.data?.map((one) => <option key={one.sourceCode} value={one.sourceCode}>{one.sourceName}</option>)}
+        </SelectField>
+        {add.error && !refused ? <Problem problem={add.error} /> : null}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,78 @@
+import { Upload } from "lucide-react";
+import { useId, useState, type DragEvent } from "react";
+import { useSources } from "@/api/useArchive";
+import { bytes } from "@/control/charts/format";
+import { Button } from "@/design/Button";
+import { SelectField, TextField } from "@/design/Field";
+import { Notice } from "@/design/Notice";
+import { codeOf, isArchiveName, isCode } from "./files";
+import { transfers } from "./transfers";
+
+const NEW = "+";
+
+/** Files are dropped or chosen, a source is named for them, and they are sent. */
+export function DropFiles() {
+  const id = useId();
+  const sources = useSources();
+  const [files, setFiles] = useState<File[]>([]);
+  const [isOver, setOver] = useState(false);
+  const [source, setSource] = useState("");
+  const [code, setCode] = useState("");
+  const [name, setName] = useState("");
+  const [isStrict, setStrict] = useState(false);
+  const isNew = source === NEW || (source === "" && sources.data?.length === 0);
+  const chosen = isNew ? code : source;
+  const strange = files.filter((file) => !isArchiveName(file.name));
+  const isReady = files.length > 0 && isCode(chosen);
+  function take(found: FileList | null) {
+    const added = [...(found ?? [])].filter((file) => file.size > 0);
+    if (added.length === 0) return;
+    setFiles(added);
+    if (!code && added[0]) setCode(codeOf(added[0].name));
+  }
+  function send() {
+    for (const file of files) transfers.add(file, { source: chosen, isStrict, ...(isNew && name.trim() ? { name: name.trim() } : {}) });
+    setFiles([]);
+  }
+  function dropped(event: DragEvent) {
+    event.preventDefault();
+    setOver(false);
+    take(event.dataTransfer.files);
+  }
+  return (
+    <form onSubmit={(event) => { event.preventDefault(); if (isReady) send(); }}>
+      <div onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={dropped}
+        className={`relative rounded-card border-2 border-dashed p-6 text-center focus-within:outline-3 focus-within:outline-accent ${isOver ? "border-accent bg-wash" : "border-edge bg-sunk"}`}>
+        <Upload aria-hidden className="mx-auto mb-2 size-7 text-accent" />
+        <p className="font-semibold"><label htmlFor={id} className="cursor-pointer text-accent underline after:absolute after:inset-0">Choose files</label> or drop them here</p>
+        <p className="text-sm text-soft">.warc, .warc.gz, .warc.zst, .arc and .wacz, of any size</p>
+        <input id={id} type="file" multiple accept=".warc,.gz,.zst,.wacz,.arc" className="sr-only" onChange={(event) => { take(event.target.files); event.target.value = ""; }} />
+      </div>
+      {files.length > 0 && (
+        <div className="mt-4 space-y-4">
+          <ul aria-label="Chosen files" className="divide-y divide-line rounded-part border border-line">
+            {files.map((file) => (
+              <li key={`${file.name}-${file.size}`} className="flex flex-wrap items-center gap-x-4 px-3 py-1.5">
+                <span className="min-w-0 grow break-all">{file.name}</span>
+                <span className="text-sm text-soft tabular-nums">{bytes(file.size)}</span>
+                <Button kind="bare" onClick={() => setFiles(files.filter((one) => one !== file))} aria-label={`Leave out ${file.name}`}>Leave out</Button>
+              </li>
+            ))}
+          </ul>
+          {strange.length > 0 && <Notice tone="warn" title={`${strange.length === 1 ? "A file does" : "Some files do"} not look like an archive`}>The server looks inside and refuses what it cannot read.</Notice>}
+          <div className="grid gap-4 sm:grid-cols-3">
+            <SelectField label="Source" value={isNew ? NEW : source} onChange={(event) => setSource(event.target.value)} hint="Under which the captures are found.">
+              {!isNew && <option value="">Choose…</option>}
+              {sources.data?.map((one) => <option key={one.sourceCode} value={one.sourceCode}>{one.sourceName}</option>)}
+              <option value={NEW}>A new source…</option>
+            </SelectField>
+            {isNew && <TextField label="Code of the new source" value={code} maxLength={16} spellCheck={false} onChange={(event) => setCode(event.target.value)} hint="Lower-case letters, digits and hyphens." problem={code && !isCode(code) ? "Use lower-case letters, digits and hyphens, sixteen at most." : null} />}
+            {isNew && <TextField label="Its name" value={name} maxLength={200} onChange={(event) => setName(event.target.value)} hint="As readers see it; may stay empty." />}
+          </div>
+          <label className="flex min-h-6 items-start gap-2"><input type="checkbox" className="mt-1 size-4 accent-accent" checked={isStrict} onChange={(event) => setStrict(event.target.checked)} /><span>Refuse a file with any damage <span className="text-soft">(otherwise what can be read of it is kept)</span></span></label>
+          <Button type="submit" kind="main" disabled={!isReady}>Send {files.length === 1 ? "the file" : `${files.length} files`} ({bytes(files.reduce((sum, file) => sum + file.size, 0))})</Button>
+        </div>
+      )}
+    </form>
+  );
+}

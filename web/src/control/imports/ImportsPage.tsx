@@ -1,0 +1,35 @@
+import { useEffect } from "react";
+import { PageHead } from "@/control/page/PageHead";
+import { OperationList } from "@/control/operations/OperationRow";
+import { Card } from "@/design/Card";
+import { DropFiles } from "./DropFiles";
+import { TransferRow } from "./TransferRow";
+import { UploadList } from "./UploadList";
+import { useTransfers } from "./transfers";
+
+/** WARC and WACZ files of elsewhere come into the archive: dropped, sent in pieces, imported, searchable. */
+export function ImportsPage() {
+  const list = useTransfers();
+  const isSending = list.some((one) => one.state === "sends" || one.state === "waits");
+  useEffect(() => {
+    if (!isSending) return;
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, [isSending]);
+  return (
+    <>
+      <PageHead title="Imports">WARC and WACZ files that other tools made. A transfer that breaks goes on where it was, also after a restart of this browser or of the server.</PageHead>
+      <div className="space-y-4">
+        <Card title="Add files"><DropFiles /></Card>
+        {list.length > 0 && (
+          <Card title="On their way">
+            <ul className="divide-y divide-line">{list.map((one) => <TransferRow key={one.key} transfer={one} />)}</ul>
+          </Card>
+        )}
+        <Card title="Imports"><OperationList kinds={["import"]} empty="Nothing was imported yet. An import starts by itself when a file has arrived." /></Card>
+        <Card title="Uploaded files"><UploadList /></Card>
+      </div>
+    </>
+  );
+}

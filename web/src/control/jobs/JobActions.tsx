@@ -1,0 +1,47 @@
+import { CircleStop, Pause, Play, RotateCcw, Trash2, X } from "lucide-react";
+import { useState } from "react";
+import { Problem } from "@/app/Problem";
+import { Button } from "@/design/Button";
+import { Dialog } from "@/design/Dialog";
+import { Notice } from "@/design/Notice";
+import { useJobDeed, type Deed, type Job } from "./useJobs";
+import { DEED_WORDS, deedsOf, warningOf } from "./words";
+
+const ICONS: Record<Deed, typeof Play> = { run: Play, again: Play, pause: Pause, resume: Play, retry: RotateCcw, stop: CircleStop, discard: Trash2, cancel: X, delete: Trash2 };
+const HARSH: readonly Deed[] = ["discard", "cancel", "delete"];
+
+/** What can be done to a job now. What cannot be taken back is asked for once more, in its own words; what was done is said. */
+export function JobActions({ job, only, onDone }: { job: Job; only?: readonly Deed[]; onDone?: (deed: Deed) => void }) {
+  const [asked, ask] = useState<Deed | null>(null);
+  const act = useJobDeed(job);
+  const deeds = deedsOf(job).filter((deed) => !only || only.includes(deed));
+  const warning = asked && warningOf(asked, job);
+  function start(deed: Deed) {
+    if (warningOf(deed, job)) ask(deed);
+    else perform(deed);
+  }
+  function perform(deed: Deed) {
+    ask(null);
+    act.mutate(deed, { onSuccess: () => onDone?.(deed) });
+  }
+  return (
+    <div className="space-y-3">
+      <div className="flex flex-wrap gap-2">
+        {deeds.map((deed) => {
+          const Icon = ICONS[deed];
+          return <Button key={deed} kind={HARSH.includes(deed) ? "danger" : deed === "run" || deed === "again" || deed === "resume" || deed === "retry" ? "main" : "plain"} disabled={act.isPending} onClick={() => start(deed)}><Icon aria-hidden className="size-4" />{DEED_WORDS[deed]}</Button>;
+        })}
+      </div>
+      {act.isSuccess && <Notice tone="good" title={act.data} />}
+      {act.error ? <Problem problem={act.error} /> : null}
+      <Dialog isOpen={warning !== null} onClose={() => ask(null)} title={warning?.title ?? ""} actions={
+        <>
+          <Button onClick={() => ask(null)}>Leave it as it is</Button>
+          {asked && warning && <Button kind={warning.isHarsh ? "danger" : "main"} onClick={() => perform(asked)}>{warning.word}</Button>}
+        </>
+      }>
+        <p>{warning?.text}</p>
+      </Dialog>
+    </div>
+  );
+}

@@ -1,0 +1,73 @@
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, body } from "@/api/client";
+import type { components } from "@/api/schema";
+import { pollEvery, type Liveness } from "../live/useLive";
+import { queryOf, type AskedJobs } from "./asked";
+
+type Schemas = components["schemas"];
+export type Job = Schemas["JobShown"];
+export type Execution = Schemas["ExecutionShown"];
+export const PAGE_SIZE = 25;
+
+/** GET /api/v1/jobs */
+export function useJobs(asked: AskedJobs, liveness: Liveness) {
+  return useQuery({ queryKey: ["crawl", "jobs", asked], placeholderData: keepPreviousData, staleTime: 0, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { signal, params: { query: queryOf(asked, PAGE_SIZE) } })) });
+}
+
+/** GET /api/v1/jobs/status-counts */
+export function useStatusCounts(liveness: Liveness) {
+  return useQuery({ queryKey: ["crawl", "jobs", "counts"], staleTime: 0, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Record<string, number>>(api.GET("/api/v1/jobs/status-counts", { signal })) });
+}
+
+/** GET /api/v1/jobs/{id} */
+export function useJob(id: number, liveness: Liveness) {
+  return useQuery({ queryKey: ["crawl", "job", id], enabled: id > 0, staleTime: 0, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Job>(api.GET("/api/v1/jobs/{id}", { signal, params: { path: { id } } })) });
+}
+
+/** GET /api/v1/jobs/{id}/stats */
+export function useJobStats(id: number) {
+  return useQuery({ queryKey: ["crawl", "job", id, "stats"], queryFn: ({ signal }) => body<Schemas["JobStatsShown"]>(api.GET("/api/v1/jobs/{id}/stats", { signal, params: { path: { id } } })) });
+}
+
+/** GET /api/v1/jobs/{id}/executions */
+export function useJobExecutions(id: number) {
+  return useQuery({ queryKey: ["crawl", "job", id, "executions"], placeholderData: keepPreviousData, staleTime: 0, queryFn: ({ signal }) => body<Schemas["ExecutionList"]>(api.GET("/api/v1/jobs/{id}/executions", { signal, params: { path: { id }, query: { limit: 50 } } })) });
+}
+
+export type Deed = "run" | "again" | "pause" | "resume" | "retry" | "stop" | "discard" | "cancel" | "delete";
+
+/** The routes below /api/v1/jobs/{id} that change a job, and /api/admin/crawls/stop; says afterwards what was done. */
+export function useJobDeed(job: Job) {
+  const queries = useQueryClient();
+  const params = { path: { id: job.id } };
+  const run = job.latest_execution?.id ?? 0;
+  const deeds: Record<Deed, () => Promise<string>> = {
+    run: async () => { await api.POST("/api/v2/jobs/{id}/force-run", { params }); return "It runs as soon as a worker is free. Its rhythm stays as it is."; },
+    again: async () => { await api.POST("/api/v1/jobs", { body: { source_id: job.source_id } as Schemas["JobForm"] }); return "It runs once more, as soon as a worker is free."; },
+    pause: async () => { await api.POST("/api/v1/jobs/{id}/pause", { params }); return "It waits until you resume it."; },
+    resume: async () => { await api.POST("/api/v1/jobs/{id}/resume", { params }); return "It goes on, at the emptiest time within its interval."; },
+    retry: async () => { await api.POST("/api/v1/jobs/{id}/retry", { params }); return "It is tried again at once, with all its retries."; },
+    stop: async () => said(await body<Schemas["CrawlStopped"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: false } })), "The run drains: pages under way are finished and everything it has captured is kept."),
+    discard: async () => said(await body<Schemas["CrawlStopped"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: true } })), "The run ends and what it has captured is thrown away."),
+    cancel: async () => { await api.POST("/api/v1/jobs/{id}/cancel", { params }); return "The job has ended for good. What it captured is kept."; },
+    delete: async () => { await api.DELETE("/api/v1/jobs/{id}", { params }); return "The job is deleted. Its runs and what they captured stay."; },
+  };
+  return useMutation({
+    mutationFn: (deed: Deed) => deeds[deed](),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["crawl"] }),
+  });
+}
+
+function said(done: Schemas["CrawlStopped"], sentence: string): string {
+  const silent = done.held.find((one) => one.isSilent);
+  return silent ? `${sentence} Its process ${silent.holder ?? ""} has not been heard of for a while: the next worker ends it.` : sentence;
+}
+
+/** POST /api/admin/crawls */
+export function useStartCrawl() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (form: { urls: string[]; source?: string; config?: Record<string, unknown> }) => body<Schemas["CrawlBegun"]>(api.POST("/api/admin/crawls", { body: form as Schemas["CrawlForm"] })),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["crawl"] }),
+  });
+}

@@ -1,0 +1,55 @@
+import type { Tone } from "@/design/Tag";
+import type { Deed, Job } from "./useJobs";
+
+const TONES: Record<string, Tone> = { running: "accent", completed: "good", failed: "bad", cancelled: "plain", paused: "warn", stopped: "warn", queued: "plain", pending: "plain", scheduled: "plain" };
+
+export function toneOf(state: string): Tone {
+  return TONES[state] ?? "plain";
+}
+
+const UNIT: Record<string, [string, string]> = { minutes: ["minute", "minutes"], hours: ["hour", "hours"], days: ["day", "days"] };
+
+/** The schedule of a job in words: "every 6 hours", "once". */
+export function scheduleOf(job: Pick<Job, "interval_minutes" | "interval_type" | "schedule_enabled" | "adaptive_scheduling">): string {
+  const { interval_minutes: number, interval_type: unit } = job;
+  if (number === null || !job.schedule_enabled) return "once";
+  const [one, many] = UNIT[unit] ?? [unit, unit];
+  const every = number === 1 ? `every ${one}` : `every ${number} ${many}`;
+  return job.adaptive_scheduling ? `${every}, less often while nothing changes` : every;
+}
+
+/** What a person may do to a job now, in the order of the buttons. */
+export function deedsOf(job: Pick<Job, "status" | "schedule_enabled" | "type">): Deed[] {
+  switch (job.status) {
+    case "running": return ["stop", "discard", "cancel"];
+    case "scheduled": return ["run", "pause", "cancel", "delete"];
+    case "pending": return ["cancel", "delete"];
+    case "paused": return ["resume", "cancel", "delete"];
+    case "failed": return ["retry", "delete"];
+    case "completed": return job.type === "crawl" ? ["again", "delete"] : ["delete"];
+    default: return ["delete"];
+  }
+}
+
+export interface Warning {
+  title: string;
+  text: string;
+  /** What the button that does it says. */
+  word: string;
+  isHarsh?: boolean;
+}
+
+/** What is asked before a deed that cannot be taken back, each in its own words; null where it can. */
+export function warningOf(deed: Deed, job: Pick<Job, "source_name" | "latest_execution" | "schedule_enabled">): Warning | null {
+  const pages = job.latest_execution?.items_crawled ?? 0;
+  const kept = pages === 1 ? "the 1 page" : `the ${pages.toLocaleString("en")} pages`;
+  switch (deed) {
+    case "stop": return { title: `Stop this run of ${job.source_name}?`, word: "Stop and keep", text: `Pages under way are finished, and ${kept} captured so far are kept, indexed and can be read. What is still queued is not asked for.${job.schedule_enabled ? " The job runs again when its time comes." : ""}` };
+    case "discard": return { title: `Throw this run of ${job.source_name} away?`, word: "Cancel and discard", isHarsh: true, text: `The run ends at once and ${kept} it has captured are deleted. This cannot be undone. To keep them, stop the run instead.` };
+    case "cancel": return { title: `End this job of ${job.source_name} for good?`, word: "End the job", isHarsh: true, text: "It will not run again; what runs now is drained and kept. To crawl the source again, make a new job. To let it wait for a while, pause it instead." };
+    case "delete": return { title: `Delete this job of ${job.source_name}?`, word: "Delete the job", isHarsh: true, text: "It disappears from the list and will not run again. Its runs and everything they captured stay." };
+    default: return null;
+  }
+}
+
+export const DEED_WORDS: Record<Deed, string> = { run: "Run now", again: "Run again", pause: "Pause", resume: "Resume", retry: "Try again", stop: "Stop, keep", discard: "Cancel, discard", cancel: "End the job", delete: "Delete" };

@@ -1,0 +1,46 @@
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Problem } from "@/app/Problem";
+import { Card } from "@/design/Card";
+import { SelectField } from "@/design/Field";
+import { perSecond, shares } from "../charts/columns";
+import { bytes, count, share } from "../charts/format";
+import { readSpan, SPANS } from "../charts/span";
+import { TimeChart } from "../charts/TimeChart";
+import { useSeries } from "./useOverview";
+
+/** What all crawls did over time. */
+export function Charts() {
+  const { hours = 1 } = useSearch({ strict: false }) as { hours?: number };
+  const navigate = useNavigate();
+  const { data, dataUpdatedAt, error, refetch } = useSeries(hours);
+  return (
+    <Card title="Over time" actions={
+      <SelectField label="Span" hideLabel value={hours} onChange={(event) => void navigate({ to: "/control", search: readSpan({ hours: event.target.value }), replace: true })}>
+        {SPANS.map(([value, said]) => <option key={value} value={value}>{said}</option>)}
+      </SelectField>
+    }>
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
+      <div className="grid min-h-64 gap-6 lg:grid-cols-2">{data && <Pictures data={data} now={dataUpdatedAt} />}</div>
+    </Card>
+  );
+}
+
+/** The four pictures of a span; the page of a run shows the same of that run alone. */
+export function Pictures({ data, now }: { data: NonNullable<ReturnType<typeof useSeries>["data"]>; now: number }) {
+  // The step under way is not counted yet: shown, it would look like a fall.
+  const times = data.timestamps.map((moment) => Date.parse(moment) / 1000).filter((begin) => (begin + data.stepSeconds) * 1000 <= now);
+  const step = data.stepSeconds;
+  const rate = (value: number) => (value >= 10 ? count(Math.round(value)) : value.toFixed(1));
+  return (
+    <>
+      <TimeChart title="Pages a second" caption="Pages captured, and those that failed." times={times} format={rate}
+        lines={[{ label: "captured", values: perSecond(data.pagesCrawled, step) }, { label: "failed", values: perSecond(data.pagesFailed, step), tone: "bad" }]} />
+      <TimeChart title="Success" caption="The share of pages that could be captured." times={times} format={share} most={1}
+        lines={[{ label: "captured", values: shares(data.pagesCrawled, data.pagesFailed), tone: "good" }]} />
+      <TimeChart title="Bytes a second" caption="What came from the network." times={times} format={(value) => bytes(value)}
+        lines={[{ label: "downloaded", values: perSecond(data.bytesDownloaded, step) }]} />
+      <TimeChart title="Queue" isWhole caption="Addresses that waited, and hosts with something to ask for." times={times} format={(value) => count(Math.round(value))}
+        lines={[{ label: "addresses", values: data.queue }, { label: "hosts", values: data.domainsWaiting, tone: "warn" }]} />
+    </>
+  );
+}

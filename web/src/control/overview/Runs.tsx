@@ -1,0 +1,69 @@
+import { Link } from "@tanstack/react-router";
+import { Card } from "@/design/Card";
+import { DataTable } from "@/design/DataTable";
+import { Tag } from "@/design/Tag";
+import { count, counted } from "../charts/format";
+import { Moment } from "../live/Moment";
+import { useNow } from "../live/useNow";
+import { useUnreachable, type Host, type Running } from "./useOverview";
+import { whyItWaits } from "./waiting";
+
+/** The runs under way, and what their frontiers hold, by state. */
+export function Runs({ runs, isLoading }: { runs: Running[]; isLoading: boolean }) {
+  if (!isLoading && runs.length === 0) return null;
+  return (
+    <Card title="Under way" className="min-h-32">
+      <DataTable caption="Runs under way, with their frontiers by state" rows={runs} keyOf={(run) => run.id} empty={<p className="text-soft">Looking for runs…</p>} columns={[
+        { head: "Run", cell: (run) => <Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">{run.source} <span className="tabular-nums">#{run.id}</span></Link> },
+        { head: "Queued", isNumber: true, cell: (run) => amount(run.stats?.pending) },
+        { head: "Asked now", isNumber: true, cell: (run) => amount(run.stats?.inProgress) },
+        { head: "Done", isNumber: true, cell: (run) => amount(run.stats?.completed) },
+        { head: "Failed", isNumber: true, cell: (run) => amount(run.stats?.failed) },
+        { head: "Left out", isNumber: true, cell: (run) => amount(run.stats?.ruledOut) },
+        { head: "Hosts", isNumber: true, cell: (run) => <>{amount(run.stats?.totalDomains)}{run.stats?.pausedDomains ? ` (${count(run.stats.pausedDomains)} paused)` : ""}</> },
+      ]} />
+    </Card>
+  );
+}
+
+function amount(value: number | undefined): string {
+  return value === undefined ? "\u2007" : count(value);
+}
+
+const SHOWN = 12;
+
+/** Hosts of the runs that have something queued and are not being asked, and why. */
+export function WaitingHosts({ runs }: { runs: Running[] }) {
+  const now = useNow();
+  const found = runs.flatMap((run) => run.hosts.flatMap((host) => {
+    const why = whyItWaits(host, now);
+    return why ? [{ run, host, why }] : [];
+  }));
+  return (
+    <Card title="Hosts that wait" className="min-h-32">
+      <DataTable caption="Hosts that wait, and why" rows={found.slice(0, SHOWN)} keyOf={({ run, host }) => `${run.id} ${host.domain}`}
+        empty={<p className="text-soft">No host keeps a run waiting.</p>} columns={[
+          { head: "Host", cell: ({ host }) => <span className="break-all">{host.domain}</span> },
+          { head: "Why", cell: ({ why }) => why },
+          { head: "Queued", isNumber: true, cell: ({ host }: { host: Host }) => count(host.pending) },
+        ]} />
+      {found.length > SHOWN && <p className="mt-2 text-sm text-soft">{counted(found.length - SHOWN, "more host")}; the page of a run lists all of its own.</p>}
+    </Card>
+  );
+}
+
+/** Hosts that are left alone after failures in a row. */
+export function OpenCircuits() {
+  const { data } = useUnreachable();
+  return (
+    <Card title="Open circuits" className="min-h-24">
+      <DataTable caption="Hosts that are left alone after failures in a row" rows={data?.items ?? []} keyOf={(host) => host.domain}
+        empty={<p className="text-soft">Every host that was asked answers.</p>} columns={[
+          { head: "Host", cell: (host) => <a href={`/control/domains/${encodeURIComponent(host.domain)}`} className="break-all">{host.domain}</a> },
+          { head: "State", cell: (host) => <Tag tone="bad">{host.circuit.replace("_", " ")}</Tag> },
+          { head: "Failures", isNumber: true, cell: (host) => count(host.circuitFailures) },
+          { head: "Tried again", cell: (host) => <Moment at={host.nextAllowedAt} relative /> },
+        ]} />
+    </Card>
+  );
+}

@@ -1,0 +1,82 @@
+import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, body } from "@/api/client";
+import type { components } from "@/api/schema";
+import { POLL_MS, pollEvery, useLive, type Liveness } from "../live/useLive";
+
+type Schemas = components["schemas"];
+export type Figures = Schemas["CrawlerFigures"];
+export type Run = Schemas["ExecutionHeld"];
+export type Worker = Schemas["WorkerShown"];
+export type Host = Schemas["CrawledHost"];
+
+const STILL = { placeholderData: keepPreviousData, staleTime: 0 } as const;
+const HOSTS = 100;
+
+/** GET /api/crawler/figures, then told by /api/metrics/events; GET /api/health/events says how the machine does. */
+export function useFigures() {
+  const queries = useQueryClient();
+  const liveness = useLive("/api/metrics/events", { "metrics:update": (data) => { if (data) queries.setQueryData(["crawler", "figures"], data); } });
+  const asked = useQuery({ queryKey: ["crawler", "figures"], ...STILL, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Figures>(api.GET("/api/crawler/figures", { signal })) });
+  return { ...asked, liveness };
+}
+
+/** /api/health/events: what is not well, as it becomes so. */
+export function useHealth() {
+  const queries = useQueryClient();
+  const liveness = useLive("/api/health/events", { "health:status": (data) => { if (data) queries.setQueryData(["health", "now"], data); } });
+  const asked = useQuery({ queryKey: ["health", "now"], ...STILL, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Schemas["Health"]>(api.GET("/api/health", { signal, params: { query: { details: true } } })) });
+  return { ...asked, liveness };
+}
+
+/** /api/crawler/events: everything on the page that a job's news may change is asked for anew. */
+export function useCrawlNews(): Liveness {
+  const queries = useQueryClient();
+  const look = () => void queries.invalidateQueries({ queryKey: ["crawl"] });
+  return useLive("/api/crawler/events", { "job:status": look, "job:progress": look, "job:completed": look, gap: look });
+}
+
+/** GET /api/admin/workers */
+export function useWorkers() {
+  return useQuery({ queryKey: ["crawl", "workers"], ...STILL, refetchInterval: POLL_MS, queryFn: ({ signal }) => body<{ items: Worker[] }>(api.GET("/api/admin/workers", { signal, params: { query: { limit: 200 } } })) });
+}
+
+/** GET /api/v1/jobs?status=running */
+export function useRunningJobs(liveness: Liveness) {
+  return useQuery({ queryKey: ["crawl", "jobs", "running"], ...STILL, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { signal, params: { query: { status: "running", limit: 20 } } })) });
+}
+
+export interface Running {
+  id: number;
+  source: string;
+  stats: Schemas["FrontierFigures"] | undefined;
+  hosts: Host[];
+}
+
+/** GET /api/frontier/stats and /api/frontier/hosts of each run */
+export function useFrontiers(runs: { id: number; source: string }[]): Running[] {
+  const stats = useQueries({ queries: runs.map(({ id }) => ({ queryKey: ["crawl", "frontier", id, "stats"], ...STILL, refetchInterval: POLL_MS, queryFn: () => body<Schemas["FrontierFigures"]>(api.GET("/api/frontier/stats", { params: { query: { execution: id } } })) })) });
+  const hosts = useQueries({ queries: runs.map(({ id }) => ({ queryKey: ["crawl", "frontier", id, "hosts"], ...STILL, refetchInterval: POLL_MS, queryFn: () => body<{ items: Host[] }>(api.GET("/api/frontier/hosts", { params: { query: { execution: id, limit: HOSTS } } })) })) });
+  return runs.map((run, at) => ({ ...run, stats: stats[at]?.data, hosts: hosts[at]?.data?.items ?? [] }));
+}
+
+/** GET /api/stats/timeseries */
+export function useSeries(hours: number, about: { execution?: number; source?: string } = {}) {
+  return useQuery({ queryKey: ["series", hours, about], ...STILL, refetchInterval: 30_000, queryFn: ({ signal }) => body<Schemas["TimeSeries"]>(api.GET("/api/stats/timeseries", { signal, params: { query: { hours, ...about } } })) });
+}
+
+/** GET /api/alerts */
+export function useAlerts() {
+  return useQuery({ queryKey: ["crawl", "alerts"], ...STILL, refetchInterval: POLL_MS, queryFn: ({ signal }) => body<{ items: Schemas["AlertShown"][] }>(api.GET("/api/alerts", { signal, params: { query: { limit: 20 } } })) });
+}
+
+/** GET /api/admin/storage-state and /api/admin/storage */
+export function useStores() {
+  const state = useQuery({ queryKey: ["storage", "state"], refetchInterval: 30_000, queryFn: ({ signal }) => body<Schemas["StorageState"]>(api.GET("/api/admin/storage-state", { signal })) });
+  const stores = useQuery({ queryKey: ["storage", "stores"], refetchInterval: 60_000, queryFn: ({ signal }) => body<Schemas["StorageShown"]>(api.GET("/api/admin/storage", { signal })) });
+  return { state, stores };
+}
+
+/** GET /api/domains, those that a circuit keeps from being asked */
+export function useUnreachable() {
+  return useQuery({ queryKey: ["crawl", "domains", "unreachable"], ...STILL, refetchInterval: POLL_MS, queryFn: ({ signal }) => body<{ items: Schemas["DomainSummary"][] }>(api.GET("/api/domains", { signal, params: { query: { state: "unreachable", limit: 20 } } })) });
+}

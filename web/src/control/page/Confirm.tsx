@@ -1,0 +1,53 @@
+import { useState, type ReactNode } from "react";
+import { Problem } from "@/app/Problem";
+import { Button } from "@/design/Button";
+import { Dialog } from "@/design/Dialog";
+import { TextField } from "@/design/Field";
+
+interface Asked {
+  title: string;
+  /** What is lost, and what stays. */
+  children: ReactNode;
+  /** The word on the button: what is done. */
+  action: string;
+  isDanger?: boolean;
+  /** False while something is still missing. */
+  isComplete?: boolean;
+  /** A reason is asked for, and kept; this is its label. */
+  reason?: string;
+  onConfirm: (reason: string) => Promise<unknown>;
+  onClose: () => void;
+}
+
+/** Asks before something is lost. Mount it to open it; it closes once what was asked for is done. */
+export function Confirm({ title, children, action, isDanger = true, isComplete = true, reason, onConfirm, onClose }: Asked) {
+  const [why, setWhy] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<unknown>(null);
+  const isReady = !isBusy && isComplete && (!reason || why.trim().length >= 3);
+  async function go() {
+    setBusy(true);
+    setProblem(null);
+    try {
+      await onConfirm(why.trim());
+      onClose();
+    } catch (caught) {
+      setProblem(caught);
+      setBusy(false);
+    }
+  }
+  return (
+    <Dialog isOpen title={title} onClose={onClose} actions={
+      <>
+        <Button onClick={onClose}>Keep as it is</Button>
+        <Button kind={isDanger ? "danger" : "main"} disabled={!isReady} onClick={() => void go()}>{isBusy ? "Working…" : action}</Button>
+      </>
+    }>
+      <div className="space-y-3">
+        {children}
+        {reason && <TextField label={reason} value={why} maxLength={2000} onChange={(event) => setWhy(event.target.value)} hint="At least three characters. It is kept in the audit log." />}
+        {problem ? <Problem problem={problem} /> : null}
+      </div>
+    </Dialog>
+  );
+}

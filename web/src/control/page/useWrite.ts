@@ -1,0 +1,12 @@
+import { useMutation, useQueryClient, type QueryKey } from "@tanstack/react-query";
+
+/** A write, and the questions whose answers it changes: they are asked again before it counts as done. */
+export function useWrite<Given, Answer>(write: (given: Given) => Promise<Answer>, touched: QueryKey[]) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: write,
+    onSuccess: async () => {
+      await Promise.all(touched.map((queryKey) => queries.invalidateQueries({ queryKey })));
+    },
+  });
+}

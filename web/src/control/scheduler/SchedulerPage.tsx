@@ -1,0 +1,72 @@
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { Problem } from "@/app/Problem";
+import { counted, duration } from "@/control/charts/format";
+import { Moment } from "@/control/live/Moment";
+import { Confirm } from "@/control/page/Confirm";
+import { Done, type Deed } from "@/control/page/Done";
+import { PageHead } from "@/control/page/PageHead";
+import { Button } from "@/design/Button";
+import { Card, Figure } from "@/design/Card";
+import { DataTable } from "@/design/DataTable";
+import { Notice } from "@/design/Notice";
+import { DayChart } from "./DayChart";
+import { RebalancePlan } from "./RebalancePlan";
+import { clock, daySlots } from "./day";
+import { useDistribution, useNextRuns, usePreviewRebalance, useRebalance, useSchedulerMetrics } from "./useScheduler";
+
+/** When runs begin: the day in hours, how even it is, and a better plan before it is applied. */
+export function SchedulerPage() {
+  const day = useDistribution();
+  const metrics = useSchedulerMetrics();
+  const preview = usePreviewRebalance();
+  const apply = useRebalance();
+  const [isAsking, setAsking] = useState(false);
+  const [deed, setDeed] = useState<Deed | null>(null);
+  const plan = preview.data;
+  const hour = new Date(day.dataUpdatedAt || 0).getUTCHours();
+  return (
+    <>
+      <PageHead title="Scheduler" actions={<Button kind={day.data?.rebalance_advised ? "main" : "plain"} disabled={preview.isPending} onClick={() => preview.mutate(undefined)}>{preview.isPending ? "Planning…" : "Preview a rebalance"}</Button>}>
+        When runs begin over the coming day. Jobs that begin in the same slot wait for each other; an even day has a score of 1.
+      </PageHead>
+      <Done deed={deed} onClose={() => setDeed(null)} />
+      {day.error || metrics.error || preview.error ? <div className="mb-4"><Problem problem={day.error ?? metrics.error ?? preview.error} onAgain={() => { void day.refetch(); void metrics.refetch(); }} /></div> : null}
+      {metrics.data?.warnings.map((warning) => <div key={warning} className="mb-4"><Notice tone="warn" title={warning} /></div>)}
+      <dl className="mb-4 grid min-h-24 grid-cols-2 gap-3 sm:grid-cols-4">
+        <Figure label="Score of the day" value={day.data ? day.data.distribution_score.toFixed(2) : "–"} note={day.data ? (day.data.rebalance_advised ? "a rebalance is advised" : "even enough") : undefined} />
+        <Figure label="Jobs of the day" value={day.data?.total_jobs.toLocaleString("en") ?? "–"} note={day.data?.peak_count ? `most at ${clock(day.data.peak_hour)}: ${day.data.peak_count}` : undefined} />
+        <Figure label="Runs that succeeded" value={metrics.data ? `${Math.round(metrics.data.executions.success_rate * 100)} %` : "–"} note={metrics.data ? `of 24 hours; ${duration(metrics.data.executions.average_duration_ms / 1000)} on average` : undefined} />
+        <Figure label="Scheduler heard of" value={metrics.data ? <Moment at={metrics.data.last_check_at} relative none="never" /> : "–"} note={metrics.data ? `${counted(metrics.data.stale_locks_cleared, "stale lock")} cleared so far` : undefined} />
+      </dl>
+      <div className="space-y-4">
+        <Card title="The coming day" className="min-h-64 min-w-0">{day.data && <DayChart slots={daySlots(day.data.hourly_distribution, plan?.moved ?? [], hour)} hasPreview={Boolean(plan?.moved.length)} />}</Card>
+        {plan && <RebalancePlan plan={plan} before={day.data?.distribution_score} onApply={() => setAsking(true)} onClose={() => preview.reset()} />}
+        <Card title="Next runs"><NextRuns /></Card>
+      </div>
+      {isAsking && plan && (
+        <Confirm title={`Move ${counted(plan.moved.length, "job")}?`} action="Apply the rebalance" isDanger={false} onClose={() => setAsking(false)} onConfirm={async () => {
+          const done = await apply.mutateAsync(undefined);
+          preview.reset();
+          setDeed({ title: `${counted(done.moved.length, "job")} moved; the score is ${done.new_distribution_score.toFixed(2)} now`, text: "Each keeps its interval from its new time on." });
+        }}>
+          <p>Their next runs get other times of the day; intervals stay as they are. The plan is made anew from how things stand when you apply it. The old times are not kept: another rebalance may move jobs again.</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function NextRuns() {
+  const { data, error, refetch } = useNextRuns();
+  if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
+  return (
+    <DataTable caption="Next runs" rows={data?.jobs ?? []} keyOf={(job) => job.id} empty={data ? <Notice title="No run is planned">A job with an interval, or with a date, appears here.</Notice> : <p className="min-h-24 text-soft">Asking…</p>} columns={[
+      { head: "When", cell: (job) => <Moment at={job.next_run_at} /> },
+      { head: "In", cell: (job) => <Moment at={job.next_run_at} relative /> },
+      { head: "Job", cell: (job) => <Link to="/control/jobs/$id" params={{ id: String(job.id) }} className="break-words">{job.name ?? `job ${job.id}`}</Link> },
+      { head: "Source", cell: (job) => job.source_name },
+      { head: "Every", cell: (job) => (job.interval_minutes ? `${job.interval_minutes} ${job.interval_type}` : "once") },
+    ]} />
+  );
+}

@@ -1,0 +1,97 @@
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { Problem } from "@/app/Problem";
+import { managedSourceRoute, newSourceRoute } from "@/app/crawlRoutes";
+import { Button } from "@/design/Button";
+import { Dialog } from "@/design/Dialog";
+import { Notice } from "@/design/Notice";
+import { Tabs } from "@/design/Tabs";
+import { Tag } from "@/design/Tag";
+import type { Job } from "../jobs/useJobs";
+import { scheduleOf } from "../jobs/words";
+import { Moment } from "../live/Moment";
+import { contentOf, draftOf, EMPTY, type Draft } from "./form";
+import { SourceForm } from "./SourceForm";
+import { useCrawlJob, useManagedSource, useSourceDeed, type Source } from "./useSources";
+import { YamlView } from "./YamlView";
+
+/** A source that is not there yet. */
+export function NewSourcePage() {
+  const { view, url } = newSourceRoute.useSearch();
+  const navigate = useNavigate();
+  const [draft, change] = useState<Draft>({ ...EMPTY, ...(url ? { seeds: url } : {}) });
+  useEffect(() => { document.title = "New source · Holdfast"; }, []);
+  return (
+    <>
+      <p className="text-sm"><Link to="/control/sources">Sources</Link></p>
+      <h1 className="text-2xl">New source</h1>
+      <p className="mt-1 mb-5 text-soft">Where it begins, how far it goes, how gently, and when. Nothing is saved until you say so; what it would do stands beside the form.</p>
+      <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/new", search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
+        { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={null} onSaved={(saved) => void navigate({ to: "/control/sources/$id", params: { id: String(saved.id) } })} /> },
+        { value: "yaml", label: "YAML", content: <YamlView content={contentOf(draft)} code="" onSaved={() => void navigate({ to: "/control/sources" })} /> },
+      ]} />
+    </>
+  );
+}
+
+/** A source that is there: looked at, changed, enabled, disabled, deleted. */
+export function SourcePage() {
+  const id = Number(managedSourceRoute.useParams().id);
+  const { data: source, error, refetch } = useManagedSource(id);
+  const job = useCrawlJob(id);
+  useEffect(() => { document.title = `${source?.name ?? "Source"} · Holdfast`; }, [source?.name]);
+  if (error && !source) return <Problem problem={error} onAgain={() => void refetch()} />;
+  if (!source || job.isPending) return <div className="min-h-96" aria-busy />;
+  // Made anew when it was saved: the form then holds what the server has.
+  return <Loaded key={`${source.id} ${source.updated_at} ${job.data?.updated_at ?? ""}`} source={source} job={job.data ?? null} />;
+}
+
+function Loaded({ source, job }: { source: Source; job: Job | null }) {
+  const { view } = managedSourceRoute.useSearch();
+  const navigate = useNavigate();
+  const [draft, change] = useState<Draft>(() => draftOf(source, job));
+  return (
+    <div className="space-y-5">
+      <header>
+        <p className="text-sm"><Link to="/control/sources">Sources</Link></p>
+        <div className="flex flex-wrap items-center justify-between gap-3">
+          <h1 className="min-w-0 text-2xl break-words">{source.name} <span className="text-soft">{source.code}</span></h1>
+          <Tag tone={source.enabled ? "good" : "warn"}>{source.enabled ? "enabled" : "disabled"}</Tag>
+        </div>
+        <p className="text-soft">
+          {job ? <>Its <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>job</Link> runs {scheduleOf(job)}{job.next_run_at ? <>, next <Moment at={job.next_run_at} relative /></> : null}.</> : "It has no job: nothing crawls it by itself."}
+          {" "}<Link to="/search" search={{ source: source.code }}>What is kept of it</Link>
+        </p>
+      </header>
+      <Deeds source={source} />
+      <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/$id", params: { id: String(source.id) }, search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
+        { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={source} /> },
+        { value: "yaml", label: "YAML", content: <YamlView content={null} code={source.code} /> },
+      ]} />
+    </div>
+  );
+}
+
+function Deeds({ source }: { source: Source }) {
+  const act = useSourceDeed(source);
+  const navigate = useNavigate();
+  const [isAsked, ask] = useState(false);
+  return (
+    <div className="space-y-3">
+      <div className="flex flex-wrap gap-2">
+        {source.enabled ? <Button disabled={act.isPending} onClick={() => act.mutate("disable")}>Disable</Button> : <Button kind="main" disabled={act.isPending} onClick={() => act.mutate("enable")}>Enable</Button>}
+        <Button kind="danger" disabled={act.isPending} onClick={() => ask(true)}>Delete</Button>
+      </div>
+      {act.isSuccess && <Notice tone="good" title={act.data} />}
+      {act.error ? <Problem problem={act.error} /> : null}
+      <Dialog isOpen={isAsked} onClose={() => ask(false)} title={`Delete ${source.name}?`} actions={
+        <>
+          <Button onClick={() => ask(false)}>Leave it</Button>
+          <Button kind="danger" onClick={() => { ask(false); act.mutate("delete", { onSuccess: () => void navigate({ to: "/control/sources" }) }); }}>Delete the source</Button>
+        </>
+      }>
+        <p>Only a source that nothing belongs to can be deleted. One with captures, editions, jobs or feeds stays; disable it instead.</p>
+      </Dialog>
+    </div>
+  );
+}

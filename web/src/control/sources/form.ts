@@ -1,0 +1,142 @@
+import type { ApiProblem } from "@/api/problem";
+import type { Job } from "../jobs/useJobs";
+import { linesOf } from "./fields";
+import type { Source } from "./useSources";
+
+/** A source as a form holds it: text in every box. */
+export interface Draft {
+  code: string;
+  name: string;
+  description: string;
+  visibility: "public" | "members";
+  enabled: boolean;
+  seeds: string;
+  scope: string;
+  include: string;
+  exclude: string;
+  maxDepth: string;
+  maxPages: string;
+  delay: string;
+  robots: "obey" | "ignore";
+  robotsReason: string;
+  sitemaps: boolean;
+  feeds: boolean;
+  requisites: boolean;
+  every: string;
+  unit: "minutes" | "hours" | "days";
+  adapts: boolean;
+}
+
+export const EMPTY: Draft = {
+  code: "", name: "", description: "", visibility: "public", enabled: true, seeds: "", scope: "host", include: "", exclude: "", maxDepth: "3", maxPages: "",
+  delay: "", robots: "obey", robotsReason: "", sitemaps: true, feeds: false, requisites: true, every: "", unit: "days", adapts: true,
+};
+
+export const SCOPES: Record<string, string> = {
+  page: "the seeds themselves, and what they embed",
+  prefix: "the directory of each seed, and what lies below",
+  host: "the whole host of each seed",
+  domain: "the whole domain of each seed, with all its hosts",
+  any: "wherever links lead",
+};
+
+/** Return the form of a source that is there, with the schedule of its job. */
+export function draftOf(source: Source, job: Job | null): Draft {
+  const { config } = source;
+  const shown = (value: number | null | undefined, missing = "") => (value === null || value === undefined ? missing : String(value));
+  return {
+    code: source.code,
+    name: source.name,
+    description: source.description ?? "",
+    visibility: source.visibility === "members" ? "members" : "public",
+    enabled: source.enabled,
+    seeds: (config.seeds ?? (source.base_url ? [source.base_url] : [])).join("\n"),
+    scope: config.scope ?? EMPTY.scope,
+    include: (config.include ?? []).join("\n"),
+    exclude: (config.exclude ?? []).join("\n"),
+    maxDepth: shown(config.max_depth, EMPTY.maxDepth),
+    maxPages: shown(config.max_pages),
+    delay: shown(config.delay_s),
+    robots: config.robots === "ignore" ? "ignore" : "obey",
+    robotsReason: config.robots_reason ?? "",
+    sitemaps: config.sitemaps ?? true,
+    feeds: config.feeds ?? false,
+    requisites: config.requisites ?? true,
+    every: job?.schedule_enabled ? shown(job.interval_minutes) : "",
+    unit: job?.interval_type === "minutes" || job?.interval_type === "hours" ? job.interval_type : "days",
+    adapts: job?.adaptive_scheduling ?? true,
+  };
+}
+
+/** Fields of a configuration that the form has; all others stay as they are. */
+const OWN = ["seeds", "scope", "include", "exclude", "max_depth", "max_pages", "delay_s", "robots", "robots_reason", "sitemaps", "feeds", "requisites"];
+
+/** Return what is sent to the server: the form, and what the source has besides. */
+export function contentOf(draft: Draft, before?: Source): Record<string, unknown> {
+  const kept = Object.fromEntries(Object.entries(before?.config ?? {}).filter(([name]) => !OWN.includes(name)));
+  const seeds = linesOf(draft.seeds);
+  const config: Record<string, unknown> = {
+    ...kept,
+    seeds,
+    scope: draft.scope,
+    include: linesOf(draft.include),
+    exclude: linesOf(draft.exclude),
+    ...numbered("max_depth", draft.maxDepth),
+    ...numbered("max_pages", draft.maxPages),
+    ...numbered("delay_s", draft.delay),
+    robots: draft.robots,
+    ...(draft.robots === "ignore" && draft.robotsReason ? { robots_reason: draft.robotsReason } : {}),
+    sitemaps: draft.sitemaps,
+    feeds: draft.feeds,
+    requisites: draft.requisites,
+  };
+  return {
+    code: draft.code.trim() || codeOf(seeds[0] ?? ""),
+    ...(draft.name.trim() ? { name: draft.name.trim() } : {}),
+    ...(draft.description.trim() ? { description: draft.description.trim() } : {}),
+    ...(before?.base_url ? { base_url: before.base_url } : {}),
+    enabled: draft.enabled,
+    visibility: draft.visibility,
+    config,
+  };
+}
+
+function numbered(name: string, text: string): Record<string, number> {
+  return text.trim() === "" ? {} : { [name]: Number(text) };
+}
+
+/** Return a code for a source that has none yet: the host of its first seed, as far as a code may be long. */
+export function codeOf(seed: string): string {
+  const host = seed.replace(/^[a-z]+:\/\//i, "").split(/[/?#:]/)[0] ?? "";
+  return host.toLowerCase().replace(/^www\./, "").replace(/[^a-z0-9]+/g, "-").slice(0, 16).replace(/^-+|-+$/g, "") || "source";
+}
+
+/** Return what is wrong with a field of the form, in the server's words; null if it is another that is wrong. */
+export function problemAt(problem: ApiProblem | null, ...fields: string[]): string | null {
+  if (!problem?.field) return null;
+  const field = problem.field.replace(/^config\./, "").replace(/\[\d+\].*$/, "");
+  if (!fields.includes(field)) return null;
+  const said = problem.detail || problem.message;
+  return said.startsWith(problem.field) ? said.slice(problem.field.length).replace(/^:\s*/, "") : said;
+}
+
+/** Return addresses that show what a scope takes: around the first seed, beside it, below it, and elsewhere. */
+export function samplesOf(seeds: string): string[] {
+  const first = linesOf(seeds)[0];
+  if (!first) return [];
+  try {
+    const url = new URL(/^[a-z]+:\/\//i.test(first) ? first : `https://${first}`);
+    const folder = url.pathname.replace(/[^/]*$/, "");
+    const isName = /[a-z]/i.test(url.hostname) && url.hostname.includes(".");
+    const bare = url.hostname.replace(/^www\./, "");
+    return [...new Set([
+      url.href,
+      `${url.origin}${folder}below/page.html`,
+      `${url.origin}/elsewhere/page.html`,
+      ...(isName ? [`${url.protocol}//other.${bare}/page.html`] : []),
+      "https://another-site.example/page.html",
+    ])];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,102 @@
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, body } from "@/api/client";
+import type { components } from "@/api/schema";
+import type { AskedSources } from "./asked";
+
+type Schemas = components["schemas"];
+export type Source = Schemas["ManagedSource"];
+export type Preview = Schemas["SourcePreviewShown"];
+export const PAGE_SIZE = 25;
+
+/** GET /api/v1/sources */
+export function useManagedSources(asked: AskedSources, limit = PAGE_SIZE) {
+  return useQuery({
+    queryKey: ["managed", asked, limit],
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => body<Schemas["ManagedSourceList"]>(api.GET("/api/v1/sources", { signal, params: { query: { limit, offset: ((asked.page ?? 1) - 1) * limit, ...(asked.q ? { search: asked.q } : {}), ...(asked.enabled ? { enabled: asked.enabled === "yes" } : {}) } } })),
+  });
+}
+
+/** GET /api/v1/sources/{id} */
+export function useManagedSource(id: number) {
+  return useQuery({ queryKey: ["managed", id], enabled: id > 0, queryFn: ({ signal }) => body<Source>(api.GET("/api/v1/sources/{id}", { signal, params: { path: { id } } })) });
+}
+
+/** The crawl job of a source: GET /api/v1/jobs?source_id= */
+export function useCrawlJob(sourceId: number) {
+  return useQuery({ queryKey: ["crawl", "jobs", "of", sourceId], enabled: sourceId > 0, queryFn: async ({ signal }) => {
+    const { jobs } = await body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { signal, params: { query: { source_id: sourceId, limit: 50 } } }));
+    return jobs.find((job) => job.type === "crawl" && job.status !== "cancelled") ?? null;
+  } });
+}
+
+export interface PreviewWish {
+  source: Record<string, unknown>;
+  urls: string[];
+  interval: number | null;
+  unit: string;
+}
+
+/** POST /api/v1/sources/preview */
+export function usePreview(wish: PreviewWish | null) {
+  return useQuery({
+    queryKey: ["managed", "preview", wish],
+    enabled: wish !== null,
+    placeholderData: keepPreviousData,
+    retry: false,
+    queryFn: ({ signal }) => body<Preview>(api.POST("/api/v1/sources/preview", { signal, body: { ...wish?.source, urls: wish?.urls ?? [], ...(wish?.interval ? { interval_minutes: wish.interval, interval_type: wish.unit } : {}) } as Schemas["SourcePreviewForm"] })),
+  });
+}
+
+export interface Saved {
+  source: Source;
+  said: string;
+}
+
+/** POST or PUT /api/v1/sources, then POST or PUT /api/v1/jobs for its schedule. */
+export function useSaveSource(id: number | null) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ source, interval, unit, adapts }: { source: Record<string, unknown>; interval: number | null; unit: string; adapts: boolean }): Promise<Saved> => {
+      const form = source as Schemas["SourceForm"];
+      const saved = id === null
+        ? await body<Source>(api.POST("/api/v1/sources", { body: form }))
+        : await body<Source>(api.PUT("/api/v1/sources/{id}", { params: { path: { id } }, body: form }));
+      const { jobs } = await body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { params: { query: { source_id: saved.id, limit: 50 } } }));
+      const job = jobs.find((one) => one.type === "crawl" && one.status !== "cancelled");
+      const plan = { interval_minutes: interval, interval_type: unit, schedule_enabled: interval !== null, adaptive_scheduling: adapts };
+      const isSame = job && job.interval_minutes === interval && job.interval_type === unit && job.adaptive_scheduling === adapts;
+      if (!isSame && (interval !== null || job?.schedule_enabled)) await api.POST("/api/v1/jobs", { body: { source_id: saved.id, ...plan } as Schemas["JobForm"] });
+      return { source: saved, said: id === null ? "The source is made." : "The source is saved. A run under way goes on as it began." };
+    },
+    onSettled: () => Promise.all([queries.invalidateQueries({ queryKey: ["managed"] }), queries.invalidateQueries({ queryKey: ["crawl"] }), queries.invalidateQueries({ queryKey: ["sources"] })]),
+  });
+}
+
+/** POST /api/v1/sources/{id}/enable and /disable, DELETE /api/v1/sources/{id} */
+export function useSourceDeed(source: Source) {
+  const queries = useQueryClient();
+  const params = { path: { id: source.id } };
+  const jobs = (count: number) => (count === 1 ? "1 job" : `${count} jobs`);
+  return useMutation({
+    mutationFn: async (deed: "enable" | "disable" | "delete"): Promise<string> => {
+      if (deed === "delete") {
+        await api.DELETE("/api/v1/sources/{id}", { params });
+        return "The source is deleted.";
+      }
+      const done = await body<Schemas["SwitchedSource"]>(deed === "enable" ? api.POST("/api/v1/sources/{id}/enable", { params }) : api.POST("/api/v1/sources/{id}/disable", { params }));
+      return deed === "enable" ? `It is enabled; ${jobs(done.jobs)} go on.` : `It is disabled; ${jobs(done.jobs)} wait. A run under way goes on to its end.`;
+    },
+    onSettled: () => Promise.all([queries.invalidateQueries({ queryKey: ["managed"] }), queries.invalidateQueries({ queryKey: ["crawl"] })]),
+  });
+}
+
+/** POST /api/v1/sources/import with YAML; `isTrial` says what would change and changes nothing. */
+export async function importYaml(text: string, isTrial: boolean): Promise<Schemas["ImportedShown"]> {
+  return body<Schemas["ImportedShown"]>(api.POST("/api/v1/sources/import", { params: { query: { dry_run: isTrial } }, body: text as never, bodySerializer: (written) => String(written), headers: { "Content-Type": "application/yaml" } }));
+}
+
+/** GET /api/v1/sources/export of one source */
+export function useYaml(code: string) {
+  return useQuery({ queryKey: ["managed", "yaml", code], enabled: code !== "", queryFn: ({ signal }) => body<string>(api.GET("/api/v1/sources/export", { signal, params: { query: { format: "yaml", code: [code] } }, parseAs: "text" }) as Promise<{ data?: string }>) });
+}

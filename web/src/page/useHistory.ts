@@ -1,0 +1,23 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { api, body } from "@/api/client";
+import type { components } from "@/api/schema";
+
+export type PageHistory = components["schemas"]["PageHistoryShown"];
+/** Answers that are read for one year: with 500 captures each, more than a list on a screen is good for. */
+const PIECES = 4;
+
+async function read(url: string, year: number | undefined, signal: AbortSignal): Promise<PageHistory> {
+  const ask = (cursor: string | null) => body<PageHistory>(api.GET("/api/history", { signal, params: { query: { url, ...(year ? { year } : {}), ...(cursor ? { cursor } : {}) } } }));
+  const whole = await ask(null);
+  for (let piece = 1; whole.next && piece < PIECES; piece++) {
+    const more = await ask(whole.next);
+    whole.items.push(...more.items);
+    whole.next = more.next;
+  }
+  return whole;
+}
+
+/** GET /api/history: one year of a page, the latest if none is named. */
+export function useHistory(url: string | undefined, year?: number) {
+  return useQuery({ queryKey: ["history", url, year], enabled: url !== undefined, placeholderData: keepPreviousData, queryFn: ({ signal }) => read(url ?? "", year, signal) });
+}

@@ -1,0 +1,47 @@
+import { useEffect, useRef } from "react";
+import { buttonClass } from "@/design/Button";
+import { Notice } from "@/design/Notice";
+import { useWords } from "@/language/LanguageContext";
+import { digits } from "@/page/calendar";
+import { isSameAddress, readTold } from "./messages";
+import { askResolved, type CaptureView } from "./useCapture";
+
+type Go = (url: string, at: string, isReplaced: boolean) => void;
+
+/** The archived page, from the replay host, without an origin and without any power over this page. */
+export function Frame({ view, onGo }: { view: CaptureView; onGo: Go }) {
+  const { t } = useWords();
+  const frame = useRef<HTMLIFrameElement>(null);
+  useFollow(frame, view, onGo);
+  // Browsers show no PDF inside a sandbox.
+  if (view.mimeType === "application/pdf") {
+    return <div className="mx-auto w-full max-w-3xl px-4 py-8"><Notice title={t("view.pdf")} actions={<a href={view.rawUrl} target="_blank" rel="noreferrer" className={buttonClass("main")}>{t("view.openFile")}</a>}>{t("view.pdfHow")}</Notice></div>;
+  }
+  return <iframe key={view.snapshotId} ref={frame} src={view.frameUrl} title={t("view.frame", { url: view.url })} sandbox="allow-scripts allow-forms allow-downloads" referrerPolicy="no-referrer" className="w-full grow border-0 bg-white" />;
+}
+
+/** Move along when a link was followed in the frame. What the frame says is looked up, and shown from the archive. */
+function useFollow(frame: React.RefObject<HTMLIFrameElement | null>, view: CaptureView, onGo: Go) {
+  const followed = useRef("");
+  useEffect(() => {
+    async function heard(event: MessageEvent) {
+      const told = readTold(event, frame.current?.contentWindow);
+      if (!told) return;
+      if (told.what === "go") {
+        followed.current = "";
+        onGo(told.url, told.digits, false);
+        return;
+      }
+      if (isSameAddress(told.url, view.url) && told.digits === digits(view.captureTimestamp)) return;
+      // A page whose capture the archive would not choose itself is told of once: no going round in circles.
+      const place = `${told.digits} ${told.url}`;
+      if (followed.current === place) return;
+      followed.current = place;
+      const found = await askResolved(told.url, told.digits.padEnd(14, "0")).catch(() => null);
+      if (found?.found && found.snapshotId !== view.snapshotId) onGo(told.url, told.digits, true);
+    }
+    const listen = (event: MessageEvent) => void heard(event);
+    addEventListener("message", listen);
+    return () => removeEventListener("message", listen);
+  }, [frame, view, onGo]);
+}

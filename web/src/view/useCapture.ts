@@ -1,0 +1,37 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { api, body } from "@/api/client";
+import type { components } from "@/api/schema";
+
+type Schemas = components["schemas"];
+export type CaptureView = Schemas["CaptureView"];
+export type Neighbour = Schemas["NeighbourShown"];
+export type Parts = Schemas["PartsShown"];
+
+/** GET /api/replay/resolve */
+export function askResolved(url: string, timestamp: string | undefined, signal?: AbortSignal) {
+  return body<Schemas["Resolved"]>(api.GET("/api/replay/resolve", { ...(signal ? { signal } : {}), params: { query: { url, ...(timestamp ? { timestamp } : {}) } } }));
+}
+
+export function useResolved(url: string | undefined, timestamp: string | undefined) {
+  return useQuery({ queryKey: ["resolve", url, timestamp], enabled: url !== undefined, placeholderData: keepPreviousData, queryFn: ({ signal }) => askResolved(url ?? "", timestamp, signal) });
+}
+
+/** GET /api/snapshots/{id}/view */
+export function useView(id: number | null | undefined) {
+  return useQuery({ queryKey: ["view", id], enabled: typeof id === "number", placeholderData: keepPreviousData, queryFn: ({ signal }) => body<CaptureView>(api.GET("/api/snapshots/{id}/view", { signal, params: { path: { id: id ?? 0 } } })) });
+}
+
+/** GET /api/snapshots/{id}/parts */
+export function useParts(id: number) {
+  return useQuery({ queryKey: ["parts", id], staleTime: Infinity, queryFn: ({ signal }) => body<Parts>(api.GET("/api/snapshots/{id}/parts", { signal, params: { path: { id } } })) });
+}
+
+/** GET /api/snapshots/{id}/record */
+export function useRecord(id: number) {
+  return useQuery({ queryKey: ["record", id], staleTime: Infinity, queryFn: ({ signal }) => body<Schemas["CaptureRecord"]>(api.GET("/api/snapshots/{id}/record", { signal, params: { path: { id } } })) });
+}
+
+/** GET /api/snapshots/{id}/content */
+export function useContent(id: number, form: "text" | "source") {
+  return useQuery({ queryKey: ["content", id, form], staleTime: Infinity, queryFn: ({ signal }) => body<Schemas["CaptureContent"]>(api.GET("/api/snapshots/{id}/content", { signal, params: { path: { id }, query: { form } } })) });
+}
