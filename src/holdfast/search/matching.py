@@ -239,7 +239,8 @@ def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
         if len(rows) or question.certain:
             return _plain_rows(rows, MatchMode.URL)
     if question.intent is Intent.BOOLEAN and question.tree is not None:
-        match = _boolean(view.reader, columns, question.tree, MatchMode.BOOLEAN, reach)
+        with reach.budget.turn():
+            match = _boolean(view.reader, columns, question.tree, MatchMode.BOOLEAN, reach)
         if len(match.rows) or question.certain:
             return match
     return _plain(view.reader, columns, question, reach)
@@ -260,6 +261,12 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
     elif not fold(question.text):
         # Marks that stand on no letter: as a substring they would be everywhere.
         return _plain_rows(np.empty(0, np.int32), MatchMode.FALLBACK)
+    with reach.budget.turn():
+        return _guessed(reader, columns, question, words, reach)
+
+
+def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, words: Words, reach: SearchReach) -> Match:
+    """Return what answers words that no page has: as substrings, as they were probably meant, or some of them."""
     parts = _boolean(reader, columns, _substrings_of(question), MatchMode.FALLBACK, reach)
     if len(parts.rows) or not words.words:
         return parts
