@@ -19,7 +19,7 @@ export function SourcesPage() {
       {data?.length === 0 && <Notice title={t("sources.none")}>{t("home.emptyHow")}</Notice>}
       <ul className="grid gap-4 sm:grid-cols-2 lg:grid-cols-3">
         {data?.map((source) => (
-          <li key={source.sourceCode}>
+          <li key={source.sourceCode} className="min-w-0">
             <Card title={source.entryBrowseUrl ? <a href={source.entryBrowseUrl}>{source.sourceName}</a> : source.sourceName} className="h-full">
               {source.baseUrl && <p className="text-sm break-all text-soft">{source.baseUrl}</p>}
               {source.description && <p className="mt-2">{source.description}</p>}
