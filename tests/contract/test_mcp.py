@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from holdfast.assistants.server import TOOLS, make_server
 from holdfast.assistants.tools import UNTRUSTED, ToolArchive
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Role
+from holdfast.db.engine import Database
 from holdfast.db.models import Source
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchService
@@ -155,6 +157,22 @@ def test_what_cannot_be_answered_is_one_sentence(
     assert refused
     assert word in sentence
     assert "Traceback" not in sentence
+
+
+def test_an_assistant_learns_nothing_of_where_this_server_keeps_its_files_and_database(tools: ToolArchive) -> None:
+    home = tools.archive.home
+    for path in home.rglob("*.warc.gz"):
+        path.unlink()
+    refused, sentence = _call(tools, "compare", url=PAGE, earlier="2024-03", later="2026")
+    gone = Database("postgresql://holdfast:hunter2@127.0.0.1:1/secret")
+    away = replace(tools, archive=replace(tools.archive, database=gone))
+    told = [sentence if refused else "", _call(away, "page_history", url=PAGE)[1]]
+    gone.close()
+
+    assert "does not answer" in told[1]
+    for one in told:
+        assert str(home) not in one
+        assert "127.0.0.1" not in one
 
 
 def test_hostile_addresses_are_answered(tools: ToolArchive) -> None:

@@ -14,7 +14,7 @@ export function DayChart({ slots, hasPreview }: { slots: Slot[]; hasPreview: boo
         {slots.map((slot) => (
           <li key={slot.hour} className="flex flex-col items-center gap-1" title={`${clock(slot.hour)} UTC`}>
             <span className="sr-only">{clock(slot.hour)}: {slot.before} planned{hasPreview && `, ${slot.after} after the rebalance`}</span>
-            <span aria-hidden className="text-xs tabular-nums">{(hasPreview ? slot.after : slot.before) || ""}</span>
+            <span aria-hidden className="min-h-4 text-xs tabular-nums">{(hasPreview ? slot.after : slot.before) || ""}</span>
             <span aria-hidden className="relative h-32 w-full rounded-sm bg-sunk">
               <span className="absolute inset-x-0 bottom-0 rounded-sm bg-accent" style={{ height: `${(100 * slot.before) / most}%` }} />
               {hasPreview && <span className="absolute inset-x-0 bottom-0 rounded-sm border-2 border-dashed border-ink" style={{ height: slot.after ? `${(100 * slot.after) / most}%` : "0", borderWidth: slot.after ? undefined : 0 }} />}
