@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.api.web_files import WebFiles
 from holdfast.changes.compute import compute_pending
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Snapshot, Withdrawal
@@ -22,7 +24,7 @@ from holdfast.editions.report import write_report
 from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
-from tests.client import Client, asking
+from tests.client import REPLAY, Client, asking
 from tests.editions_bed import adopt
 from tests.postgres import Postgres
 
@@ -284,3 +286,21 @@ def test_editions_are_listed_with_the_addresses_behind_their_figures(archive: Ar
     assert first["items"][0]["intendedUrlCount"] == 2
     assert client.get("/api/coverage", params={"source": "nobody"}).status_code == 404
     assert client.get("/api/coverage/example/2024/addresses", params={"outcome": "lost"}).status_code == 422
+
+
+def test_a_reader_who_asks_for_a_calendar_gets_the_page_through_time(archive: Archive, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<!doctype html><title>Holdfast</title>")
+    reader = {"sec-fetch-mode": "navigate"}
+
+    with asking(archive, web=WebFiles.read(tmp_path)) as client:
+        led = [client.get(f"{host}/web/2024*/{_HOME}", headers=reader) for host in ("", REPLAY)]
+        program = client.get(f"/web/2024*/{_HOME}")
+        listed = client.get(f"{REPLAY}/web/*/{_HOME}*", headers=reader)
+    with asking(archive) as client:
+        unbuilt = client.get(f"/web/*/{_HOME}", headers=reader)
+
+    assert [answer.status_code for answer in led] == [307, 307]
+    assert all(
+        answer.headers["location"].endswith("/page?url=https%3A%2F%2Fexample.org%2F&year=2024") for answer in led
+    )
+    assert [answer.status_code for answer in (program, listed, unbuilt)] == [200, 200, 200]

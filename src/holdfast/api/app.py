@@ -136,6 +136,7 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     """
     settings, inner = archive.settings.api, create_inner_app(archive)
     replay_inner = create_replay_app(archive, inner=inner)
+    inner.state.has_pages = replay_inner.state.has_pages = web is not None
     # One count for both hosts: a client does not get twice the limit by using both.
     rates = inner.state.rates
 

@@ -1,9 +1,9 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { Problem } from "@/app/Problem";
+import { ChangeList } from "@/changes/ChangeList";
 import { Card, Figure } from "@/design/Card";
 import { Notice } from "@/design/Notice";
-import { Tag } from "@/design/Tag";
 import { useWords } from "@/language/LanguageContext";
 import { SearchBox } from "@/search/SearchBox";
 import { barsOf } from "@/search/spans";
@@ -58,36 +58,31 @@ function OverTime() {
 }
 
 function LatestChanges() {
-  const { t, date } = useWords();
+  const { t } = useWords();
   const { data } = useLatestChanges();
   return (
     <Card title={t("home.latestChanges")} actions={<Link to="/changes">{t("home.allChanges")}</Link>} className="min-h-56">
-      <ul className="divide-y divide-line">
-        {data?.results.map((change) => (
-          <li key={`${change.toSnapshotId}-${change.changeId}`} className="py-2">
-            <p className="break-words">{change.summary}</p>
-            <p className="flex flex-wrap items-center gap-2 text-sm text-soft">
-              <Tag>{change.changeType}</Tag>
-              <span className="break-all">{change.normalizedUrlGroup}</span>
-              <time dateTime={change.toCaptureTimestamp}>{date(change.toCaptureTimestamp)}</time>
-            </p>
-          </li>
-        ))}
-      </ul>
+      {data?.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
     </Card>
   );
 }
 
+/** The sources, the one with the most captures first, each with its share as a bar. */
 function Kept() {
   const { t, date } = useWords();
   const { data } = useSources();
+  const most = Math.max(1, ...(data ?? []).map((source) => source.recordCount));
+  const shown = [...(data ?? [])].sort((one, other) => other.recordCount - one.recordCount).slice(0, 6);
   return (
-    <Card title={t("home.sources")} actions={<Link to="/sources">{t("home.allSources")}</Link>} className="min-h-56">
+    <Card title={t("sources.title")} actions={<Link to="/sources">{t("home.allSources")}</Link>} className="min-h-56">
       <ul className="divide-y divide-line">
-        {data?.slice(0, 8).map((source) => (
-          <li key={source.sourceCode} className="flex flex-wrap items-baseline justify-between gap-x-4 py-2">
-            <Link to="/search" search={{ source: source.sourceCode }} className="min-w-0 font-semibold break-words">{source.sourceName}</Link>
-            <span className="text-sm text-soft">{t("search.capturesOf", { count: source.recordCount })} · {date(source.lastCapture)}</span>
+        {shown.map((source) => (
+          <li key={source.sourceCode} className="py-2.5">
+            <div className="flex flex-wrap items-baseline justify-between gap-x-4">
+              <Link to="/sources/$code" params={{ code: source.sourceCode }} className="min-w-0 font-semibold break-words">{source.sourceName}</Link>
+              <span className="text-sm text-soft">{t("search.capturesOf", { count: source.recordCount })} · {date(source.lastCapture)}</span>
+            </div>
+            <svg aria-hidden viewBox="0 0 100 4" preserveAspectRatio="none" className="mt-1.5 h-1.5 w-full"><rect width="100" height="4" className="fill-sunk" /><rect width={(source.recordCount / most) * 100} height="4" className="fill-accent" /></svg>
           </li>
         ))}
       </ul>

@@ -211,6 +211,8 @@ def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
             return _time_map(archive, origins, target.removeprefix("timemap/"))
         wanted = read_path(target)
         if isinstance(wanted, AddressListing):
+            if (shown := _page_through_time(request, origins, wanted)) is not None:
+                return shown
             with archive.database.read() as session:
                 return respond(own_page(pages.listing(session, wanted, listing_origins(session, origins))))
         if not wanted.digits:
@@ -220,6 +222,18 @@ def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
         return _readable(_missing(without_folders(str(exc)), origins, target), wanted, archive)
     except Invalid as exc:
         return refuse(400, "This address cannot be used", without_folders(str(exc)))
+
+
+def _page_through_time(request: Request, origins: ReplayOrigins, wanted: AddressListing) -> Response | None:
+    """Lead a reader from a calendar to the page of the browser application that shows the same; None for programs.
+
+    Also None where that application is not built, or its address is not known.
+    """
+    is_read = request.headers.get("sec-fetch-mode") == "navigate"
+    if wanted.is_prefix or not is_read or origins.app is None or not getattr(request.app.state, "has_pages", False):
+        return None
+    year = f"&year={wanted.digits[:4]}" if len(wanted.digits) >= 4 else ""
+    return respond(redirect(307, f"{origins.app}/page?url={quote(wanted.url, safe='')}{year}", []))
 
 
 def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: bytes) -> Response:
