@@ -138,9 +138,13 @@ def test_a_source_is_made_by_form_with_its_problems_at_their_fields(open_window:
     page.get_by_label("Left out").fill("(")
     page.get_by_role("button", name="Make the source").click()
     _has_problem(page.get_by_label("Left out"))
+    expect(told.get_by_text("Not yet")).to_be_visible(timeout=_SOON_MS)
     page.get_by_label("Left out").fill("/calendar/")
     page.get_by_role("button", name="Make the source").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(HOSTILE, timeout=_SOON_MS)
+    # The browser tells of every refused request: of the form and of its preview. There are no other faults.
+    assert all("400 (Bad Request)" in one for one in window.faults), window.faults
+    window.faults.clear()
     expect(page.get_by_text("runs every 6 hours")).to_be_visible()
     page.get_by_role("tab", name="YAML").click()
     text = page.get_by_label("The source as YAML")
