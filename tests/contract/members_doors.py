@@ -79,7 +79,7 @@ def package_door(path: str) -> Door:
     """Return a door to packages: everything in them is read."""
 
     def ask(world: World, role: Role, side: Side) -> str:
-        answer = world.ask(path.format(code=side.code, first=side.executions[0]), role)
+        answer = world.ask(path.format(code=side.code, first=side.executions[0], word=side.word), role)
         if answer.status_code == 404:
             return ""
         assert answer.status_code == 200, answer.text
@@ -90,6 +90,11 @@ def package_door(path: str) -> Door:
         )
 
     return ask
+
+
+def _page_package(world: World, role: Role, side: Side) -> str:
+    """Read the package of every capture."""
+    return "".join(package_door(f"/api/snapshots/{one}/wacz")(world, role, side) for one in world.ids[side.code])
 
 
 def _tool(name: str, **arguments: object) -> Door:
@@ -179,7 +184,15 @@ DOORS: dict[str, tuple[str, Door]] = {
         "GET /api/coverage/{source}/{year}/edition.wacz",
         package_door("/api/coverage/{code}/2024/edition.wacz"),
     ),
+    "editions": ("GET /api/coverage", _asked("/api/coverage")),
+    "addresses of an edition": (
+        "GET /api/coverage/{source}/{year}/addresses",
+        _asked("/api/coverage/{code}/2024/addresses"),
+    ),
     "edition": ("GET /api/coverage/{source}/{year}", _asked("/api/coverage/{code}/2024")),
+    "package of a page": ("GET /api/snapshots/{id}/wacz", _page_package),
+    "results to take away": ("GET /api/search/export", _asked("/api/search/export?q={word}&format=jsonl")),
+    "package of results": ("GET /api/search/export", package_door("/api/search/export?q={word}&format=wacz")),
     "edition report": (
         "GET /api/coverage/{source}/{year}/{file}",
         _asked("/api/coverage/{code}/2024/coverage-report.json"),

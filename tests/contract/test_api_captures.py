@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
+import json
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -12,9 +18,12 @@ import pytest
 from holdfast.changes.compute import compute_pending
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Snapshot, Withdrawal
+from holdfast.editions.report import write_report
+from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import Client, asking
+from tests.editions_bed import adopt
 from tests.postgres import Postgres
 
 _HOME = "https://example.org/"
@@ -186,3 +195,92 @@ def test_what_is_withdrawn_is_in_no_history(migrated_url: str, tmp_path_factory:
 
 def _id_after(told: dict[str, Any], at: int) -> int:
     return int(told["items"][at + 1]["snapshotId"])
+
+
+def _members(content: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as package:
+        assert package.testzip() is None
+        return {name: package.read(name) for name in package.namelist()}
+
+
+def test_a_page_is_taken_away_with_its_parts(archive: Archive, client: Client) -> None:
+    answer = client.get(f"/api/snapshots/{_id(archive, _HOME, 10)}/wacz")
+    found = _members(answer.content)
+
+    assert answer.headers["content-type"] == "application/wacz"
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    records = gzip.decompress(found["archive/captures.warc.gz"])
+    # The page is a response of its own; the picture is the one that replay shows for it.
+    assert records.count(b"WARC/1.1") == 2
+    assert b"PNG one" in records
+    lines = gzip.decompress(found["indexes/index.cdx.gz"]).decode().splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["org,example)/", "org,example)/logo.png"]
+    described = json.loads(found["datapackage.json"])
+    assert described["mainPageUrl"] == _HOME
+    stated = {one["path"]: one["hash"] for one in described["resources"]}
+    assert all(f"sha256:{sha256(found[path]).hexdigest()}" == digest for path, digest in stated.items())
+
+
+def test_what_replays_packages_reads_one_of_a_page(archive: Archive, client: Client) -> None:
+    content = _members(client.get(f"/api/snapshots/{_id(archive, _HOME, 20)}/wacz").content)
+    line = gzip.decompress(content["indexes/index.cdx.gz"]).decode().splitlines()[0]
+    place = json.loads(line.split(" ", 2)[2])
+    start, length = int(place["offset"]), int(place["length"])
+
+    record = gzip.decompress(content[f"archive/{place['filename']}"][start : start + length])
+    assert record.startswith(b"WARC/1.1")
+    assert b"Something else is told here" in record
+
+
+def test_results_are_taken_away_as_a_table_as_lines_and_as_records(archive: Archive, client: Client) -> None:
+    drain(archive.database, archive.home, archive.clock)
+    asked = {"q": "tides", "includeDuplicates": True}
+
+    table = client.get("/api/search/export", params={**asked, "format": "csv"})
+    lines = client.get("/api/search/export", params={**asked, "format": "jsonl"})
+    package = client.get("/api/search/export", params={**asked, "format": "wacz"})
+
+    rows = list(csv.DictReader(io.StringIO(table.text)))
+    assert table.headers["content-disposition"] == 'attachment; filename="holdfast-results.csv"'
+    assert {row["url"] for row in rows} == {_HOME}
+    assert [json.loads(line)["snapshot_id"] for line in lines.text.splitlines()] == [
+        int(row["snapshot_id"]) for row in rows
+    ]
+    assert gzip.decompress(_members(package.content)["archive/captures.warc.gz"]).count(b"WARC/1.1") == len(rows)
+    assert client.get("/api/search/export", params={"format": "pdf"}).status_code == 422
+    nothing = client.get("/api/search/export", params={"q": "unheardof", "format": "wacz"})
+    assert (nothing.status_code, nothing.json()["code"]) == (404, "not_found")
+
+
+def test_a_table_of_results_runs_in_no_spreadsheet(tmp_path_factory: pytest.TempPathFactory) -> None:
+    body = "<html><head><title>=HYPERLINK(1)</title></head><body><p>Words of a sheet about tides.</p></body></html>"
+    built = build_archive(tmp_path_factory.mktemp("sheet"), [Shot(url=_HOME, body=body)])
+    drain(built.database, built.home, built.clock)
+
+    with asking(built) as client:
+        table = client.get("/api/search/export", params={"q": "tides"}).text
+
+    built.database.close()
+    [row] = csv.DictReader(io.StringIO(table))
+    assert row["title"] == "'=HYPERLINK(1)"
+
+
+def test_editions_are_listed_with_the_addresses_behind_their_figures(archive: Archive, client: Client) -> None:
+    seeds = (_HOME, "https://example.org/never")
+    for year, number in ((2024, 1), (2025, 4)):
+        edition = adopt(archive, "example", year, executions=(f"example-{number}",), seeds=seeds)
+        write_report(archive.database, archive.home, archive.clock, edition)
+
+    first = client.get("/api/coverage", params={"limit": 1}).json()
+    rest = client.get("/api/coverage", params={"limit": 1, "cursor": first["next"]}).json()
+    missing = client.get("/api/coverage/example/2024/addresses", params={"outcome": "not_reached"}).json()
+    some = client.get("/api/coverage/example/2024/addresses", params={"limit": 1}).json()
+    more = client.get("/api/coverage/example/2024/addresses", params={"limit": 1, "cursor": some["next"]}).json()
+
+    assert [one["year"] for one in (*first["items"], *rest["items"])] == [2025, 2024]
+    assert rest["next"] is None
+    assert [one["url"] for one in missing["items"]] == ["https://example.org/never"]
+    assert some["items"] != more["items"]
+    assert first["items"][0]["intendedUrlCount"] == 2
+    assert client.get("/api/coverage", params={"source": "nobody"}).status_code == 404
+    assert client.get("/api/coverage/example/2024/addresses", params={"outcome": "lost"}).status_code == 422

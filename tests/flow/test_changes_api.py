@@ -120,6 +120,9 @@ def test_unchanged_pages_are_shown_on_demand(client: Client) -> None:
         ({"from": "2024-03-01", "to": "2024-03-11"}, 12),
         ({"from": "2025-01-01"}, 0),
         ({"source": "example", "jobId": 2, "from": "2024-03-11", "to": "2024-03-11"}, 5),
+        ({"source": "example", "type": "new_page"}, 8),
+        ({"type": "gone", "from": "2024-01-01"}, 1),
+        ({"jobId": 2, "type": "unchanged"}, 1),
     ],
 )
 def test_filters(client: Client, query: dict[str, Any], total: int) -> None:

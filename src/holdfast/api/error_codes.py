@@ -123,6 +123,7 @@ ERROR_CODES: Final = (
     "search_index_busy",
     "search_index_elsewhere",
     "search_too_long",
+    "selection_too_large",
     "server_busy",
     "session_not_found",
     "shard_not_found",

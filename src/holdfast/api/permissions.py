@@ -189,6 +189,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/changes/rss": Permission.READ,
     "GET /api/changes/site": Permission.READ,
     # coverage
+    "GET /api/coverage": Permission.READ,
+    "GET /api/coverage/{source}/{year}/addresses": Permission.READ,
     "GET /api/coverage/{source}/{year}": Permission.READ,
     "GET /api/coverage/{source}/{year}/edition.wacz": Permission.READ,
     "GET /api/coverage/{source}/{year}/{file}": Permission.READ,
@@ -227,6 +229,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "ANY /{target:path}": Permission.READ,
     # search
     "GET /api/search": Permission.READ,
+    "GET /api/search/export": Permission.READ,
     "GET /api/search/syntax": Permission.READ,
     # snapshot
     "GET /api/snapshot/{id}": Permission.READ,
@@ -238,6 +241,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "GET /api/snapshots/{id}/record": Permission.READ,
     "GET /api/snapshots/{id}/timeline": Permission.READ,
     "GET /api/snapshots/{id}/view": Permission.READ,
+    "GET /api/snapshots/{id}/wacz": Permission.READ,
     # sources
     "GET /api/sources": Permission.READ,
     "GET /api/sources/{code}/editions": Permission.READ,

@@ -15,7 +15,7 @@ from html import escape
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, column, func, select, text
+from sqlalchemy import Select, and_, bindparam, column, func, select, text
 from sqlalchemy.orm import Session
 
 from holdfast.changes.verdict import ChangeType
@@ -39,6 +39,8 @@ class ChangeScope(NamedTuple):
     """Also the captures at which nothing had changed."""
     noise: bool = False
     """Also those that do not show their page."""
+    type: ChangeType | None = None
+    """Only these, among the newest that a list is long."""
 
 
 class ListedChange(NamedTuple):
@@ -338,6 +340,8 @@ def _read(session: Session, scope: ChangeScope, part: _Slice, *, behind: _Place 
         given["until"] = to_micros(scope.until)
     if part.by == "execution" and scope.source_id is not None:
         given["source"] = scope.source_id
+    if scope.type is not None:
+        given["type"] = scope.type.value
     if behind is not None:
         given |= {"at": to_micros(behind.at), "id": behind.id}
     is_sqlite, found = session.get_bind().dialect.name == "sqlite", list[_Place]()
@@ -383,13 +387,18 @@ def _slice(by: str, which: _Held, is_sqlite: bool, given: frozenset[str]) -> Sel
     clauses = [*owner, which.clause]
     clauses += [clause for name, clause in _NARROWED.items() if name in given]
     statement = text(
-        "SELECT id, source_id, from_snapshot_id, to_snapshot_id, to_captured_at FROM changes"  # noqa: S608 - all ours
+        "SELECT id, source_id, from_snapshot_id, to_snapshot_id, to_captured_at, type FROM changes"  # noqa: S608 - all ours
         f"{f' INDEXED BY {index}' if is_sqlite else ''} WHERE {' AND '.join(clauses)}"
         " ORDER BY to_captured_at DESC, id DESC LIMIT :most"
     )
-    kept = (Change.id, Change.source_id, Change.from_snapshot_id, Change.to_snapshot_id, Change.to_captured_at)
+    kept = (
+        *(Change.id, Change.source_id, Change.from_snapshot_id, Change.to_snapshot_id),
+        *(Change.to_captured_at, Change.type),
+    )
     change = statement.columns(*(column(one.key, one.type) for one in kept)).subquery("change")
-    return select(change.c.to_captured_at, change.c.id, and_(*visible_change(change.c)))
+    # Not inside: of a rare kind all changes there are would be read. So it is looked for among the newest.
+    wanted = [change.c.type == bindparam("type")] if "type" in given else []
+    return select(change.c.to_captured_at, change.c.id, and_(*visible_change(change.c), *wanted))
 
 
 def _events() -> Select[*tuple[Any, ...]]:

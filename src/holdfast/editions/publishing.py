@@ -34,6 +34,7 @@ _AT_ONCE = 500
 # With so many digits a number may be more than a BIGINT holds; no capture has one.
 _DIGITS = 19
 _SEEDS_SHOWN = 100
+_ROWS_READ = 500_000
 
 
 class FileForm(StrEnum):
@@ -77,6 +78,45 @@ def open_public(
         copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
         return OpenedFile(shown, FileForm.LINES, _long(database, copies, path, _lines))
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")
+
+
+class CoverageStretch(NamedTuple):
+    """Some addresses of an edition, as the public may read them."""
+
+    rows: list[dict[str, str]]
+    following: int | None
+    """The row to go on with; None at the end."""
+
+
+def coverage_rows(
+    table: OpenedFile, *, outcome: str | None, reason: str | None, start: int, limit: int
+) -> CoverageStretch:
+    """Return the next rows of coverage.csv that had this outcome and reason, at most `limit` of them.
+
+    The table is read from its beginning; a request ends after half a million rows and says where to go on.
+    """
+    rows = csv.reader(_text_lines(table.chunks))
+    head = next(rows, [])
+    found: list[dict[str, str]] = []
+    for number, cells in enumerate(rows):
+        if number < start:
+            continue
+        if len(found) == limit or number >= start + _ROWS_READ:
+            return CoverageStretch(found, number)
+        row = dict(zip(head, cells, strict=False))
+        if (outcome is None or row.get("outcome") == outcome) and (reason is None or row.get("reason") == reason):
+            found.append(row)
+    return CoverageStretch(found, None)
+
+
+def _text_lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of a table, which has one line a row."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode("utf-8", "replace") for line in lines)
+    if rest:
+        yield rest.decode("utf-8", "replace")
 
 
 def _there(path: Path | None, name: str) -> Path:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, aliased
 from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile
 from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
 from holdfast.jobs.views.listing import Latest, admin_state
-from holdfast.withdrawals.visibility import is_withdrawn
+from holdfast.withdrawals.visibility import is_withdrawn, visible_source
 
 STRETCH = 2000
 
@@ -56,6 +56,21 @@ def listed(
     counted = select(func.count()).select_from(Edition).join(Source, Source.id == Edition.source_id).where(*where)
     page = joined.order_by(Edition.year.desc(), Source.code, Edition.id).limit(limit).offset(offset)
     return [(row[0], row[1]) for row in session.execute(page)], session.scalar(counted) or 0
+
+
+def readable_editions(
+    session: Session, *, source_id: int | None = None, before: tuple[int, str] | None = None, limit: int = 50
+) -> list[tuple[Edition, Source]]:
+    """Return editions of sources that the viewer may see, the latest year first; behind a year and a source's code."""
+    wanted = select(Edition, Source).join(Source, Source.id == Edition.source_id).where(visible_source(Source.id))
+    if source_id is not None:
+        wanted = wanted.where(Source.id == source_id)
+    if before is not None:
+        year, code = before
+        wanted = wanted.where(or_(Edition.year < year, and_(Edition.year == year, Source.code > code)))
+    # A source has one edition a year: both together name one.
+    rows = session.execute(wanted.order_by(Edition.year.desc(), Source.code, Edition.id).limit(limit))
+    return [(row[0], row[1]) for row in rows]
 
 
 def insert_edition(session: Session, made: Edition) -> Edition:

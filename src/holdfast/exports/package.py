@@ -113,6 +113,11 @@ def _captured(database: Database, execution_id: int) -> Iterator[ExportedPage]:
         after = rows[-1].id
 
 
+def page_list(pages: Iterable[ExportedPage]) -> bytes:
+    """Return a list of these pages, as a package of chosen captures has it."""
+    return b"".join([_header("pages", "Pages"), *map(_line, pages)])
+
+
 def _header(name: str, title: str) -> bytes:
     return json.dumps({"format": "json-pages-1.0", "id": name, "title": title, "hasText": False}).encode() + b"\n"
 

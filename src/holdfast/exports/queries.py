@@ -196,6 +196,17 @@ def page_rows(session: Session, execution_id: int, *, after: int, limit: int) ->
     return [ExportedPage._make(row) for row in rows]
 
 
+def chosen_pages(session: Session, ids: list[int]) -> list[ExportedPage]:
+    """Return those of these captures that are pages, whatever their status; ask for some thousand at most."""
+    rows = session.execute(
+        select(Snapshot.id, Snapshot.record_id, Snapshot.url, Snapshot.url_hash, Snapshot.captured_at, Document.title)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(Snapshot.id.in_(ids), Snapshot.is_page, *visible())
+        .order_by(Snapshot.id)
+    )
+    return [ExportedPage._make(row) for row in rows]
+
+
 class ExportedFile(NamedTuple):
     """One sealed file of an execution."""
 

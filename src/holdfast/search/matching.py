@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
+from math import log1p
 from string import ascii_lowercase, digits
 from typing import Final, Protocol
 
@@ -428,3 +429,21 @@ def _title_bits(reader: IndexReader, columns: Columns, asked: tuple[str, ...], *
     # Only among titles that hold every word: equality is decided letter by letter.
     bits[columns.titles.equal(every[:_EXACT_TITLES], " ".join(asked).encode())] |= TITLE_EXACT
     return bits
+
+
+# Words whose frequency is asked for: a query has eight, but its phrases may have more.
+_WEIGHED: Final = 16
+# The least that a word weighs: one that stands on every page is still one that was asked for.
+_LEAST_RARITY: Final = 0.15
+
+
+def rarity_of(view: View, words: Words) -> dict[str, float]:
+    """Return how much each word tells, from 1 for one that is nowhere else down to what stands on every page."""
+    documents = len(view.columns.documents.keys)
+    if view.reader is None or not documents:
+        return {}
+    scale = log1p(documents)
+    return {
+        word: max(_LEAST_RARITY, min(1.0, log1p(documents / (1 + view.reader.frequency(word))) / scale))
+        for word in words.all_words[:_WEIGHED]
+    }

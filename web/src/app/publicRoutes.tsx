@@ -1,6 +1,8 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import { readAskedChanges } from "@/changes/asked";
 import { readAskedComparison } from "@/compare/asked";
+import { readAskedSite } from "@/compare/site";
+import { readAskedEdition } from "@/editions/asked";
 import { readAskedPage } from "@/page/asked";
 import { readAsked } from "@/search/asked";
 import { readAskedView } from "@/view/asked";
@@ -29,6 +31,22 @@ export const compareRoute = createRoute({
   component: lazyRouteComponent(() => import("@/compare/ComparePage"), "ComparePage"),
 });
 
+export const siteRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/compare/site",
+  validateSearch: readAskedSite,
+  component: lazyRouteComponent(() => import("@/compare/SitePage"), "SitePage"),
+});
+
+const editions = createRoute({ getParentRoute: () => root, path: "/editions", component: lazyRouteComponent(() => import("@/editions/EditionsPage"), "EditionsPage") });
+
+export const editionRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/editions/$source/$year",
+  validateSearch: readAskedEdition,
+  component: lazyRouteComponent(() => import("@/editions/EditionPage"), "EditionPage"),
+});
+
 export const pageRoute = createRoute({
   getParentRoute: () => root,
   path: "/page",
@@ -49,7 +67,7 @@ export const sourceRoute = createRoute({ getParentRoute: () => root, path: "/sou
 const sources = createRoute({ getParentRoute: () => root, path: "/sources", component: lazyRouteComponent(() => import("@/sources/SourcesPage"), "SourcesPage") });
 
 /** What everybody sees. */
-export const publicRoutes = [home, searchRoute, changesRoute, compareRoute, pageRoute, viewRoute, sourceRoute, sources] as const;
+export const publicRoutes = [home, searchRoute, changesRoute, compareRoute, siteRoute, editions, editionRoute, pageRoute, viewRoute, sourceRoute, sources] as const;
 
 declare module "@tanstack/react-router" {
   interface StaticDataRouteOption {

@@ -1,15 +1,28 @@
+export const TYPES = ["updated", "new_page", "gone", "error"] as const;
+export type ChangeKind = (typeof TYPES)[number];
+
 export interface AskedChanges {
   source?: string;
+  type?: ChangeKind;
   noise?: "show";
+  from?: string;
+  to?: string;
   page?: number;
 }
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /** Read the address bar; what cannot be meant is left out. */
 export function readAskedChanges(found: Record<string, unknown>): AskedChanges {
   const page = Number(found["page"]);
+  const type = TYPES.find((one) => one === found["type"]);
+  const day = (name: "from" | "to") => { const value = found[name]; return typeof value === "string" && DAY.test(value) ? { [name]: value } : {}; };
   return {
     ...(typeof found["source"] === "string" && found["source"] ? { source: found["source"] } : {}),
+    ...(type ? { type } : {}),
     ...(found["noise"] === "show" ? { noise: "show" as const } : {}),
+    ...day("from"),
+    ...day("to"),
     ...(Number.isInteger(page) && page > 1 ? { page } : {}),
   };
 }

@@ -1,11 +1,15 @@
-import { useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { Problem } from "@/app/Problem";
 import { compareRoute } from "@/app/publicRoutes";
 import { Button } from "@/design/Button";
 import { Notice } from "@/design/Notice";
+import type { Word } from "@/language/en";
 import { useWords } from "@/language/LanguageContext";
 import { DiffLines } from "./DiffLines";
+import { Pickers } from "./Pickers";
+import type { AskedComparison } from "./asked";
+import { marksOf, type Hunk } from "./rows";
 import { useComparison, type Comparison } from "./useComparison";
 
 /** Any two captures of a page: what went and what came, word by word. */
@@ -27,29 +31,28 @@ export function ComparePage() {
 function Compared({ found }: { found: Comparison }) {
   const { t } = useWords();
   const asked = compareRoute.useSearch();
-  const navigate = useNavigate();
   const hunks = found.diff?.hunks ?? [];
   const [at, goTo] = useJumps(hunks.length);
   const isUnified = asked.view === "unified";
+  const sections = found.diff?.sections ?? [];
   return (
     <>
-      <p className="mt-1 break-all text-soft">{found.toSnapshot.originalUrl}</p>
-      <div className="my-4 grid gap-3 sm:grid-cols-2">
-        <Capture label={t("compare.from")} snapshot={found.fromSnapshot} />
-        <Capture label={t("compare.to")} snapshot={found.toSnapshot} />
-      </div>
+      <p className="mt-1 flex flex-wrap justify-between gap-x-4"><Link to="/page" search={{ url: found.toSnapshot.originalUrl }} className="break-all">{found.toSnapshot.originalUrl}</Link><Link to="/compare/site" search={{ source: found.event.sourceCode }}>{t("compare.site")}</Link></p>
+      <Pickers found={found} asked={asked} />
+      <Choices asked={asked} />
+      {found.textModeFallback && <p className="mb-3 text-sm text-soft">{t("compare.fallback")}</p>}
+      {sections.length > 0 && <p className="mb-3 break-words text-soft">{t("compare.sections", { names: sections.slice(0, 8).join(" · ") })}</p>}
       {hunks.length === 0 ? <Notice title={found.fromSnapshot ? t("compare.none") : t("compare.first")} /> : (
         <>
           <div className="sticky top-0 z-10 mb-3 flex flex-wrap items-center gap-2 border-b border-line bg-paper py-2">
-            <span role="status" className="mr-auto text-sm text-soft">{t("compare.where", { at: at + 1, all: hunks.length })} · {t("compare.hint")}</span>
+            <span className="mr-auto text-sm text-soft"><span role="status">{t("compare.where", { at: at + 1, all: hunks.length })}</span> <span className="hidden sm:inline">· {t("compare.hint")}</span></span>
             <Button onClick={() => goTo(at - 1)} disabled={at <= 0}>{t("search.previous")}</Button>
             <Button onClick={() => goTo(at + 1)} disabled={at >= hunks.length - 1}>{t("search.next")}</Button>
-            <Button onClick={() => void navigate({ to: "/compare", search: { ...asked, view: isUnified ? undefined : "unified" }, replace: true })}>{t(isUnified ? "compare.sideBySide" : "compare.unified")}</Button>
             <Share />
           </div>
           <div className="flex gap-3">
-            <div className="min-w-0 grow space-y-3">{hunks.map((hunk, number) => <DiffLines key={number} id={`change-${number}`} hunk={hunk} isUnified={isUnified} />)}</div>
-            <ChangeMap count={hunks.length} at={at} onPick={goTo} />
+            <div className="min-w-0 grow space-y-3">{hunks.map((hunk, number) => <DiffLines key={number} id={`change-${number}`} hunk={hunk} isUnified={isUnified} isByLine={asked.by === "lines"} isHere={number === at} />)}</div>
+            <ChangeMap hunks={hunks} at={at} onPick={goTo} />
           </div>
           {found.diffTruncated && <div className="mt-4"><Notice tone="warn" title={t("compare.truncated")} /></div>}
         </>
@@ -58,14 +61,22 @@ function Compared({ found }: { found: Comparison }) {
   );
 }
 
-function Capture({ label, snapshot }: { label: string; snapshot: Comparison["fromSnapshot"] }) {
-  const { date } = useWords();
-  if (!snapshot) return <div className="rounded-card border border-dashed border-line p-3 text-soft">{label}: –</div>;
+const part = "min-h-9 border border-edge px-3 py-1 text-sm first:rounded-l-part last:rounded-r-part aria-pressed:bg-accent aria-pressed:text-on-accent";
+
+function Choices({ asked }: { asked: AskedComparison }) {
+  const { t } = useWords();
+  const navigate = useNavigate();
+  const go = (change: Partial<AskedComparison>) => void navigate({ to: "/compare", search: { ...asked, ...change }, replace: true, resetScroll: false });
+  const pair = (name: Word, options: [Word, boolean, Partial<AskedComparison>][]) => (
+    <div role="group" aria-label={t(name)} className="flex">
+      {options.map(([word, isOn, change]) => <button key={word} type="button" aria-pressed={isOn} onClick={() => go(change)} className={part}>{t(word)}</button>)}
+    </div>
+  );
   return (
-    <div className="rounded-card border border-line bg-sheet p-3">
-      <p className="text-sm text-soft">{label}</p>
-      <p className="font-semibold break-words">{snapshot.title}</p>
-      <p><a href={`/api/snapshots/raw/${snapshot.snapshotId}`}><time dateTime={snapshot.captureTimestamp}>{date(snapshot.captureTimestamp, { dateStyle: "long", timeStyle: "short" })} UTC</time></a></p>
+    <div className="mb-4 flex flex-wrap gap-3">
+      {pair("compare.view", [["compare.sideBySide", asked.view !== "unified", { view: undefined }], ["compare.unified", asked.view === "unified", { view: "unified" }]])}
+      {pair("compare.by", [["compare.words", asked.by !== "lines", { by: undefined }], ["compare.lines", asked.by === "lines", { by: "lines" }]])}
+      {pair("compare.what", [["compare.main", asked.text !== "full", { text: undefined }], ["compare.all", asked.text === "full", { text: "full" }]])}
     </div>
   );
 }
@@ -90,17 +101,16 @@ function show(at: number): number {
   return at;
 }
 
-function ChangeMap({ count, at, onPick }: { count: number; at: number; onPick: (to: number) => void }) {
+/** Where the changes stand in the page: each as far down as its lines are, and as long. */
+function ChangeMap({ hunks, at, onPick }: { hunks: Hunk[]; at: number; onPick: (to: number) => void }) {
   const { t } = useWords();
-  if (count < 2 || count > 200) return null;
+  if (hunks.length < 2 || hunks.length > 200) return null;
   return (
-    <ol aria-label={t("compare.title")} className="sticky top-16 hidden h-[70dvh] w-4 flex-col gap-px self-start sm:flex">
-      {Array.from({ length: count }, (_, number) => (
-        <li key={number} className="min-h-1 flex-1">
-          <button type="button" aria-label={t("compare.where", { at: number + 1, all: count })} aria-current={number === at} onClick={() => onPick(number)} className="h-full w-full rounded-sm bg-line hover:bg-accent aria-[current=true]:bg-accent" />
-        </li>
+    <nav aria-label={t("compare.map")} className="sticky top-16 hidden h-[70dvh] w-6 shrink-0 self-start rounded-part bg-sunk sm:block">
+      {marksOf(hunks).map((mark, number) => (
+        <button key={number} type="button" title={t("compare.where", { at: number + 1, all: hunks.length })} aria-label={t("compare.where", { at: number + 1, all: hunks.length })} aria-current={number === at} onClick={() => onPick(number)} style={{ top: `${mark.top}%`, height: `${mark.height}%` }} className="absolute inset-x-1 min-h-1.5 rounded-sm bg-edge hover:bg-accent aria-[current=true]:bg-accent" />
       ))}
-    </ol>
+    </nav>
   );
 }
 

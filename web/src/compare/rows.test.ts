@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readAskedComparison } from "./asked";
-import { pairsOf } from "./rows";
+import { marksOf, pairsOf } from "./rows";
 
 const row = (type: string, text: string) => ({ type, parts: [{ type: "same", text }] });
 
@@ -11,5 +11,14 @@ test("lines that went stand beside lines that came", () => {
 
 test("ids that cannot be are left out", () => {
   expect(readAskedComparison({ to: "12", from: "-1", view: "evil" })).toEqual({ to: 12 });
+  expect(readAskedComparison({ to: 3, by: "lines", text: "full" })).toEqual({ to: 3, by: "lines", text: "full" });
   expect(readAskedComparison({ to: "1e99", from: 3, view: "unified" })).toEqual({ from: 3, view: "unified" });
+});
+
+test("the map shows how far down a change is, and never leaves its frame", () => {
+  const hunk = (toLine: number, toCount: number) => ({ fromLine: toLine, toLine, fromCount: 1, toCount, lines: [] });
+  const marks = marksOf([hunk(1, 2), hunk(50, 10), hunk(99, 1)]);
+  expect(marks[0]).toEqual({ top: 0, height: 2 });
+  expect(marks[1]).toEqual({ top: 49, height: 10 });
+  expect(marks.every((one) => one.top + one.height <= 100)).toBe(true);
 });

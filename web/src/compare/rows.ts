@@ -1,6 +1,6 @@
 import type { components } from "@/api/schema";
 
-type Hunk = components["schemas"]["DiffHunk"];
+export type Hunk = components["schemas"]["DiffHunk"];
 export type DiffRow = components["schemas"]["DiffRow"];
 
 export interface Line {
@@ -37,4 +37,14 @@ export function pairsOf(hunk: Hunk): Pair[] {
   }
   settle();
   return pairs;
+}
+
+/** Where each hunk stands in the whole, in per cent: what the map at the side shows. */
+export function marksOf(hunks: Hunk[]): { top: number; height: number }[] {
+  const end = Math.max(1, ...hunks.map((one) => Math.max(one.fromLine + one.fromCount, one.toLine + one.toCount)));
+  return hunks.map((one) => {
+    const top = (Math.max(one.toLine, 1) - 1) / end;
+    const height = Math.max(one.fromCount, one.toCount, 1) / end;
+    return { top: Math.min(99, top * 100), height: Math.min(100 - Math.min(99, top * 100), Math.max(1, height * 100)) };
+  });
 }

@@ -1,31 +1,42 @@
 import { useState } from "react";
 import { useWords } from "@/language/LanguageContext";
-import { FILTERS, type Asked, type Filter } from "./asked";
+import { FILTERS, isYear, yearSpan, type Asked } from "./asked";
+import { shownLanguage } from "./Result";
 import type { SearchResults } from "./useSearch";
 
 const FEW = 6;
 
+type Values = SearchResults["facets"]["host"];
+
+/** Whether there is anything to choose: a facet of one value narrows nothing down. */
+export function hasFacets(found: SearchResults, asked: Asked): boolean {
+  return found.facets.year.length > 1 || FILTERS.some((filter) => found.facets[filter].length > 1 || asked[filter]);
+}
+
 /** What the results can be narrowed down by, with how many would be left. */
 export function Facets({ found, asked, onChange }: { found: SearchResults; asked: Asked; onChange: (change: Partial<Asked>) => void }) {
+  const { language } = useWords();
+  const languages = found.facets.language.map((one) => ({ ...one, label: shownLanguage(language, one.value) }));
   return (
     <div className="space-y-5">
-      {FILTERS.map((filter) => <Facet key={filter} filter={filter} values={found.facets[filter]} chosen={asked[filter]} onChange={onChange} />)}
+      <Facet name="year" values={[...found.facets.year].sort((one, other) => other.value.localeCompare(one.value))} isChosen={(value) => isYear(asked, value)} onPick={(value, isChosen) => onChange(isChosen ? { from: undefined, to: undefined } : yearSpan(value))} />
+      {FILTERS.map((filter) => <Facet key={filter} name={filter} values={filter === "language" ? languages : found.facets[filter]} isChosen={(value) => asked[filter] === value} onPick={(value, isChosen) => onChange({ [filter]: isChosen ? undefined : value })} />)}
     </div>
   );
 }
 
-function Facet({ filter, values, chosen, onChange }: { filter: Filter; values: SearchResults["facets"]["host"]; chosen: string | undefined; onChange: (change: Partial<Asked>) => void }) {
+function Facet({ name, values, isChosen, onPick }: { name: "year" | (typeof FILTERS)[number]; values: Values; isChosen: (value: string) => boolean; onPick: (value: string, isChosen: boolean) => void }) {
   const { t, number } = useWords();
   const [isWhole, showWhole] = useState(false);
-  if (values.length === 0 || (values.length === 1 && !chosen)) return null;
+  if (values.length === 0 || (values.length === 1 && !values.some((one) => isChosen(one.value)))) return null;
   const shown = isWhole ? values : values.slice(0, FEW);
   return (
     <fieldset>
-      <legend className="mb-1 text-sm font-semibold text-soft">{t(`facet.${filter}`)}</legend>
+      <legend className="mb-1 text-sm font-semibold text-soft">{t(`facet.${name}`)}</legend>
       <ul>
         {shown.map((one) => (
           <li key={one.value}>
-            <button type="button" aria-pressed={chosen === one.value} onClick={() => onChange({ [filter]: chosen === one.value ? undefined : one.value })} className="flex min-h-8 w-full items-baseline justify-between gap-3 rounded-part px-2 py-1 text-left hover:bg-sunk aria-pressed:bg-wash aria-pressed:font-semibold">
+            <button type="button" aria-pressed={isChosen(one.value)} onClick={() => onPick(one.value, isChosen(one.value))} className="flex min-h-8 w-full items-baseline justify-between gap-3 rounded-part px-2 py-1 text-left hover:bg-sunk aria-pressed:bg-wash aria-pressed:font-semibold">
               <span className="min-w-0 break-words">{one.label}</span>
               <span className="text-sm text-soft tabular-nums">{number(one.count)}</span>
             </button>

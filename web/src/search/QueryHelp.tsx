@@ -16,7 +16,11 @@ export function QueryHelp({ isOpen, onToggle, onInsert }: { isOpen: boolean; onT
     <details open={isOpen} onToggle={(event) => onToggle(event.currentTarget.open)} className="mt-2">
       <summary className="w-fit text-sm text-accent underline">{t("search.help")}</summary>
       {data && (
-        <dl className="mt-2 grid gap-x-6 gap-y-2 rounded-card border border-line bg-sheet p-4 text-sm sm:grid-cols-2">
+        <div className="mt-2 rounded-card border border-line bg-sheet p-4">
+        <p className="mb-3 flex flex-wrap gap-x-4 gap-y-2 text-sm">
+          {data.words.map((one) => <span key={one.example}><button type="button" onClick={() => onInsert(one.example)} className="rounded-part border border-line bg-sunk px-2 py-0.5 font-mono hover:border-accent">{one.example}</button> <span lang="en" className="text-soft">{one.meaning}</span></span>)}
+        </p>
+        <dl lang="en" className="grid gap-x-6 gap-y-3 text-sm sm:grid-cols-2">
           {data.operators.map((one) => (
             <div key={one.name}>
               <dt className="font-mono font-semibold">{one.name}:{one.value}</dt>
@@ -29,6 +33,7 @@ export function QueryHelp({ isOpen, onToggle, onInsert }: { isOpen: boolean; onT
             </div>
           ))}
         </dl>
+        </div>
       )}
     </details>
   );

@@ -1,6 +1,8 @@
-import { Fragment } from "react";
+import { Link } from "@tanstack/react-router";
+import { Fragment, type Ref } from "react";
 import { Tag } from "@/design/Tag";
 import { useWords } from "@/language/LanguageContext";
+import { digits } from "@/page/calendar";
 import type { Piece, SearchResult } from "./useSearch";
 
 /** Text with what was looked for marked; pieces come from the server as text and stay text. */
@@ -8,7 +10,7 @@ export function Marked({ pieces }: { pieces: Piece[] }) {
   return <>{pieces.map((piece, at) => (piece.hit ? <mark key={at}>{piece.text}</mark> : <Fragment key={at}>{piece.text}</Fragment>))}</>;
 }
 
-function shownLanguage(language: string, code: string): string {
+export function shownLanguage(language: string, code: string): string {
   try {
     return new Intl.DisplayNames(language, { type: "language" }).of(code) ?? code;
   } catch {
@@ -17,22 +19,23 @@ function shownLanguage(language: string, code: string): string {
 }
 
 /** One result: what it is called, where it was, when, and the passages that match. */
-export function Result({ result }: { result: SearchResult }) {
-  const { t, date, language } = useWords();
+export function Result({ result, ref }: { result: SearchResult; ref?: Ref<HTMLAnchorElement> }) {
+  const { t, date, localMoment, language } = useWords();
   const title = result.highlights.title.length > 0 ? <Marked pieces={result.highlights.title} /> : result.title || t("search.noTitle");
   const count = result.pageSnapshotsCount;
   return (
     <article className="border-b border-line py-4 last:border-0">
-      <h2 className="text-lg break-words"><a href={result.browseUrl ?? result.rawSnapshotUrl}>{title}</a></h2>
+      <h2 className="text-lg break-words"><Link ref={ref} to="/view/$timestamp" params={{ timestamp: digits(result.captureTimestamp) }} search={{ url: result.originalUrl }}>{title}</Link></h2>
       <p className="text-sm break-all text-soft">{result.originalUrl}</p>
-      {result.highlights.text.map((pieces, at) => <p key={at} className="mt-1 break-words"><Marked pieces={pieces} /></p>)}
+      {result.highlights.text.map((pieces, at) => <p key={at} lang={result.language ?? undefined} className="mt-1 break-words"><Marked pieces={pieces} /></p>)}
       <p className="mt-2 flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-soft">
-        <time dateTime={result.captureTimestamp}>{date(result.captureTimestamp)}</time>
-        <span>{result.sourceName}</span>
+        <time dateTime={result.captureTimestamp} title={localMoment(result.captureTimestamp)}>{date(result.captureTimestamp)}</time>
+        <span className="break-words">{result.sourceName}</span>
         {result.language && <span>{shownLanguage(language, result.language)}</span>}
-        {count !== null && count > 1 && <span>{t("search.capturesOf", { count })}</span>}
-        {result.similarCount ? <span>{t("search.similar", { count: result.similarCount })}</span> : null}
+        <Link to="/page" search={{ url: result.originalUrl }} aria-label={`${t("search.openPage")}: ${result.originalUrl}`}>{count !== null ? t("search.capturesOf", { count }) : t("search.openPage")}</Link>
+        {result.similarCount ? <Link to="/search" search={{ similarTo: result.id, view: "snapshots" }}>{t("search.similar", { count: result.similarCount })}</Link> : null}
         {result.statusCode !== null && result.statusCode >= 300 && <Tag tone={result.statusCode >= 400 ? "bad" : "warn"}>{result.statusCode}</Tag>}
+        {result.noise && <Tag tone="warn">{t("search.noise")}</Tag>}
       </p>
     </article>
   );

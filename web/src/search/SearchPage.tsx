@@ -1,4 +1,4 @@
-import { useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { useEffect, useState } from "react";
 import { Problem } from "@/app/Problem";
@@ -7,12 +7,14 @@ import { Button, buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
 import { changed, FILTERS, type Asked } from "./asked";
-import { Facets } from "./Facets";
+import { Export } from "./Export";
+import { Facets, hasFacets } from "./Facets";
 import { QueryHelp } from "./QueryHelp";
 import { Result } from "./Result";
 import { SearchBox } from "./SearchBox";
 import { barsOf } from "./spans";
 import { TimeBars } from "./TimeBars";
+import { useKeys } from "./useKeys";
 import { PAGE_SIZE, useSearch, type SearchResults } from "./useSearch";
 
 /** Search: everything that is asked stands in the address bar. */
@@ -22,6 +24,7 @@ export function SearchPage() {
   const navigate = useNavigate();
   const { data, error, refetch, isFetching } = useSearch(asked);
   const [isHelping, help] = useState(false);
+  const focusOn = useKeys();
   const go = (change: Partial<Asked>) => void navigate({ to: "/search", search: changed(asked, change) });
   useEffect(() => { document.title = `${asked.q ? `${asked.q} · ` : ""}${t("search.title")} · Holdfast`; }, [asked.q, t]);
   return (
@@ -31,13 +34,20 @@ export function SearchPage() {
       <QueryHelp isOpen={isHelping} onToggle={help} onInsert={(text) => go({ q: [asked.q, text].filter(Boolean).join(" ") })} />
       {error ? <div className="mt-6"><Problem problem={error} onAgain={() => void refetch()} /></div> : null}
       {data && !error && (
-        <div aria-busy={isFetching} className="mt-5 grid gap-6 lg:grid-cols-[15rem_1fr]">
-          <aside aria-label={t("search.filters")} className="order-2 lg:order-1"><Facets found={data} asked={asked} onChange={go} /></aside>
-          <div className="order-1 min-w-0 lg:order-2">
+        <div aria-busy={isFetching} className={`mt-5 grid gap-6 ${hasFacets(data, asked) ? "lg:grid-cols-[15rem_1fr]" : ""}`}>
+          {hasFacets(data, asked) && (
+            <aside aria-label={t("search.filters")}>
+              {/* On a phone the results come first: what narrows them down is one touch away. */}
+              <details className="rounded-card border border-line bg-sheet p-3 lg:hidden"><summary className="font-semibold">{t("search.showFilters")}</summary><div className="mt-3"><Facets found={data} asked={asked} onChange={go} /></div></details>
+              <div className="hidden lg:block"><Facets found={data} asked={asked} onChange={go} /></div>
+            </aside>
+          )}
+          <div className="min-w-0">
             <Head found={data} asked={asked} onChange={go} />
             {data.results.length === 0
               ? <div className="mt-4"><Notice title={t("search.none")}>{t("search.noneHow")}</Notice></div>
-              : data.results.map((result) => <Result key={result.id} result={result} />)}
+              : data.results.map((result, at) => <Result key={result.id} result={result} ref={focusOn(at)} />)}
+            {data.results.length > 0 && <p className="mt-3 hidden text-sm text-soft sm:block">{t("search.keys")}</p>}
             <Pages found={data} onPage={(page) => { go({ page }); scrollTo({ top: 0 }); }} />
           </div>
         </div>
@@ -54,7 +64,7 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
     <div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
         <p role="status" className="mr-auto">{t(found.totalIsExact ? "search.results" : "search.atMost", { count: found.total })} <span className="text-sm text-soft">{t("search.took", { ms: Math.round(found.tookMs) })}</span></p>
-        <div className="flex" role="group">
+        <div className="flex" role="group" aria-label={t("search.pages")}>
           {(["pages", "snapshots"] as const).map((one) => (
             <button key={one} type="button" aria-pressed={view === one} onClick={() => onChange({ view: one === "pages" ? undefined : one })} className="min-h-9 border border-edge px-3 py-1 text-sm first:rounded-l-part last:rounded-r-part aria-pressed:bg-accent aria-pressed:text-on-accent">
               {t(one === "pages" ? "search.pages" : "search.captures")}
@@ -67,7 +77,9 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
             <option value="newest">{t("search.sort.newest")}</option>
           </select>
         </label>
+        <Export asked={asked} />
       </div>
+      {found.mode === "url" && asked.q && <p className="mt-3"><Link to="/page" search={{ url: asked.q }}>{t("page.title")}: {asked.q}</Link></p>}
       <Chosen asked={asked} onChange={onChange} />
       {found.didYouMean && <p className="mt-3 rounded-part bg-warn-wash px-3 py-2 text-warn">{t("search.didYouMean", { query: found.didYouMean })}</p>}
       {found.mode === "relevance_some_words" && <p className="mt-3 text-soft">{t("search.someWords")}</p>}
@@ -79,8 +91,9 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
 function Chosen({ asked, onChange }: { asked: Asked; onChange: (change: Partial<Asked>) => void }) {
   const { t, date } = useWords();
   const chosen = FILTERS.filter((filter) => asked[filter]);
+  const isSimilar = asked.similarTo !== undefined;
   const hasSpan = Boolean(asked.from || asked.to);
-  if (chosen.length === 0 && !hasSpan) return null;
+  if (chosen.length === 0 && !hasSpan && !isSimilar) return null;
   const chip = buttonClass("plain", "min-h-8 py-0.5 text-sm font-normal");
   return (
     <div className="mt-3 flex flex-wrap gap-2">
@@ -89,12 +102,13 @@ function Chosen({ asked, onChange }: { asked: Asked; onChange: (change: Partial<
           {t(`facet.${filter}`)}: {asked[filter]} <X aria-hidden className="size-4" />
         </button>
       ))}
+      {isSimilar && <button type="button" className={chip} onClick={() => onChange({ similarTo: undefined })}>{t("search.similarTo")} <X aria-hidden className="size-4" /></button>}
       {hasSpan && (
         <button type="button" className={chip} onClick={() => onChange({ from: undefined, to: undefined })}>
           {asked.from ? date(asked.from) : "…"} – {asked.to ? date(asked.to) : "…"} <X aria-hidden className="size-4" />
         </button>
       )}
-      <Button kind="bare" className="min-h-8 py-0.5 text-sm" onClick={() => onChange({ source: undefined, language: undefined, type: undefined, status: undefined, host: undefined, from: undefined, to: undefined })}>{t("search.clear")}</Button>
+      <Button kind="bare" className="min-h-8 py-0.5 text-sm" onClick={() => onChange({ source: undefined, language: undefined, type: undefined, status: undefined, host: undefined, from: undefined, to: undefined, similarTo: undefined })}>{t("search.clear")}</Button>
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { changed, readAsked } from "./asked";
+import { changed, exportPath, isYear, readAsked, yearSpan } from "./asked";
+import { nextPlace } from "./useKeys";
 
 test("what cannot be meant is left out", () => {
   expect(readAsked({ q: "  ", type: "evil", page: "-3", from: "yesterday", sort: "x" })).toEqual({});
@@ -11,4 +12,18 @@ test("another filter starts at the first page, another page keeps the filters", 
   expect(changed(asked, { type: "pdf" })).toEqual({ q: "flu", source: "hc", type: "pdf" });
   expect(changed(asked, { page: 8 })).toEqual({ q: "flu", source: "hc", page: 8 });
   expect(changed(asked, { source: undefined })).toEqual({ q: "flu" });
+});
+
+test("what is taken away is what is asked, from its first page on", () => {
+  expect(exportPath({ q: "flu & cold", page: 7, from: "2026-01-01" }, "wacz")).toBe("/api/search/export?q=flu+%26+cold&from=2026-01-01&view=pages&format=wacz");
+});
+
+test("a year is a span of days", () => {
+  expect(isYear(yearSpan("2024"), "2024")).toBe(true);
+  expect(isYear({ from: "2024-01-01" }, "2024")).toBe(false);
+});
+
+test("j and k go through the results and stay among them", () => {
+  expect([nextPlace("j", -1, 3), nextPlace("j", 2, 3), nextPlace("k", 0, 3), nextPlace("k", 2, 3)]).toEqual([0, 2, 0, 1]);
+  expect([nextPlace("ArrowDown", -1, 3), nextPlace("ArrowDown", 0, 3), nextPlace("x", 0, 3), nextPlace("j", -1, 0)]).toEqual([null, 1, null, null]);
 });

@@ -11,6 +11,8 @@ export interface Asked {
   sort?: "relevance" | "newest";
   view?: "pages" | "snapshots";
   page?: number;
+  /** Only near-duplicates of this capture. */
+  similarTo?: number;
 }
 
 export const KINDS = ["html", "text", "pdf", "other"] as const;
@@ -37,6 +39,7 @@ function text(value: unknown): string | undefined {
 export function readAsked(found: Record<string, unknown>): Asked {
   const day = (value: unknown) => (typeof value === "string" && DAY.test(value) ? value : undefined);
   const page = Number(found["page"]);
+  const similarTo = Number(found["similarTo"]);
   const asked: Asked = {
     q: text(found["q"]),
     source: text(found["source"]),
@@ -49,6 +52,7 @@ export function readAsked(found: Record<string, unknown>): Asked {
     sort: among(found["sort"], ["relevance", "newest"] as const),
     view: among(found["view"], ["pages", "snapshots"] as const),
     page: Number.isInteger(page) && page > 1 ? page : undefined,
+    similarTo: Number.isSafeInteger(similarTo) && similarTo > 0 ? similarTo : undefined,
   };
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
 }
@@ -56,4 +60,25 @@ export function readAsked(found: Record<string, unknown>): Asked {
 /** Return the search with something changed; every change but of the page starts at the first page. */
 export function changed(asked: Asked, change: Partial<Asked>): Asked {
   return readAsked({ ...asked, page: undefined, ...change });
+}
+
+export const FORMS = ["csv", "jsonl", "wacz"] as const;
+export type Form = (typeof FORMS)[number];
+
+/** Where the results of a search are taken away from, as a file. */
+export function exportPath(asked: Asked, form: Form): string {
+  const whole = { ...changed(asked, {}), view: asked.view ?? "pages", format: form };
+  const query = new URLSearchParams(Object.entries(whole).map(([name, value]) => [name, String(value)]));
+  return `/api/search/export?${query}`;
+}
+
+/** The first and the last day of a year, for a facet of years. */
+export function yearSpan(year: string): { from: string; to: string } {
+  return { from: `${year}-01-01`, to: `${year}-12-31` };
+}
+
+/** Whether the span in the address is just this year. */
+export function isYear(asked: Asked, year: string): boolean {
+  const span = yearSpan(year);
+  return asked.from === span.from && asked.to === span.to;
 }

@@ -17,17 +17,17 @@ export function SourcesPage() {
       <p className="mt-1 mb-6 text-soft">{t("sources.intro")}</p>
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       {data?.length === 0 && <Notice title={t("sources.none")}>{t("home.emptyHow")}</Notice>}
-      <ul className="grid gap-4 sm:grid-cols-2 lg:grid-cols-3">
+      <ul className="grid min-h-60 content-start gap-4 sm:grid-cols-2 lg:grid-cols-3">
         {data?.map((source) => (
           <li key={source.sourceCode}>
-            <Card title={source.entryBrowseUrl ? <a href={source.entryBrowseUrl}>{source.sourceName}</a> : source.sourceName} className="h-full">
+            <Card title={<Link to="/sources/$code" params={{ code: source.sourceCode }} className="break-words">{source.sourceName}</Link>} className="h-full">
               {source.baseUrl && <p className="text-sm break-all text-soft">{source.baseUrl}</p>}
-              {source.description && <p className="mt-2">{source.description}</p>}
+              {source.description && <p className="mt-2 line-clamp-3 break-words">{source.description}</p>}
               <p className="mt-3 font-serif text-xl">{t("search.capturesOf", { count: source.recordCount })}</p>
               <p className="text-sm text-soft">{t("sources.span", { from: date(source.firstCapture), to: date(source.lastCapture) })}</p>
               <p className="mt-3 flex flex-wrap gap-x-4 gap-y-1">
-                <Link to="/search" search={{ source: source.sourceCode }}>{t("sources.search")}</Link>
-                <Link to="/changes" search={{ source: source.sourceCode }}>{t("sources.changes")}</Link>
+                <Link to="/search" search={{ source: source.sourceCode }} aria-label={`${t("sources.search")}: ${source.sourceName}`}>{t("sources.search")}</Link>
+                <Link to="/changes" search={{ source: source.sourceCode }} aria-label={`${t("sources.changes")}: ${source.sourceName}`}>{t("sources.changes")}</Link>
               </p>
             </Card>
           </li>

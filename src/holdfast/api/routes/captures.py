@@ -10,12 +10,12 @@ from typing import Annotated
 
 from fastapi import Query, Request
 from sqlalchemy.orm import Session
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
-from holdfast.api.heavy import heavily
+from holdfast.api.heavy import Streamed, export, heavily
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.replay import origins_here
 from holdfast.api.routes.snapshots import SnapshotId
@@ -35,7 +35,9 @@ from holdfast.api.schemas.captures import (
 from holdfast.api.schemas.lists import ListCursor, ListLimit, decode_cursor, encode_cursor
 from holdfast.clock import digits14
 from holdfast.db.models import Snapshot
+from holdfast.errors import NotFound
 from holdfast.exports.queries import file_paths
+from holdfast.exports.selection import SelectedCaptures, pack_selection
 from holdfast.index.queries import StoredRecord, document_of, open_stored, text_of
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
@@ -302,3 +304,37 @@ def _part(one: PagePart, page: PageParts) -> PartShown:
         status_code=None if capture is None else capture.status,
         mime_type=None if capture is None else capture.media_type,
     )
+
+
+@router.get("/api/snapshots/{id}/wacz", responses=answers(400, 404, 409, 422, 503), response_class=StreamingResponse)
+async def capture_wacz(request: Request, archive: ArchiveDep, id: SnapshotId) -> Response:
+    """Return a page with its parts as a WACZ 1.1.1 package: the captures that replay shows for it."""
+    return await export(request, lambda: _packed(archive, id))
+
+
+def _packed(archive: Archive, snapshot_id: int) -> Streamed:
+    if not archive.settings.api.exports:
+        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+    try:
+        found = page_parts(archive.database, archive.home, snapshot_id)
+    except DamagedWarc as exc:
+        raise CaptureLost(f"snapshot {snapshot_id}", str(exc)) from exc
+    ids = [snapshot_id, *(one.capture.id for one in found.parts if one.capture is not None)]
+    with archive.database.read() as session:
+        url = visible_snapshot(session, snapshot_id).url
+    name = f"capture-{snapshot_id}"
+    chosen = SelectedCaptures(
+        ids=list(dict.fromkeys(ids)), title=f"{url[:500]}, {found.captured_at:%Y-%m-%d}", name=name
+    )
+    return stream_selection(archive, chosen)
+
+
+def stream_selection(archive: Archive, chosen: SelectedCaptures) -> Streamed:
+    """Return a package of chosen captures as a file to take away."""
+    package = pack_selection(archive.database, archive.home, chosen, now=archive.clock.now())
+    headers = {
+        "Content-Disposition": f'attachment; filename="{chosen.name}.wacz"',
+        "Content-Length": str(package.size),
+        "Cache-Control": "no-store",
+    }
+    return Streamed(package.read(), "application/wacz", headers)

@@ -42,6 +42,7 @@ from holdfast.changes.listing import MAX_ITEMS, ChangeScope, rss, span
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_html, diff_object
 from holdfast.changes.site_comparison import SLICE, Cursor, PageDifference, SiteKind, site_slice
+from holdfast.changes.verdict import ChangeType
 from holdfast.errors import NotFound
 from holdfast.index.queries import document_of
 from holdfast.jobs.imports import job_names
@@ -66,6 +67,9 @@ def changes(
     noise: Annotated[
         NoiseShown, Query(description="`show`: also captures that show something else than their page.")
     ] = NoiseShown.HIDE,
+    type_: Annotated[
+        ChangeType | None, Query(alias="type", description="Only changes of this kind, among the newest ten thousand.")
+    ] = None,
     from_: Since = None,
     to: Until = None,
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
@@ -76,8 +80,12 @@ def changes(
         return ChangeList(enabled=False, total=0, page=page, page_size=page_size, results=[])
     source_id = source_id_of(session, source)
     since, until = span(from_, to)
-    scope = ChangeScope(source_id=source_id, since=since, until=until, unchanged=include_unchanged)
-    scope = scope._replace(noise=noise is NoiseShown.SHOW)
+    scope = ChangeScope(source_id=source_id, since=since, until=until)
+    scope = scope._replace(
+        noise=noise is NoiseShown.SHOW or type_ is ChangeType.NOISE,
+        unchanged=include_unchanged or type_ is ChangeType.UNCHANGED,
+        type=type_,
+    )
     if job_id is not None:
         scope = scope._replace(execution_id=job_id)
     # Without a filter the newest of each source: a list of all changes says little.

@@ -9,14 +9,31 @@ from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, OperationsDep, SessionDep, source_of
+from holdfast.api.dependencies import (
+    AdminWriteDep,
+    ArchiveDep,
+    OperationsDep,
+    SessionDep,
+    SourceCode,
+    source_id_of,
+    source_of,
+)
 from holdfast.api.errors import FieldRefused, answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.operations import begin
-from holdfast.api.schemas.archive import AdminEdition, AdminEditionDetail, AdminEditionList, Coverage, EditionShard
+from holdfast.api.schemas.archive import (
+    AdminEdition,
+    AdminEditionDetail,
+    AdminEditionList,
+    Coverage,
+    CoverageAddress,
+    EditionListed,
+    EditionShard,
+)
 from holdfast.api.schemas.base import RowId, checked_text
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
 from holdfast.api.schemas.operations import OperationShown
 from holdfast.api.schemas.operator import (
     CompareEditionsForm,
@@ -32,8 +49,10 @@ from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.campaign import CampaignRequest
 from holdfast.editions.composition import shard_object
+from holdfast.editions.edition_files import CSV
 from holdfast.editions.edition_view import EditionNotFound, EditionView, view_edition
-from holdfast.editions.publishing import open_public, public_summary
+from holdfast.editions.ledger import LedgerOutcome
+from holdfast.editions.publishing import coverage_rows, open_public, public_summary
 from holdfast.editions.queries import edition as find_edition
 from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
 from holdfast.editions.scheduling import Campaigns
@@ -232,6 +251,41 @@ Year = Annotated[int, Path(ge=1970, le=9999, examples=[2026])]
 _FILES = "coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json or comparison-<year>.csv."
 
 
+@router.get("/api/coverage", responses=answers(404, 422, 503))
+def readable_editions(
+    session: SessionDep, source: SourceCode = None, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None
+) -> Listed[EditionListed]:
+    """Return the annual editions that may be read, the latest year first."""
+    place = decode_cursor(cursor, int, str)
+    before = None if place is None else (int(place[0]), str(place[1]))
+    source_id = source_id_of(session, source)
+    rows = queries.readable_editions(session, source_id=source_id, before=before, limit=limit + 1)
+    shown = rows[:limit]
+    last = shown[-1] if len(rows) > limit else None
+    return Listed[EditionListed](
+        items=[_listed(edition, kept) for edition, kept in shown],
+        next=None if last is None else encode_cursor(last[0].year, last[1].code),
+        limit=limit,
+    )
+
+
+def _listed(edition: Edition, source: Source) -> EditionListed:
+    return EditionListed(
+        source_code=source.code,
+        source_name=source.name,
+        year=edition.year,
+        status=edition.status,
+        intended_url_count=edition.intended_url_count,
+        captured_url_count=edition.captured_url_count,
+        failed_url_count=edition.failed_url_count,
+        missing_url_count=edition.missing_url_count,
+        excluded_url_count=edition.excluded_url_count,
+        generated_at=edition.generated_at,
+        frozen_at=edition.frozen_at,
+        frozen_digest=edition.frozen_digest,
+    )
+
+
 @router.get("/api/coverage/{source}/{year}", responses=answers(404, 422, 503))
 def coverage(session: SessionDep, source: Code, year: Year) -> Coverage:
     """Return how much of a source was kept in a year, of all that was meant to be."""
@@ -257,6 +311,52 @@ def coverage(session: SessionDep, source: Code, year: Year) -> Coverage:
         # Not the row's own: it names seeds that may have been withdrawn since.
         coverage_summary=public_summary(session, row),
         generated_at=row.generated_at,
+    )
+
+
+@router.get(
+    "/api/coverage/{source}/{year}/addresses",
+    responses=answers(404, 422, 503),
+    response_model=Listed[CoverageAddress],
+)
+async def coverage_addresses(
+    request: Request,
+    archive: ArchiveDep,
+    source: Code,
+    year: Year,
+    outcome: Annotated[LedgerOutcome | None, Query(description="What became of them.")] = None,
+    reason: Annotated[str | None, Query(max_length=200, examples=["http_404"])] = None,
+    limit: ListLimit = DEFAULT_LIMIT,
+    cursor: ListCursor = None,
+) -> Response:
+    """Return the addresses behind the figures of an edition, those of one outcome and reason if these are named."""
+    place = decode_cursor(cursor, int)
+    start = max(0, int(place[0])) if place else 0
+
+    # On a thread for heavy work: the table of an edition may have millions of rows.
+    def work() -> Response:
+        with archive.database.read() as session:
+            row, kept = edition_of(session, source, year)
+        most = archive.settings.exports.cache_bytes
+        table = open_public(archive.database, archive.home, row, kept, CSV, cache_bytes=most)
+        found = coverage_rows(
+            table, outcome=None if outcome is None else outcome.value, reason=reason, start=start, limit=limit
+        )
+        listed = Listed[CoverageAddress](
+            items=[_address(one) for one in found.rows],
+            next=None if found.following is None else encode_cursor(found.following),
+            limit=limit,
+        )
+        return Response(listed.model_dump_json(by_alias=True), media_type="application/json")
+
+    return await heavily(request, work)
+
+
+def _address(row: dict[str, str]) -> CoverageAddress:
+    number = row.get("snapshot_id", "")
+    named = ("url", "origin", "outcome", "reason", "detail", "http_status", "via", "redirected_to")
+    return CoverageAddress(
+        **{name: row.get(name, "") for name in named}, snapshot_id=int(number) if number.isdecimal() else None
     )
 
 

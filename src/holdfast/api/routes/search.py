@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import Depends, Query, Response
+from fastapi import Depends, Query, Request, Response
+from starlette.responses import StreamingResponse
 
+from holdfast import cancellation
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SearchDep, SessionDep, Since, Until
 from holdfast.api.errors import answers
+from holdfast.api.heavy import Streamed, export, gathered
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.plain_searches import results_json
+from holdfast.api.routes.captures import stream_selection
+from holdfast.api.routes.replay import origins_here
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     LinkedHostList,
@@ -20,8 +28,12 @@ from holdfast.api.schemas.search import (
     SearchSyntax,
     TermsOverTime,
 )
-from holdfast.replay.origins import browse_url
-from holdfast.search.answers import answer_object, debug_object
+from holdfast.clock import digits14
+from holdfast.errors import NotFound
+from holdfast.exports.selection import SelectedCaptures
+from holdfast.exports.tables import Format, write_rows
+from holdfast.replay.origins import ReplayOrigins, browse_url
+from holdfast.search.answers import debug_object
 from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object
 from holdfast.search.linked_queries import linked_hosts
 from holdfast.search.near_duplicates import SimilarResults
@@ -29,7 +41,16 @@ from holdfast.search.operators import as_object
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
-from holdfast.search.search import MAX_HOST_CHARS, MAX_PAGE_SIZE, MAX_SNAPSHOT_ID, ResultKind, SearchRequest, Sort
+from holdfast.search.search import (
+    MAX_HOST_CHARS,
+    MAX_PAGE_SIZE,
+    MAX_SNAPSHOT_ID,
+    Hit,
+    ResultKind,
+    SearchRequest,
+    SearchService,
+    Sort,
+)
 from holdfast.search.terms_over_time import TermsRequest, TimeUnit, split_terms, terms_csv, terms_object
 
 router = LateRouter(tags=["search"])
@@ -124,23 +145,91 @@ async def search_request(
 Asked = Annotated[SearchRequest, Depends(search_request)]
 
 
-@router.get("/api/search", responses=answers(404, 422, 429, 503))
+@router.get("/api/search", responses=answers(404, 422, 429, 503), response_model=SearchResults)
 def search(
     archive: ArchiveDep,
     searching: SearchDep,
     metrics: MetricsDep,
     asked: Asked,
-) -> SearchResults:
+) -> Response:
     """Return a page of results with totals, facets and a histogram; past the end an empty one with the same total."""
     answer = searching.ask(asked)
     metrics.searched(answer.mode.value)
-    return SearchResults.model_validate(answer_object(answer, asked, partial(browse_url, archive.settings)))
+    return Response(results_json(answer, asked, archive.settings), media_type="application/json")
 
 
 @router.get("/api/search/syntax")
 async def search_syntax() -> SearchSyntax:
     """Return the query language: every operator with its value, meaning and examples, and the rules for all."""
     return SearchSyntax.model_validate(as_object())
+
+
+class ResultForm(StrEnum):
+    """How the results of a search are taken away."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    WACZ = "wacz"
+
+
+# Results of one file: as many as ranking looks at closely; whole sources are exported at /api/exports.
+_TAKEN = 1000
+_COLUMNS = (
+    *("snapshot_id", "title", "url", "captured_at", "source", "language", "status", "media_type", "captures"),
+    *("snippet", "permalink"),
+)
+
+
+@router.get("/api/search/export", responses=answers(400, 404, 409, 422, 429, 503), response_class=StreamingResponse)
+async def export_results(
+    request: Request,
+    archive: ArchiveDep,
+    searching: SearchDep,
+    asked: Asked,
+    form: Annotated[
+        ResultForm, Query(alias="format", description="csv, jsonl, or wacz: their records.")
+    ] = ResultForm.CSV,
+) -> Response:
+    """Return the first thousand results of a search as a file, in their order; pages and sizes are not looked at."""
+    origins = origins_here(request, archive)
+
+    def work() -> Streamed:
+        if not archive.settings.api.exports:
+            raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+        hits = _first(searching, asked)
+        if form is ResultForm.WACZ:
+            named = f"Results for {asked.q}" if asked.q else "Results of a search"
+            chosen = SelectedCaptures(ids=[hit.row.id for hit in hits], title=named[:500], name="holdfast-results")
+            return stream_selection(archive, chosen)
+        written = Format(form.value)
+        headers = {
+            "Content-Disposition": f'attachment; filename="holdfast-results.{written.ending}"',
+            "Cache-Control": "no-store",
+        }
+        lines = write_rows((_row(hit, origins) for hit in hits), _COLUMNS, written)
+        return Streamed(gathered(lines, size=64 * 1024), written.media_type, headers)
+
+    return await export(request, work)
+
+
+def _first(searching: SearchService, asked: SearchRequest) -> list[Hit]:
+    found: list[Hit] = []
+    for page in range(1, _TAKEN // MAX_PAGE_SIZE + 1):
+        cancellation.check()
+        answer = searching.ask(replace(asked, page=page, page_size=MAX_PAGE_SIZE))
+        found += answer.hits
+        if page * MAX_PAGE_SIZE >= answer.total:
+            break
+    return found
+
+
+def _row(hit: Hit, origins: ReplayOrigins) -> tuple[str | int | datetime | None, ...]:
+    row = hit.row
+    permalink = origins.memento(digits14(row.captured_at), "", row.url)
+    return (
+        *(row.id, row.title, row.url, row.captured_at, hit.source_code, row.language, row.status, row.media_type),
+        *(hit.captures, row.snippet, permalink),
+    )
 
 
 Terms = Annotated[

@@ -115,6 +115,39 @@ class Coverage(Answer):
     generated_at: datetime | None
 
 
+class EditionListed(Answer):
+    """One annual edition, as a list shows it."""
+
+    source_code: str = Field(examples=["example-org"])
+    source_name: str = Field(examples=["example.org"])
+    year: int = Field(examples=[2026])
+    status: str = Field(examples=["search_ready"])
+    intended_url_count: int = Field(examples=[120])
+    captured_url_count: int = Field(examples=[110])
+    failed_url_count: int = Field(examples=[4])
+    missing_url_count: int = Field(examples=[1])
+    excluded_url_count: int = Field(examples=[5])
+    generated_at: datetime | None
+    frozen_at: datetime | None
+    frozen_digest: str | None = Field(examples=["sha256:6b86b273ff34fce1"])
+
+
+class CoverageAddress(Answer):
+    """What became of one address that was meant to be kept."""
+
+    url: str = Field(examples=["https://example.org/gone"])
+    origin: str = Field(description="seed, sitemap, feed, link or crawler.", examples=["link"])
+    outcome: str = Field(
+        description="captured, failed, robots, excluded, over_limit or not_reached.", examples=["failed"]
+    )
+    reason: str = Field(examples=["http_404"])
+    detail: str = Field(examples=[""])
+    http_status: str = Field(examples=["404"])
+    via: str = Field(description="The page that named it.", examples=["https://example.org/"])
+    redirected_to: str = Field(examples=[""])
+    snapshot_id: int | None = Field(examples=[4194305])
+
+
 class UsageTotals(Answer):
     """What was done; counts only."""
 
@@ -307,7 +340,9 @@ Sentences = Annotated[
 class ReportForm(Answer):
     """What a reader sends."""
 
+    # Built with its class: the framework warns of what it puts around the body of a request that is built later.
     model_config = ConfigDict(
+        defer_build=False,
         alias_generator=to_camel,
         extra="forbid",
         frozen=True,

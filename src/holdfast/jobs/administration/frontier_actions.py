@@ -236,7 +236,7 @@ class AddingUrls:
     def add(self, wish: AddWish) -> Added:
         """Add addresses; Invalid names the one that is none, OutOfScope the one that its source does not reach."""
         if not 1 <= len(wish.urls) <= MOST_URLS:
-            raise Invalid(f"urls: name 1 to {MOST_URLS:,} addresses at once")
+            raise Invalid(f"urls: name 1 to {MOST_URLS:,} addresses at once", field="urls")
         urls = {url.normalised: url for url in _parsed(wish.urls)}
         with self._read() as session:
             groups, strays = _Places(session, wish.source).of(urls.values())

@@ -1,0 +1,126 @@
+"""A WACZ 1.1.1 of chosen captures: a page with its parts, or what a search found; records are read where they lie.
+
+Nothing is written: index and description are small and made in memory, for a choice is bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+
+from holdfast import __version__
+from holdfast.db.engine import Database
+from holdfast.errors import Invalid, NotFound
+from holdfast.exports import queries
+from holdfast.exports.package import WACZ_VERSION, Resource, cdxj_line, page_list, write_zipnum
+from holdfast.exports.zipping import FileRange, VirtualZip
+from holdfast.index.queries import CdxRow, cdx_rows_of
+from holdfast.warc.roots import placed
+
+MOST_CAPTURES = 2_000
+"""Captures of one choice: their index is sorted in memory."""
+MOST_BYTES = 256 * 1024 * 1024
+"""Their records are read twice, once for the checksums that stand before them."""
+_ENDINGS = (".warc.gz", ".warc")
+
+
+class SelectionTooLarge(Invalid):
+    """So many captures, or so large ones, are not put into one package."""
+
+    code = "selection_too_large"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; narrow the choice down, or take whole crawls from /api/executions/<number>/wacz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedCaptures:
+    """What is to be packed."""
+
+    ids: Sequence[int]
+    """The first is the page that a reader begins with."""
+    title: str
+    name: str
+    """What the file is called, without its ending."""
+
+
+def pack_selection(database: Database, home: Path, chosen: SelectedCaptures, *, now: datetime) -> VirtualZip:
+    """Return the package of these captures, with the originals of revisits among them.
+
+    NotFound if none of them may be seen or their files are gone; SelectionTooLarge.
+    """
+    if len(chosen.ids) > MOST_CAPTURES:
+        raise SelectionTooLarge(f"these are {len(chosen.ids):,} captures, and a package takes {MOST_CAPTURES:,}")
+    with database.read() as session:
+        rows = cdx_rows_of(session, chosen.ids)
+        rows |= cdx_rows_of(session, (row.original_id for row in rows.values() if row.original_id is not None))
+        paths = queries.file_paths(session, sorted({row.warc_file_id for row in rows.values()}))
+        pages = queries.chosen_pages(session, [number for number in chosen.ids if number in rows])
+    size = sum(row.length for row in rows.values())
+    if size > MOST_BYTES:
+        raise SelectionTooLarge(f"these captures take {size:,} bytes, and a package takes {MOST_BYTES:,}")
+    lines, records = _laid_out(rows.values(), {one: placed(home, path) for one, path in paths.items()})
+    if not records:
+        raise NotFound("none of these captures can be packed: they are not in this archive, or their files are gone")
+    blocks, index = BytesIO(), BytesIO()
+    write_zipnum(sorted(lines), blocks, index.write, name="index.cdx.gz")
+    order = {number: place for place, number in enumerate(chosen.ids)}
+    pages.sort(key=lambda page: order[page.id])
+    resources = [
+        *(Resource(f"archive/{name}", segments) for name, segments in sorted(records.items())),
+        Resource("indexes/index.cdx.gz", [blocks.getvalue()]),
+        Resource("indexes/index.idx", [index.getvalue()]),
+        Resource("pages/pages.jsonl", [page_list(pages)]),
+    ]
+    description = _description(chosen, resources, pages, now)
+    digest = {"path": "datapackage.json", "hash": f"sha256:{sha256(description).hexdigest()}"}
+    resources.append(Resource("datapackage.json", [description]))
+    resources.append(Resource("datapackage-digest.json", [_pretty(digest)]))
+    return VirtualZip([resource.member for resource in resources], now)
+
+
+def _laid_out(rows: Iterable[CdxRow], paths: dict[int, Path | None]) -> tuple[list[bytes], dict[str, list[FileRange]]]:
+    """Return the lines of an index, and the pieces of each file of records, one for each way of packing."""
+    lines: list[bytes] = []
+    records: dict[str, list[FileRange]] = {}
+    sizes: dict[str, int] = {}
+    for row in sorted(rows):
+        path = paths.get(row.warc_file_id)
+        ending = next((end for end in _ENDINGS if path is not None and path.name.endswith(end)), None)
+        if path is None or ending is None or not path.is_file():
+            continue
+        name = f"captures{ending}"
+        # As in whole packages, a 304 is not listed: readers would show the 304 itself.
+        if not (row.record_type == "revisit" and row.status == 304):
+            lines.append(cdxj_line(row, name, offset=sizes.get(name, 0)))
+        records.setdefault(name, []).append(FileRange(path, row.offset, row.length))
+        sizes[name] = sizes.get(name, 0) + row.length
+    return lines, records
+
+
+def _description(
+    chosen: SelectedCaptures, resources: Sequence[Resource], pages: Sequence[queries.ExportedPage], now: datetime
+) -> bytes:
+    made = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    described: dict[str, object] = {
+        "profile": "data-package",
+        "resources": [resource.described() for resource in resources],
+        "wacz_version": WACZ_VERSION,
+        "title": chosen.title,
+        "software": f"holdfast {__version__}",
+        "created": made,
+        "modified": made,
+    }
+    if pages:
+        described["mainPageUrl"] = pages[0].url
+        described["mainPageDate"] = pages[0].captured_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _pretty(described)
+
+
+def _pretty(value: object) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
