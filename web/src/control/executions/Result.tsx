@@ -64,7 +64,7 @@ function Changes({ run }: { run: Execution }) {
         { head: "What", cell: (one) => <Tag tone={KINDS[one.changeType] ?? "plain"}>{one.changeType.replaceAll("_", " ")}</Tag> },
         { head: "Page", cell: (one) => <><span className="block break-words">{one.summary}</span><span className="text-sm break-all text-soft">{one.normalizedUrlGroup}</span></> },
         { head: "Lines", isNumber: true, cell: (one) => (one.addedLines === null ? "–" : `+${one.addedLines} −${one.removedLines ?? 0}`) },
-        { head: <span className="sr-only">What can be done</span>, cell: (one) => (one.diffAvailable ? <Link to="/compare" search={{ to: one.toSnapshotId, ...(one.fromSnapshotId ? { from: one.fromSnapshotId } : {}) }} className="inline-block min-h-6">Compare</Link> : null) },
+        { head: "", cell: (one) => (one.diffAvailable ? <Link to="/compare" search={{ to: one.toSnapshotId, ...(one.fromSnapshotId ? { from: one.fromSnapshotId } : {}) }} className="inline-block min-h-6">Compare</Link> : null) },
       ]} />
     </Card>
   );
