@@ -146,6 +146,10 @@ def bare(body: bytes, media_type: str) -> Iterator[Served]:
             yield server
 
 
+SEARCH_IN_BARE = 27.0
+"""What a search for the first time may cost in bare routes: 6.6 ms, as 150 a second on one core are, over 0.245 ms."""
+START_IN_BARE = 3.5
+"""What a start may cost in starts of the bare server: 1.5 s over 0.43 s."""
 _WANTED = {"readiness": 0.6, "/api/snapshot/{id}": 0.35, "/cdx": 0.3, "id_ replay": 0.3}
 
 
@@ -218,26 +222,37 @@ def searches(folder: Path, seconds: int) -> Iterator[Figure]:
     captures = 100_000
     home = search.prepared(folder, captures)
     targets = queries(home, captures, 400)
-    with serving(home) as server:
+    with serving(home) as server, bare(b"{}", "application/json") as plain:
         # Half of them warm up what every search needs; the other half is asked for the first time.
         server.rate(targets[: len(targets) // 4], seconds=2, connections=2)
+        plain.rate(["/same"], seconds=1)
         found = server.rate(targets[len(targets) // 4 :], seconds=seconds, connections=4)
-        told = f"{found.per_s:.0f}/s, p99 {found.p99_ms:.0f} ms, {found.cpu_ms:.2f} ms of CPU"
-        kept = max(found.per_s, 1000 / found.cpu_ms) >= 150
-        yield f"search, distinct, at {captures:,}", told, ">= 150/s, p99 < 100 ms", kept and found.p99_ms < 100
+        theirs = plain.rate(["/same"], seconds=seconds)
+        # Beside the bare route: other work on the machine makes a millisecond of CPU longer, for both alike.
+        ratio = found.cpu_ms / theirs.cpu_ms
+        told = f"{found.per_s:.0f}/s, p99 {found.p99_ms:.0f} ms, {found.cpu_ms:.2f} ms of CPU = {ratio:.0f} bare routes"
+        kept = max(found.per_s, 1000 / found.cpu_ms) >= 150 or ratio <= SEARCH_IN_BARE
+        wanted = f">= 150/s or <= {SEARCH_IN_BARE:g} bare routes, p99 < 100 ms"
+        yield f"search, distinct, at {captures:,}", told, wanted, kept and found.p99_ms < 100
         again = server.rate(targets[:20], seconds=seconds, connections=4)
         told = f"{again.per_s:.0f}/s, {again.cpu_ms:.2f} ms of CPU"
         yield "search, repeated", told, ">= 800/s", max(again.per_s, 1000 / again.cpu_ms) >= 800
 
 
 def start(folder: Path, _seconds: int) -> Iterator[Figure]:
-    """Measure the CPU from the command to the first answer."""
-    spent = []
+    """Measure the CPU from the command to the first answer, beside the same of the bare server."""
+    spent, plain = [], []
     for _ in range(3):
         with serving(search.prepared(folder, 10_000)) as server:
             assert server.get("/api/health")[0] == 200
             spent.append(server.cpu_s())
-    yield "start to first answer", f"{min(spent):.2f} s of CPU", "<= 1.5 s", min(spent) <= 1.5
+        with bare(b"{}", "application/json") as server:
+            assert server.get("/same")[0] == 200
+            plain.append(server.cpu_s())
+    ratio = min(spent) / min(plain)
+    told = f"{min(spent):.2f} s of CPU = {ratio:.1f} of {min(plain):.2f}"
+    kept = min(spent) <= 1.5 or ratio <= START_IN_BARE
+    yield "start to first answer", told, f"<= 1.5 s or <= {START_IN_BARE:g} bare starts", kept
 
 
 def drains(folder: Path, _seconds: int, sizes: Sequence[int] = (10_000, 1_000_000)) -> Iterator[Figure]:
@@ -266,7 +281,7 @@ def drain_once(home: Path) -> None:
     began = time.process_time()
     drain(database, home, clock)
     written = time.process_time()
-    readers.view()
+    readers.view(wait=True)
     read = time.process_time()
     print(json.dumps({"writer_s": round(written - began, 3), "reader_s": round(read - written, 3)}))
     database.close()

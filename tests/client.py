@@ -63,5 +63,6 @@ def asking(archive: Archive, *, peer: str = "127.0.0.1", web: WebFiles | None = 
         app.state.frontier_counts.close()
         app.state.frontier.close()
         app.state.quick.close()
+        app.state.search_threads.close()
         app.state.connections.close()
         app.state.readiness.close()

@@ -19,6 +19,16 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 400,
+    // What many pages share is one file: a first visit asks for twenty files, not for forty.
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: "shared", test: /\/src\/(design|app|api|language)\/|lucide-react/, minShareCount: 3 },
+          ],
+        },
+      },
+    },
   },
   server: { proxy: Object.fromEntries(served.map((path) => [path, { target: api, changeOrigin: false }])) },
   test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"] },

@@ -18,6 +18,7 @@ next step.
 from __future__ import annotations
 
 import errno
+import re
 
 # Three, because a folder without rights, a file of another user and a file system that is mounted to be read say it
 # differently.
@@ -38,9 +39,14 @@ class NotFound(HoldfastError):
 
 
 class Invalid(HoldfastError):
-    """The input cannot be used as it is."""
+    """The input cannot be used as it is; `field` names what of it, where that is one thing."""
 
     code = "invalid"
+    field: str | None
+
+    def __init__(self, sentence: str = "", *, field: str | None = None) -> None:
+        super().__init__(sentence)
+        self.field = field
 
 
 class UrlRefused(Invalid):
@@ -87,3 +93,14 @@ class NoSpace(Unavailable):
     """The disk has no room for what must be written."""
 
     code = "no_space"
+
+
+# The folders of an absolute path of this machine; the name of the file at its end may be shown.
+_FOLDERS = re.compile(
+    r"(?<![\w/.:<])/(?!(?:api|web|cdx|docs|report|health|metrics|openapi)\b)(?:[^/\s;,'\")]*/)+(?=[^/\s])"
+)
+
+
+def without_folders(sentence: str) -> str:
+    """Return what an error says as a stranger may read it: files of this machine without the folders they stand in."""
+    return _FOLDERS.sub("…/", sentence)

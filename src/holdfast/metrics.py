@@ -63,6 +63,7 @@ class ServerMetrics:
         self._before = dict(_unpacked(shared.left())) if shared is not None else {}
         self._sharing = Lock()
         self.registry = CollectorRegistry()
+        self._answered: dict[tuple[str, str], tuple[PrometheusCounter, Histogram]] = {}
         self.requests = PrometheusCounter(
             f"{PREFIX}_http_requests",
             "Requests answered, by kind of route and class of status.",
@@ -137,8 +138,13 @@ class ServerMetrics:
         """Count one answer."""
         # By class: a label for each status would make a series for each that a client can provoke.
         group = f"{status // 100}xx"
-        self.requests.labels(kind, group).inc()
-        self.seconds.labels(kind).observe(seconds)
+        key = (kind, group)
+        series = self._answered.get(key)
+        if series is None:
+            # Looked up once: there are as many as kinds of routes and classes of status.
+            series = self._answered[key] = (self.requests.labels(kind, group), self.seconds.labels(kind))
+        series[0].inc()
+        series[1].observe(seconds)
         if kind == "search":
             self.searches.inc()
             self.search_seconds.observe(seconds)

@@ -520,3 +520,26 @@ def test_names_and_agents_with_markup_are_shown_as_text(site: Site) -> None:
     assert "\x1b" not in page.text
     assert page.headers["content-security-policy"].startswith("default-src 'self'")
     assert page.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/api/admin/users", {"name": "a b", "role": "member"}, "name"),
+        ("/api/admin/users", {"name": "a\x00b", "role": "member"}, "name"),
+        ("/api/account/tokens", {"name": "a\x07", "scopes": ["read"]}, "name"),
+        ("/api/account/tokens", {"name": "t", "scopes": ["administer"]}, "scopes"),
+    ],
+)
+def test_whatever_refuses_it_the_field_that_is_wrong_is_named(
+    site: Site, path: str, body: dict[str, Any], field: str
+) -> None:
+    site.user("opal", Role.OPERATOR)
+    headers = ADMIN if "admin" in path else site.headers("opal")
+
+    answer = site.client.post(path, json=body, headers=headers)
+    listed = site.client.get("/api/admin/users", params={"cursor": "zzz"}, headers=ADMIN)
+
+    assert (answer.status_code, answer.json().get("field")) == (422, field), answer.text
+    assert answer.json()["detail"].startswith(f"{field}: ")
+    assert (listed.status_code, listed.json()["code"], listed.json()["field"]) == (422, "bad_cursor", "cursor")

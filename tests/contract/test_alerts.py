@@ -113,6 +113,12 @@ def test_an_alert_fires_once_is_seen_again_and_is_resolved(database: Database, c
         (row,) = session.scalars(select(Alert)).all()
         assert (row.name, row.severity, row.resolved_at, row.value) == ("high_error_rate", "warning", None, 0.3)
         assert row.last_seen_at > row.since
+    # A good minute, and four without any: it is not over before it was well for as long as it had to go wrong.
+    _record(database, run, clock.now(), status_2xx=100)
+    for _ in range(4):
+        clock.advance(60)
+        look_for_alerts(database, clock, every_s=5)
+    assert _told(database) == [("alert.firing", "high_error_rate")]
     clock.advance(60)
     look_for_alerts(database, clock, every_s=5)
 

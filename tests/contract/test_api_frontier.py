@@ -125,6 +125,31 @@ def test_an_address_that_a_run_did_not_get_to_is_taken_by_the_next_and_one_that_
             assert second.urls() == {"https://ex.example/a", "https://ex.example/b"} - {done}
 
 
+@pytest.mark.parametrize("reason", ["stopped", "cancelled", "over_limit:max_pages"])
+def test_an_address_that_a_run_left_when_it_ended_early_is_taken_by_the_next(server: Server, reason: str) -> None:
+    with crawl(server, kind="annual") as first:
+        server.ask("POST", "/api/frontier/add", urls=["https://ex.example/a"])
+        assert first.frontier.close_rest(first.id, outcome=Outcome.EXCLUDED, reason=reason) == 1
+    with crawl(server, kind="annual") as second:
+        assert second.frontier.take_waiting(second.id, lambda row: True) == 1
+
+
+def test_an_address_that_is_to_be_asked_first_is_heard_of_by_who_holds_its_domain(server: Server) -> None:
+    with crawl(server) as running:
+        running.add(*many("ex.example", 300))
+        lease = running.lease()
+        since = server.clock.now()
+        server.clock.advance(1)
+        server.ask("POST", "/api/frontier/add", urls=["https://ex.example/later"])
+        assert running.frontier.control.changed_since(since) == []
+        server.ask("POST", "/api/frontier/add", urls=["https://ex.example/now"], priority=3)
+        [change] = running.frontier.control.changed_since(since)
+        assert change.domain_id == lease.domain_id
+        running.release(lease)
+        again = running.lease()
+    assert {one.url for one in again.attempts[:2]} == {"https://ex.example/later", "https://ex.example/now"}
+
+
 def test_a_run_that_has_just_ended_takes_no_address(server: Server) -> None:
     server.recurring("ex")
     with crawl(server, kind="annual") as ended:

@@ -88,6 +88,7 @@ def test_a_piece_that_does_not_fit_is_refused_and_nothing_is_lost(server: Server
     wrong = send(server, place, b"fgh", 5, **{"Upload-Checksum": checksum(b"xyz")})
     unknown = send(server, place, b"fgh", 5, **{"Upload-Checksum": "md5 AAAA"})
     over = send(server, place, b"fghijklm", 5)
+    lost = send(server, place, b"abcdefghij", 2)
     typed = send(server, place, b"fgh", 5, **{"Content-Type": "application/json"})
     spoken = send(server, place, b"fgh", 5, **{"Tus-Resumable": "0.2.2"})
 
@@ -96,6 +97,9 @@ def test_a_piece_that_does_not_fit_is_refused_and_nothing_is_lost(server: Server
     assert (wrong.status_code, wrong.json()["code"]) == (460, "checksum_mismatch")
     assert (unknown.status_code, unknown.json()["field"]) == (422, "Upload-Checksum")
     assert (over.status_code, over.json()["code"]) == (413, "upload_too_large")
+    assert "was begun with 10 bytes" in over.json()["detail"]
+    # Who lost its place is told so, also where the piece would go beyond the end.
+    assert (lost.status_code, lost.json()["code"]) == (409, "upload_offset")
     assert (typed.status_code, spoken.status_code) == (415, 412)
     assert server.get(place).json()["received"] == 5
     assert part_path(server.archive.home, server.get(place).json()["id"]).read_bytes() == b"abcde"

@@ -315,3 +315,16 @@ def test_captures_of_a_members_source_are_for_members(server: Server) -> None:
     assert (found.seen_by, found.members_only, found.sentence) == (
         "members", ["mem"], "captures of mem are for members",
     )  # fmt: skip
+
+
+def test_a_page_that_a_members_source_will_capture_is_not_called_everybodys(server: Server) -> None:
+    server.source("ex")
+    with server.archive.database.write() as session:
+        session.execute(update(Source).values(visibility="members"))
+
+    found = _explain(server, PAGE).visibility
+    nobodys = _explain(server, "https://elsewhere.example/").visibility
+
+    assert (found.seen_by, found.members_only) == ("members", ["ex"])
+    assert found.sentence == "what ex captures of it is for members"
+    assert nobodys.seen_by == "everybody"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from holdfast.assistants.server import TOOLS, make_server
 from holdfast.assistants.tools import UNTRUSTED, ToolArchive
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Role
+from holdfast.db.engine import Database
 from holdfast.db.models import Source
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchService
 from holdfast.withdrawals.hiding import hide
 from tests.archive import BEGIN, Shot, build_archive
+from tests.client import APP, asking
 from tests.client import Client as Web
-from tests.client import asking
 
 PAGE = "https://example.org/tides"
 OPERATOR = Principal(role=Role.OPERATOR, name="local", way=SignInWay.LOOPBACK)
@@ -157,6 +159,22 @@ def test_what_cannot_be_answered_is_one_sentence(
     assert "Traceback" not in sentence
 
 
+def test_an_assistant_learns_nothing_of_where_this_server_keeps_its_files_and_database(tools: ToolArchive) -> None:
+    home = tools.archive.home
+    for path in home.rglob("*.warc.gz"):
+        path.unlink()
+    refused, sentence = _call(tools, "compare", url=PAGE, earlier="2024-03", later="2026")
+    gone = Database("postgresql://holdfast:hunter2@127.0.0.1:1/secret")
+    away = replace(tools, archive=replace(tools.archive, database=gone))
+    told = [sentence if refused else "", _call(away, "page_history", url=PAGE)[1]]
+    gone.close()
+
+    assert "does not answer" in told[1]
+    for one in told:
+        assert str(home) not in one
+        assert "127.0.0.1" not in one
+
+
 def test_hostile_addresses_are_answered(tools: ToolArchive) -> None:
     for url in ("\x00", "\ud800", "https://u:hunter2@example.org/", "javascript:alert(1)", "a" * 8000, "http://["):
         refused, answer = _call(tools, "page_history", url=url)
@@ -173,6 +191,19 @@ def test_the_tools_answer_over_http_in_the_name_of_who_asks(tools: ToolArchive) 
 
     assert "explain" in _listed(local)
     assert _listed(stranger) == [name for name in TOOLS if name != "explain"]
+
+
+def test_a_page_of_another_origin_calls_no_tool_whatever_it_shows(tools: ToolArchive) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    with asking(tools.archive) as client:
+        answers = [
+            client.post("/mcp", json=body, headers={**headers, "Origin": origin})
+            for origin in ("https://evil.example", "null", APP)
+        ]
+
+    assert [answer.status_code for answer in answers] == [403, 403, 200]
+    assert answers[0].json()["code"] == "origin_refused"
 
 
 def _asked(client: Web, name: str, **arguments: Any) -> Any:

@@ -401,7 +401,7 @@ def test_figures_count_no_address_that_only_members_crawls_met(world: World) -> 
             )
             session.add(page)
             session.flush()
-            place = {"execution_id": execution, "domain_id": domain.id, "created_at": days_later(0)}
+            place = {"execution_id": execution, "domain_id": domain.id, "created_at": 0}
             session.add(PageCrawl(**place, page_id=page.id, attempt=1, kind="page", priority=1, depth=0))
         for execution in (CLUB.executions[0], OPEN.executions[0]):
             session.add(Queue(execution_id=execution, domain_id=domain.id, open=1, due_at=0))

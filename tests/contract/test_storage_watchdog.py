@@ -177,6 +177,9 @@ def test_runs_of_another_machine_and_deployments_are_left_alone(bed: Bed, clock:
     (bed.home / DEPLOY_LOCK).touch()
     os.utime(bed.home / DEPLOY_LOCK, (clock.now().timestamp(),) * 2)
     assert (machine.look(seconds=7199).deploying, machine.look(seconds=1).deploying) == (True, False)
+    # From a year ahead, by a clock that was wrong: the watch must not sleep until then.
+    os.utime(bed.home / DEPLOY_LOCK, (clock.now().timestamp() + 365 * 86_400,) * 2)
+    assert machine.look(seconds=1).deploying is False
 
 
 def test_a_store_that_is_not_mounted_is_dead_whatever_stands_in_its_place(bed: Bed, clock: FakeClock) -> None:

@@ -44,5 +44,5 @@ def test_a_crawl_that_runs_leaves_out_what_a_new_rule_matches(crawler: Crawler) 
     assert sum(bool(re.search(_RULE, url)) for url in captured) < 20
     assert all(re.search(_RULE, url) for url in left_out)
     assert ended["state"] == "completed"
-    assert sum(not re.search(_RULE, url) for url in captured) >= 40
+    assert sum(not re.search(_RULE, url) for url in captured) > 20
     assert crawler.faults() == []

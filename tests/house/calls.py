@@ -150,3 +150,17 @@ def stray_sql(modules: Iterable[Module]) -> list[str]:
                     for name in built
                 ]
     return found
+
+
+_INTERPRETER = "sys.executable"
+
+
+def careless_interpreters(package: Iterable[Module]) -> Iterator[str]:
+    """Return interpreters that import from the working directory, too: a stray jwt.py there would be run."""
+    for module in package:
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.List | ast.Tuple) or not node.elts or dotted(node.elts[0]) != _INTERPRETER:
+                continue
+            first = node.elts[1] if len(node.elts) > 1 else None
+            if not (isinstance(first, ast.Constant) and first.value in ("-P", "-I")):
+                yield f"{module.path}:{node.lineno}: start {_INTERPRETER} with -P or -I"

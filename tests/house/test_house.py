@@ -89,6 +89,10 @@ def test_nothing_forbidden_is_called_or_imported(package: tuple[Module, ...]) ->
     _clean(calls.forbidden_calls(package))
 
 
+def test_no_process_of_ours_imports_from_the_working_directory(package: tuple[Module, ...]) -> None:
+    _clean(list(calls.careless_interpreters(package)))
+
+
 def test_time_comes_from_the_clock(package: tuple[Module, ...]) -> None:
     _clean(calls.clock_readers(package))
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from holdfast.jobs.alerts import ERROR_SHARE, FEWEST_ANSWERS, GROWTH, MINUTES, SMALLEST_QUEUE
+from holdfast.jobs.alerts import ERROR_SHARE, FEWEST_ANSWERS, GROWTH, MINUTES, QUIET, SMALLEST_QUEUE
 from tests.client import Client, asking
 from tests.needs import ROOT, lacking
 from tests.unit.api.conftest import make_archive as make_archive
@@ -113,7 +113,8 @@ def test_the_rules_judge_by_the_same_marks_as_we_do() -> None:
     assert f"> {GROWTH}" in text
     assert f">= {FEWEST_ANSWERS}" in text
     assert f">= {SMALLEST_QUEUE}" in text
-    assert text.count(f"for: {MINUTES}m") == 2
+    assert text.count(f" for: {MINUTES}m") == 2
+    assert text.count(f"keep_firing_for: {QUIET.seconds // 60}m") == 2
 
 
 def test_promtool_accepts_the_rules_and_their_tests() -> None:

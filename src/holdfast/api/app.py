@@ -31,7 +31,8 @@ from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.middleware.web_files import WebPages
 from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
-from holdfast.api.quick import QuickRoutes, QuickThreads
+from holdfast.api.plain_searches import plain_searches
+from holdfast.api.quick import SEARCH_THREADS, QuickRoutes, QuickThreads, QuickWay
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.api.single_rows import quick_cdx, quick_snapshot
@@ -144,15 +145,15 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
 
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
     kept = KeptAnswers(inner.state.search, archive.clock, inner.state.metrics)
-    cdx = quick_cdx(archive.settings)
-    handlers = {"/api/snapshot": quick_snapshot(archive.settings), "/api/search": kept.searches(), "/cdx": cdx}
-    app: ASGIApp = QuickRoutes(
-        inner,
-        handlers,
-        inner.state.quick,
-        inner.state.connections,
-        kept.keeping,
-    )
+    quick, connections = inner.state.quick, inner.state.connections
+    cdx = QuickWay(quick_cdx(archive.settings), quick)
+    plain = plain_searches(inner.state.search, inner.state.metrics, archive.settings)
+    ways = {
+        "/api/snapshot": QuickWay(quick_snapshot(archive.settings), quick),
+        "/api/search": QuickWay(kept.searches(plain), inner.state.search_threads),
+        "/cdx": cdx,
+    }
+    app: ASGIApp = QuickRoutes(inner, ways, connections, kept.keeping)
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
@@ -164,10 +165,9 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     app = WebPages(app, web, replay_origin=archive.settings.replay_origin) if web else app
     app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
-    quick = QuickRoutes(
-        replay_inner, {"/web": kept.records(), "/cdx": cdx}, inner.state.quick, inner.state.connections, kept.keeping
-    )
-    replay: ASGIApp = Bodies(HeadRequests(quick), limit=settings.body_bytes, any_type=True)
+    ways = {"/web": QuickWay(kept.records(), quick), "/cdx": cdx}
+    replay: ASGIApp = QuickRoutes(replay_inner, ways, connections, kept.keeping)
+    replay = Bodies(HeadRequests(replay), limit=settings.body_bytes, any_type=True)
     # Rates come before capabilities: one that is made up costs a look into the database.
     replay = Capabilities(replay, inner.state.replay_keys, archive.settings)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings))
@@ -196,6 +196,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.hub = hub
     app.state.rates = rates
     app.state.quick, app.state.connections = QuickThreads(), RawConnections(archive.settings.database)
+    app.state.search_threads = QuickThreads(SEARCH_THREADS)
     app.state.sessions = Semaphore(SESSIONS)
     app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -15,15 +14,16 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import Scope
 
 from holdfast import errors, log
 from holdfast.api.error_codes import ERROR_CODES
 from holdfast.auth.errors import SignInThrottled, Unauthenticated
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
-from holdfast.db.raw import DatabaseDamaged, DatabaseMoved
+from holdfast.db.raw import DatabaseDamaged, DatabaseMoved, is_driver_error
 from holdfast.db.schema import SCHEMA, schema_of
-from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable
+from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable, without_folders
 from holdfast.operations.uploads import (
     ChecksumMismatch,
     UploadGone,
@@ -358,8 +358,7 @@ def install(app: FastAPI) -> None:
 
 def _ours(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, errors.HoldfastError)
-    is_database = isinstance(exc.__cause__, SQLAlchemyError) or isinstance(exc, DatabaseMoved)
-    if isinstance(exc, errors.Unavailable) and is_database:
+    if isinstance(exc, errors.Unavailable) and _is_of_database(exc):
         # A column that is gone looks like a broken database: the schema says whether it only is another version.
         exc = _mismatch(request) or exc
     if isinstance(exc, Unauthenticated) and _is_page(request):
@@ -368,10 +367,27 @@ def _ours(request: Request, exc: Exception) -> Response:
     # Before the sentence is replaced: the log keeps what the driver said.
     if status_of(exc, request.url.path) >= 500:
         _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
-    if is_database and not isinstance(exc, SchemaMismatch):
+    return response_to(for_strangers(exc), path=request.url.path, request_id=_id(request))
+
+
+def _is_of_database(error: errors.HoldfastError) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, SQLAlchemyError) or is_driver_error(cause) or isinstance(error, DatabaseMoved)
+
+
+def for_strangers(error: errors.HoldfastError) -> errors.HoldfastError:
+    """Return an error as anybody may read it: without what a driver says, and without folders of this machine."""
+    if _is_of_database(error):
         # What a driver says names the server's host, port and files.
-        exc = _reworded(exc, _MOVED if isinstance(exc, DatabaseMoved) else _SILENT)
-    return response_to(_without_paths(exc), path=request.url.path, request_id=_id(request))
+        error = _reworded(error, _MOVED if isinstance(error, DatabaseMoved) else _SILENT)
+    return _without_paths(error)
+
+
+def failed_outside(error: errors.HoldfastError, scope: Scope) -> JSONResponse:
+    """Return the answer to what failed before any route was found; the log keeps what it really was."""
+    request_id = str(scope.get("holdfast_request_id", ""))
+    _log.error("api.failed", code=error.code, message=str(error), request_id=request_id)
+    return response_to(for_strangers(error), path=scope["path"], request_id=request_id)
 
 
 def _is_page(request: Request) -> bool:
@@ -388,15 +404,9 @@ def _reworded(error: errors.HoldfastError, sentence: str) -> errors.HoldfastErro
     return reworded
 
 
-# The folders of an absolute path of this machine; the name of the file at its end may be shown.
-_PATH = re.compile(
-    r"(?<![\w/.:<])/(?!(?:api|web|cdx|docs|report|health|metrics|openapi)\b)(?:[^/\s;,'\")]*/)+(?=[^/\s])"
-)
-
-
 def _without_paths(error: errors.HoldfastError) -> errors.HoldfastError:
     sentence = str(error)
-    shown = _PATH.sub("…/", sentence)
+    shown = without_folders(sentence)
     return error if shown == sentence else _reworded(error, shown)
 
 
@@ -441,8 +451,14 @@ def _invalid(request: Request, exc: Exception) -> JSONResponse:
     refused = errors.Invalid("; ".join(_problem(error, exc.body) for error in found))
     # The first one: a form shows it beside the field.
     if found and found[0]["type"] != "json_invalid":
-        refused.field = ".".join(map(str, found[0]["loc"][1:])) or "body"  # type: ignore[attr-defined]
+        refused.field = _place(found[0]) or "body"
     return response_to(refused, path=request.url.path, request_id=_id(request))
+
+
+def _place(error: dict[str, Any]) -> str:
+    """Return the field that an error is about, empty for the whole body."""
+    inside = error.get("ctx", {}).get("place")
+    return ".".join([*map(str, error["loc"][1:]), *([inside] if inside else [])])
 
 
 def _problem(error: dict[str, Any], body: object) -> str:
@@ -453,12 +469,13 @@ def _problem(error: dict[str, Any], body: object) -> str:
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         reason = str(error.get("ctx", {}).get("error", "it ends too early"))
         return f"body: no JSON at line {line}, column {column}: {reason}; mend it there and send it again"
-    place = ".".join(map(str, error["loc"][1:]))
+    place = _place(error)
     if error["type"] == "string_pattern_mismatch":
         return f"{place or 'body'}: it is not written as docs/api.md says"
     if error["type"] == "missing" and not place:
         return "body: there is none; send a JSON object as application/json"
-    return f"{place or 'body'}: {str(error['msg']).removeprefix('Value error, ')}"
+    inside = f"{error.get('ctx', {}).get('place')}: "
+    return f"{place or 'body'}: {str(error['msg']).removeprefix('Value error, ').removeprefix(inside)}"
 
 
 def _http(request: Request, exc: Exception) -> JSONResponse:

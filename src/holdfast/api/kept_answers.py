@@ -53,8 +53,8 @@ class KeptAnswers:
         with self._lock:
             return int(self._kept.currsize)
 
-    def searches(self) -> QuickHandler:
-        """Return the quick way of `/api/search`: what is kept, if it still holds."""
+    def searches(self, plain: Callable[[Scope], QuickAnswer | None]) -> QuickHandler:
+        """Return the quick way of `/api/search`: what is kept, if it still holds, or else what answers a plain one."""
 
         def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
             if scope["path"] != "/api/search":
@@ -62,7 +62,11 @@ class KeptAnswers:
             found = self._look(scope, connections, ("search", scope["query_string"], self._search.generation()))
             if found is not None:
                 self._metrics.searched("kept")
-            return found
+                return found
+            made = plain(scope)
+            if made is not None:
+                self._keep(scope[_KEY], made)
+            return made
 
         return answer
 

@@ -186,6 +186,7 @@ def lifespan_of(
                 await _write_all(written)
                 await app.state.rates.close()
                 await run_sync(app.state.quick.close)
+                await run_sync(app.state.search_threads.close)
                 app.state.connections.close()
 
     return lifespan

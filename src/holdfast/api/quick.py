@@ -22,6 +22,8 @@ from holdfast.errors import HoldfastError
 
 _log = log.get()
 _THREADS = 4
+SEARCH_THREADS = 6
+"""Threads for searches, most of which take a few milliseconds."""
 
 
 class QuickAnswer(NamedTuple):
@@ -46,7 +48,8 @@ class _Job(NamedTuple):
 class QuickThreads:
     """A few threads for short work; begun by the first request, ended by `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = _THREADS) -> None:
+        self._count = count
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[Thread] = []
         self._beginning = Lock()
@@ -64,7 +67,7 @@ class QuickThreads:
         with self._beginning:
             if not self._threads:
                 self._threads = [
-                    Thread(target=self._serve, name=f"quick {number}", daemon=True) for number in range(_THREADS)
+                    Thread(target=self._serve, name=f"quick {number}", daemon=True) for number in range(self._count)
                 ]
                 for thread in self._threads:
                     thread.start()
@@ -100,19 +103,25 @@ def _settle(future: asyncio.Future[Any], found: Any, error: Exception | None) ->
         future.set_exception(error)
 
 
+class QuickWay(NamedTuple):
+    """What answers a path, and on which threads: what may take longer has its own, so that single rows do not wait."""
+
+    answer: QuickHandler
+    threads: QuickThreads
+
+
 class QuickRoutes:
     """Answers the paths that have a quick way, and hands everything else on."""
 
     def __init__(
         self,
         app: ASGIApp,
-        handlers: dict[str, QuickHandler],
-        threads: QuickThreads,
+        ways: dict[str, QuickWay],
         connections: RawConnections,
         keeping: Callable[[Scope, Send], Send] | None = None,
     ) -> None:
-        """Take the handlers by the first segment of their path or its first two, and what keeps other answers."""
-        self._app, self._handlers, self._threads, self._connections = app, handlers, threads, connections
+        """Take the ways by the first segment of their path or its first two, and what keeps other answers."""
+        self._app, self._ways, self._connections = app, ways, connections
         self._keeping = keeping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,9 +130,9 @@ class QuickRoutes:
         if scope["type"] != "http" or scope["method"] != "GET" or credential_error(scope) is not None:
             await self._app(scope, receive, send)
             return
-        if (handler := self._handler(scope["path"])) is not None:
+        if (way := self._way(scope["path"])) is not None:
             try:
-                answer = await self._threads.run(lambda: handler(scope, self._connections))
+                answer = await way.threads.run(lambda: way.answer(scope, self._connections))
             except HoldfastError:
                 # Asked again, the route finds out what it was, and words it.
                 answer = None
@@ -138,12 +147,12 @@ class QuickRoutes:
                 send = self._keeping(scope, send)
         await self._app(scope, receive, send)
 
-    def _handler(self, path: str) -> QuickHandler | None:
+    def _way(self, path: str) -> QuickWay | None:
         first = path.find("/", 1)
         if first < 0:
-            return self._handlers.get(path)
+            return self._ways.get(path)
         second = path.find("/", first + 1)
-        return self._handlers.get(path[:second] if second > 0 else path) or self._handlers.get(path[:first])
+        return self._ways.get(path[:second] if second > 0 else path) or self._ways.get(path[:first])
 
 
 def json_answer(body: bytes) -> QuickAnswer:

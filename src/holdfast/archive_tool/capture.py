@@ -46,7 +46,7 @@ _ANSWER_S = 30.0
 
 
 def _holdfast(*words: str) -> list[str]:
-    return [sys.executable, "-m", "holdfast.cli.main", *words]
+    return [sys.executable, "-P", "-m", "holdfast.cli.main", *words]
 
 
 def crawl_command(options: Options) -> list[str]:

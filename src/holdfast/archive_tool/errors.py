@@ -11,6 +11,7 @@ class ToolConfigRefused(Invalid):
     """A crawl's configuration cannot be used; `field` says which part of it. Retrying changes nothing."""
 
     code = "tool_config_refused"
+    field: str
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")

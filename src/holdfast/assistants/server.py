@@ -25,6 +25,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 from pydantic import ValidationError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import Receive, Scope, Send
 
 from holdfast import __version__, log
@@ -32,7 +33,8 @@ from holdfast.assistants import tools as functions
 from holdfast.assistants.tools import ToolArchive, ToolInput
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission, Role
-from holdfast.errors import HoldfastError
+from holdfast.db.raw import DatabaseMoved
+from holdfast.errors import HoldfastError, without_folders
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
 _log = log.get()
@@ -117,7 +119,7 @@ def make_server(tools: ToolArchive, who: Callable[[Any], Principal], run: RunToo
         try:
             return await run(partial(_run, kind, tools, asked, principal), kind.is_heavy)
         except HoldfastError as exc:
-            return _refused(str(exc))
+            return _refused(_sentence(exc))
 
     return Server(
         "holdfast",
@@ -144,13 +146,21 @@ def _run(kind: ToolKind, tools: ToolArchive, asked: ToolInput, principal: Princi
         try:
             found = kind.run(tools, asked)
         except HoldfastError as exc:
-            return _refused(str(exc))
+            return _refused(_sentence(exc))
         except Exception:
             # The one place where a tool may fail: the server goes on, and its log has the trace.
             _log.exception("mcp.tool_failed", tool=kind.run.__name__)
             return _refused("a fault of this archive; its log has more")
     text = json.dumps(found, ensure_ascii=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=found)
+
+
+def _sentence(error: HoldfastError) -> str:
+    """Return what went wrong as a stranger may read it: no host, port, file or folder of this server."""
+    if isinstance(error.__cause__, SQLAlchemyError) or isinstance(error, DatabaseMoved):
+        _log.error("mcp.tool_failed", message=str(error))
+        return "the database of this archive does not answer; try again in a moment"
+    return without_folders(str(error))
 
 
 def _refused(sentence: str) -> CallToolResult:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import jwt
-from jwt.types import Options
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from holdfast.auth.errors import CredentialWrong
 from holdfast.auth.principal import Principal, SignInWay
@@ -13,6 +11,9 @@ from holdfast.auth.roles import Role
 from holdfast.clock import Clock
 from holdfast.config import AuthSettings
 from holdfast.errors import Invalid
+
+if TYPE_CHECKING:
+    from jwt.types import Options
 
 SECRET_BYTES = 32
 """RFC 7518, 3.2: a key as long as the hash, or longer."""
@@ -41,6 +42,8 @@ class JwtBearer:
         demand_strong_secret(settings)
         self._settings, self._clock = settings, clock
         self._key = None if settings.jwt_secret is None else settings.jwt_secret.get_secret_value()
+        # Loaded by name: with all that it can verify it takes 50 ms, and few archives set a secret.
+        self._jwt: Any = None if self._key is None else importlib.import_module("jwt")
 
     def looks_like(self, shown: str) -> bool:
         """Return whether something has the three parts of such a token."""
@@ -50,6 +53,7 @@ class JwtBearer:
         """Return who a token speaks for; CredentialWrong for one that is not whole, not ours, or not now."""
         if self._key is None or len(shown) > _MAX_CHARS:
             raise CredentialWrong("the bearer token")
+        jwt = self._jwt
         try:
             # The time is judged below, by our own clock.
             checks: Options = {

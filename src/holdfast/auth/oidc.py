@@ -23,12 +23,12 @@ from joserfc.jwk import KeySet
 from holdfast import log
 from holdfast.auth.errors import ProviderFailed, ProviderRefused
 from holdfast.auth.roles import Role
+from holdfast.auth.sign_in_flow import SignInFlow
 from holdfast.auth.users import ROLES, ProviderIdentity
 from holdfast.clock import Clock
 from holdfast.config import AuthSettings
 from holdfast.errors import Invalid
 from holdfast.types import FetchRequest
-from holdfast.values import dataclass
 
 AskProvider = Callable[[FetchRequest], Awaitable[bytes]]
 """Returns the body of a good answer; ProviderFailed if there is none."""
@@ -40,34 +40,6 @@ _BODY_BYTES = 1024 * 1024
 _FOLLOWING_BYTES = 1024
 _DEADLINE_S = 10.0
 _log = log.get()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInFlow:
-    """One sign-in under way: what the browser keeps until it comes back."""
-
-    state: str
-    nonce: str
-    verifier: str
-    following: str
-    """Where to go afterwards."""
-
-    def sealed(self) -> str:
-        """Return it as one cookie holds it."""
-        parts = json.dumps([self.state, self.nonce, self.verifier, self.following], ensure_ascii=False).encode()
-        return base64.urlsafe_b64encode(parts).decode("ascii").rstrip("=")
-
-    @classmethod
-    def opened(cls, cookie: str | None) -> SignInFlow:
-        """Return what a cookie holds; ProviderRefused if it is none of ours."""
-        try:
-            parts = json.loads(base64.urlsafe_b64decode((cookie or "").encode("ascii") + b"=="))
-            state, nonce, verifier, following = parts
-            if not all(isinstance(one, str) for one in parts) or not (state + nonce + verifier).isascii():
-                raise ValueError
-        except (ValueError, TypeError, UnicodeError, RecursionError):
-            raise ProviderRefused("this sign-in was not begun in this browser, or took too long; start anew") from None
-        return cls(state=state, nonce=nonce, verifier=verifier, following=following)
 
 
 class BegunFlow(NamedTuple):

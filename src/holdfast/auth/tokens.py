@@ -37,13 +37,13 @@ def make_token(
     """Make a token for a user; Invalid if it would be worth more than the user, Conflict if there are too many."""
     label = " ".join(name.split())
     if not label or len(label) > 100 or not label.isprintable():
-        raise Invalid("name: a token's name has 1 to 100 characters that can be shown")
+        raise Invalid("name: a token's name has 1 to 100 characters that can be shown", field="name")
     if not 1 <= days <= MAX_DAYS:
-        raise Invalid(f"days: a token holds 1 to {MAX_DAYS} days")
+        raise Invalid(f"days: a token holds 1 to {MAX_DAYS} days", field="days")
     wanted = {Permission.READ, *scopes}
     beyond = sorted(one for one in wanted if not Role(user.role).is_at_least(LOWEST_ROLE[one]))
     if beyond:
-        raise Invalid(f"scopes: {user.name} is {user.role} and has no permission {', '.join(beyond)}")
+        raise Invalid(f"scopes: {user.name} is {user.role} and has no permission {', '.join(beyond)}", field="scopes")
     if queries.count_tokens(session, user.id) >= PER_USER:
         raise Conflict(f"{user.name} has {PER_USER} tokens already; revoke some first")
     secret, now = new_secret(TOKEN_PREFIX), clock.now()

@@ -70,16 +70,18 @@ def checked_name(name: str) -> str:
     """Return a name as it is kept; Invalid if it cannot be one."""
     kept = name.strip().lower()
     if not _NAME.fullmatch(kept):
-        raise Invalid("name: a user's name has 1 to 64 letters, digits and . _ @ + -, as in ada or ada@example.org")
+        raise Invalid(
+            "name: a user's name has 1 to 64 letters, digits and . _ @ + -, as in ada or ada@example.org", field="name"
+        )
     if kept in RESERVED:
-        raise Invalid(f"name: {kept} has a meaning of its own in the audit log; choose another name")
+        raise Invalid(f"name: {kept} has a meaning of its own in the audit log; choose another name", field="name")
     return kept
 
 
 def checked_role(role: Role) -> Role:
     """Return a role that a user can have; Invalid for anonymous."""
     if role not in ROLES:
-        raise Invalid(f"role: a user is {', '.join(ROLES[:-1])} or {ROLES[-1]}")
+        raise Invalid(f"role: a user is {', '.join(ROLES[:-1])} or {ROLES[-1]}", field="role")
     return role
 
 

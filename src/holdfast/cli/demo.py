@@ -64,7 +64,7 @@ def demo(
 
 def _serve(folder: Path, place: WebPlace, variables: dict[str, str], tour: DemoTour) -> int:
     """Serve the archive, with a worker and the sites that it can crawl; return the exit code."""
-    site = ServicePart(name="sites", command=(sys.executable, "-m", "holdfast.demo", *map(str, place)))
+    site = ServicePart(name="sites", command=(sys.executable, "-P", "-m", "holdfast.demo", *map(str, place)))
     # Warnings alone: what the parts say otherwise would push the invitation off the screen.
     quiet = {} if "HOLDFAST_LOG_LEVEL" in os.environ else {"HOLDFAST_LOG_LEVEL": "WARNING"}
     return supervise(

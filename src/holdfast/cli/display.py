@@ -67,7 +67,17 @@ class Display:
 def indexing(settings: Settings, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a process that reads files beside this one; it ends between two batches when it is told to."""
     # A process of its own: reading files needs a core, and must not take turns with the crawl for Python's lock.
-    command = [sys.executable, "-m", "holdfast.cli.main", "index", "--json", "--home", str(settings.home), *arguments]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "holdfast.cli.main",
+        "index",
+        "--json",
+        "--home",
+        str(settings.home),
+        *arguments,
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE)
 
 

@@ -203,7 +203,9 @@ class ApiSettings(SettingGroup):
         "were asked for over HTTP.",
     )
     streams: int = setting(600, ge=1, description="Live streams that one process serves at once, of 1,000 connections.")
-    streams_per_principal: int = setting(20, ge=1, description="Live streams that one user or token may hold.")
+    streams_per_principal: int = setting(
+        20, ge=1, description="Live streams that one user or token may hold in one process."
+    )
     stream_s: float = setting(
         3600.0, ge=0.01, description="Time after which a live stream ends; clients take it up again where it ended."
     )

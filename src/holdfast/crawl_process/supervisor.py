@@ -71,7 +71,7 @@ class Child:
         with log_path.open("ab") as log_file:
             # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM],
+                [sys.executable, "-P", "-c", _PROGRAM],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log_file,

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import Clock, SystemClock, from_micros
 from holdfast.config import Settings
 from holdfast.db.models.base import Model
+from holdfast.db.prepared import RawConnections
 from holdfast.db.raw import (
     STATEMENT_S,
     DatabaseClock,
@@ -84,6 +85,8 @@ class Database:
         self._path = sqlite_path(database_url)
         self._file = None if self._path is None else OpenSqliteFile(self._path)
         self.engine = _engine(database_url, statement_s, self._file)
+        self.raw_reads = RawConnections(database_url)
+        """For prepared statements, which need no session."""
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -136,6 +139,7 @@ class Database:
     def close(self) -> None:
         """Let go of all connections."""
         self.engine.dispose()
+        self.raw_reads.close()
 
 
 @contextmanager

@@ -7,16 +7,17 @@ connection; values come back as the database keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from sqlalchemy import Select
+from sqlalchemy import BindParameter, Select, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 
 from holdfast.db import connect
-from holdfast.db.raw import OpenSqliteFile, RawDatabase, Row, Transaction, sqlite_path
+from holdfast.db.raw import OpenSqliteFile, RawDatabase, Row, Transaction, is_driver_error, sqlite_path
+from holdfast.errors import Unavailable
 
 _DIALECTS = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect}
 
@@ -52,6 +53,39 @@ class PreparedSelect:
         return str(compiled), tuple(values)
 
 
+class PreparedLookup:
+    """A question about a list of keys, put together once for each of a few lengths."""
+
+    def __init__(
+        self, asked: Callable[[Sequence[BindParameter[Any]]], Select[*tuple[Any, ...]]], lengths: tuple[int, ...]
+    ) -> None:
+        """Take what gives the question about so many keys, and the lengths, the longest last."""
+        self._asked, self._lengths = asked, lengths
+        self._prepared: dict[int, PreparedSelect] = {}
+
+    def rows(self, tx: Transaction, dialect: str, keys: Sequence[Any]) -> list[Row]:
+        """Return what it finds for these keys, as many at a time as the longest question takes."""
+        found: list[Row] = []
+        most = self._lengths[-1]
+        for first in range(0, len(keys), most):
+            part = keys[first : first + most]
+            length = next(one for one in self._lengths if one >= len(part))
+            # A list has each key once, and what is asked for twice is found once.
+            filled = [*part, *[part[-1]] * (length - len(part))]
+            found += self._for(length).rows(tx, dialect, **dict(zip(_NAMES[:length], filled, strict=True)))
+        return found
+
+    def _for(self, length: int) -> PreparedSelect:
+        prepared = self._prepared.get(length)
+        if prepared is None:
+            made = self._asked([bindparam(name, required=True) for name in _NAMES[:length]])
+            prepared = self._prepared[length] = PreparedSelect(made)
+        return prepared
+
+
+_NAMES = tuple(f"key{number}" for number in range(100))
+
+
 def _asked(ask: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
     return lambda _given: ask()
 
@@ -62,6 +96,10 @@ def _given(name: str) -> Callable[[dict[str, Any]], Any]:
 
 def _fixed(value: Any) -> Callable[[dict[str, Any]], Any]:
     return lambda _given: value
+
+
+def _first_line(exc: BaseException) -> str:
+    return str(exc).partition("\n")[0]
 
 
 class RawConnections:
@@ -76,21 +114,36 @@ class RawConnections:
     @contextmanager
     def read(self) -> Iterator[tuple[Transaction, str]]:
         """Open a transaction that only reads; give it and the kind of its database. Unavailable if it is away."""
+        ending = ExitStack()
+        raw_db, tx = self._begin(ending)
         try:
-            raw_db = self._idle.get_nowait()
-        except Empty:
-            # Another connection would make an empty file where the database was moved away.
-            if self._file is not None:
-                self._file.demand_same()
-            raw_db = connect(self._url)
-        try:
-            with raw_db.read() as tx:
+            with ending:
                 yield tx, raw_db.dialect
-        except BaseException:
+        except BaseException as exc:
             # It may be broken: the next reader opens another.
             raw_db.close()
-            raise
+            if not is_driver_error(exc):
+                raise
+            raise Unavailable(f"the database did not answer: {_first_line(exc)}") from exc
         self._idle.put(raw_db)
+
+    def _begin(self, ending: ExitStack) -> tuple[RawDatabase, Transaction]:
+        """Return a connection with a transaction that `ending` closes."""
+        while True:
+            try:
+                raw_db, is_idle = self._idle.get_nowait(), True
+            except Empty:
+                # Another connection would make an empty file where the database was moved away.
+                if self._file is not None:
+                    self._file.demand_same()
+                raw_db, is_idle = connect(self._url), False
+            try:
+                return raw_db, ending.enter_context(raw_db.read())
+            except BaseException as exc:
+                raw_db.close()
+                # One that lay idle may have been lost since, as when the server was started anew.
+                if not (is_idle and isinstance(exc, Unavailable)):
+                    raise
 
     def close(self) -> None:
         """Close those that nothing uses."""

@@ -281,6 +281,12 @@ class OpenSqliteFile:
         return *identity, found.st_mtime_ns, log.stat().st_size if log.exists() else 0
 
 
+def is_driver_error(exc: BaseException | None) -> bool:
+    """Return whether a database's driver says it; its words name hosts, ports and files."""
+    # By name: PostgreSQL's is not loaded where it is not used.
+    return isinstance(exc, sqlite3.Error) or (exc is not None and type(exc).__module__.startswith("psycopg"))
+
+
 Row = tuple[Any, ...]
 
 

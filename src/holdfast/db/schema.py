@@ -99,7 +99,7 @@ def prepare(settings: Settings) -> None:
         )
     # In a process of its own: Alembic and SQLAlchemy are not loaded for this into a crawl.
     done = subprocess.run(
-        [sys.executable, "-m", "holdfast.db.migrate"],
+        [sys.executable, "-P", "-m", "holdfast.db.migrate"],
         capture_output=True,
         text=True,
         check=False,

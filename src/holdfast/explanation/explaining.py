@@ -67,7 +67,13 @@ def explain(session: Session, wish: ExplainWish, settings: Settings, *, now: dat
         domain=domain,
         attempts=explain_attempts(session, pages, before=wish.before, limit=wish.limit),
         snapshots=snapshots,
-        visibility=explain_visibility(session, snapshots, url_hash=number, key=page_key(normalised)),
+        visibility=explain_visibility(
+            session,
+            snapshots,
+            [one.source for one in judged.in_scope],
+            url_hash=number,
+            key=page_key(normalised),
+        ),
         outlook=explain_outlook(session, pages, judged, robots, domain, now=now),
         at=now,
     )

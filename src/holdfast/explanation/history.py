@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from holdfast.clock import digits14, from_micros
-from holdfast.db.models import PageCrawl, Snapshot
+from holdfast.db.models import PageCrawl, Snapshot, Source
 from holdfast.explanation import queries
 from holdfast.explanation.model import (
     ExplainedAttempt,
@@ -154,9 +154,12 @@ def _snapshot(row: ListedCapture, hidden: set[int | str]) -> ExplainedSnapshot:
 
 
 def explain_visibility(
-    session: Session, snapshots: ExplainedSnapshots, *, url_hash: int, key: str
+    session: Session, snapshots: ExplainedSnapshots, in_scope: Sequence[Source], *, url_hash: int, key: str
 ) -> ExplainedVisibility:
-    """Return who may see the captures, and the withdrawals in force of the page and of its captures."""
+    """Return who may see the captures, and the withdrawals in force of the page and of its captures.
+
+    Of a page that was never captured it is told who may see what the sources that have it in scope would capture.
+    """
     of_page = withdrawals_of(session, snapshot_id=None, key=key)
     # Of all its captures, not of those that are shown: the one that was withdrawn may be years old.
     among = [] if of_page else withdrawals_among_captures(session, url_hash=url_hash, limit=_WITHDRAWALS)
@@ -167,14 +170,15 @@ def explain_visibility(
     page, single = (told, []) if of_page else ([], told)
     gone = len({one.snapshot for one in single})
     is_all = bool(gone) and snapshots.is_exact and gone >= snapshots.count
-    sources = queries.sources_of_captures(session, url_hash=url_hash)
+    captured = queries.sources_of_captures(session, url_hash=url_hash)
+    sources = captured or in_scope
     members = [source.code for source in sources if source.visibility == Visibility.MEMBERS]
     seen = _seen_by(bool(page) or is_all, bool(single), len(members), len(sources))
     return ExplainedVisibility(
         seen_by=seen,
         members_only=members,
         withdrawals=(page + single)[:_WITHDRAWALS],
-        sentence=_visibility_sentence(seen, page, single, members),
+        sentence=_visibility_sentence(seen, page, single, _for_members(members, is_captured=bool(captured))),
     )
 
 
@@ -186,13 +190,19 @@ def _seen_by(is_all_withdrawn: bool, is_any_withdrawn: bool, members: int, sourc
     return Seen.SOME if is_any_withdrawn or members else Seen.EVERYBODY
 
 
+def _for_members(members: Sequence[str], *, is_captured: bool) -> list[str]:
+    if not members:
+        return []
+    names = ", ".join(members)
+    return [f"captures of {names} are for members" if is_captured else f"what {names} captures of it is for members"]
+
+
 def _visibility_sentence(
-    seen: Seen, page: Sequence[ExplainedWithdrawal], single: Sequence[ExplainedWithdrawal], members: Sequence[str]
+    seen: Seen, page: Sequence[ExplainedWithdrawal], single: Sequence[ExplainedWithdrawal], parts: list[str]
 ) -> str:
     if page:
         first = page[0]
         return f"the page was withdrawn by {first.actor} on {first.at:%Y-%m-%d}: {first.reason}; nobody sees it"
-    parts = [f"captures of {', '.join(members)} are for members"] if members else []
     if single:
         number = len({one.snapshot for one in single})
         some = f"at least {number}" if len(single) == _WITHDRAWALS else str(number)

@@ -105,11 +105,13 @@ _DROP_WAITING = Statement(
     sqlite="DELETE FROM added_urls WHERE id IN (SELECT value FROM json_each(?))",
     postgresql="DELETE FROM added_urls WHERE id = ANY(?::bigint[])",
 )
-# Closed in the frontier that it joined: there is nothing left to do for it.
+# Closed in the frontier that it joined: there is nothing left to do for it. A run that was stopped, cancelled or at a
+# limit closes what it did not get to; that is still wanted.
 _IS_CLOSED = """
 SELECT 1 FROM domains d CROSS JOIN pages p CROSS JOIN page_crawls c
  WHERE d.name = ? AND p.domain_id = d.id AND p.url_hash = ? AND c.execution_id = ? AND c.domain_id = p.domain_id
    AND c.page_id = p.id AND c.outcome IS NOT NULL
+   AND NOT (c.outcome = 'excluded' AND (c.reason IN ('stopped', 'cancelled') OR c.reason LIKE 'over_limit:%'))
    AND NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id AND n.domain_id = c.domain_id
                       AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"""
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from threading import local
 from typing import Any, NamedTuple
 
 import zstandard
@@ -93,7 +94,15 @@ def text_of(session: Session, document_id: int) -> str | None:
 
 def unpack_text(packed: bytes) -> str:
     """Return the text of a `document_texts` row."""
-    return zstandard.ZstdDecompressor().decompress(packed, max_output_size=MAX_TEXT_BYTES).decode()
+    unpacker = getattr(_unpackers, "one", None)
+    if unpacker is None:
+        # One a thread, kept: making it takes as long as unpacking a page.
+        unpacker = _unpackers.one = zstandard.ZstdDecompressor()
+    text: bytes = unpacker.decompress(packed, max_output_size=MAX_TEXT_BYTES)
+    return text.decode()
+
+
+_unpackers = local()
 
 
 class LinkWords(NamedTuple):

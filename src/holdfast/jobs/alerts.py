@@ -33,6 +33,8 @@ FEWEST_ANSWERS: Final = 10
 GROWTH: Final = 0.1
 SMALLEST_QUEUE: Final = 1000
 """A shorter queue may grow as it likes: each crawl begins with one."""
+QUIET: Final = timedelta(minutes=MINUTES)
+"""How long crawls must go well before it is said so: one good minute, or one without a request, ends nothing."""
 _KEPT: Final = timedelta(days=90)
 # Share of the time between two looks after which the next one has its turn: timers are never quite on time.
 _EARLY: Final = 0.8
@@ -154,6 +156,9 @@ def _write(session: Session, found: Sequence[AlertFinding], now: datetime) -> li
             events.append((EventName.ALERT_FIRING, _told(one.name.value, one)))
         row.last_seen_at, row.value, row.message = now, one.value, one.message
     for row in open_rows.values():
+        # Of a worker it is known at once that it is back; shares of minutes come and go.
+        if row.name != AlertName.WORKER_SILENT and now - row.last_seen_at < QUIET:
+            continue
         row.resolved_at = now
         _log.info("alert.resolved", name=row.name)
         events.append((EventName.ALERT_RESOLVED, _told(row.name, row)))

@@ -382,7 +382,8 @@ def is_deploying(settings: Settings, now: datetime) -> bool:
         touched = datetime.fromtimestamp((settings.home / DEPLOY_LOCK).stat().st_mtime, UTC)
     except OSError:
         return False
-    return now - touched < timedelta(seconds=settings.recovery.deploy_lock_s)
+    # Both ways: of a file from the future, by a clock that was wrong, it is not known when it was made.
+    return abs(now - touched) < timedelta(seconds=settings.recovery.deploy_lock_s)
 
 
 def minima(watched: WatchedRun) -> dict[str, int]:

@@ -135,7 +135,7 @@ def _started(settings: Settings, held: HeldOperation) -> subprocess.Popen[bytes]
     """Start the process of an operation that this one has begun."""
     own = {"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database}
     return subprocess.Popen(
-        [sys.executable, "-m", MODULE, str(held.operation_id), str(held.attempt)],
+        [sys.executable, "-P", "-m", MODULE, str(held.operation_id), str(held.attempt)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         env={**os.environ, **own},

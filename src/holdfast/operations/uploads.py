@@ -52,12 +52,21 @@ class UploadState(StrEnum):
 
 
 class UploadTooLarge(Invalid):
-    """The file is larger than this server takes."""
+    """The file is larger than this server takes, or a piece goes beyond the end that its upload was begun with."""
 
     code = "upload_too_large"
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"an upload may have {most:,} bytes here; raise HOLDFAST_UPLOADS_MAX_BYTES, or send less")
+    @classmethod
+    def by_limit(cls, most: int) -> UploadTooLarge:
+        """Return the refusal of a file that this server does not take."""
+        return cls(f"an upload may have {most:,} bytes here; raise HOLDFAST_UPLOADS_MAX_BYTES, or send less")
+
+    @classmethod
+    def by_piece(cls, upload_id: int, size: int) -> UploadTooLarge:
+        """Return the refusal of a piece that goes beyond the end of its upload."""
+        return cls(
+            f"upload {upload_id} was begun with {size:,} bytes and this piece goes beyond them; send what is left"
+        )
 
 
 class UploadNoRoom(NoSpace):
@@ -172,7 +181,7 @@ def create(session: Session, clock: Clock, settings: Settings, wish: UploadWish)
     """
     limits, now = settings.uploads, clock.now()
     if wish.size > limits.max_bytes:
-        raise UploadTooLarge(limits.max_bytes)
+        raise UploadTooLarge.by_limit(limits.max_bytes)
     if queries.open_count(session) >= limits.at_once:
         raise UploadsFull(limits.at_once)
     _demand_room(settings, wish.size + queries.outstanding_bytes(session))

@@ -16,8 +16,9 @@ Browse = Callable[[HitRow], str | None]
 
 def answer_object(answer: SearchAnswer, request: SearchRequest, browse: Browse) -> dict[str, Any]:
     """Return a page of results as JSON, with facets, histogram and what was probably meant."""
+    similar = similar_url(request, SearchRequest()) if any(hit.similar for hit in answer.hits) else ""
     return {
-        "results": [hit_object(hit, request, browse) for hit in answer.hits],
+        "results": [_hit_object(hit, request, browse, similar) for hit in answer.hits],
         "total": answer.total,
         "totalIsExact": answer.exact,
         "collapsed": answer.collapsed,
@@ -39,18 +40,20 @@ def answer_object(answer: SearchAnswer, request: SearchRequest, browse: Browse) 
     }
 
 
-def hit_object(hit: Hit, request: SearchRequest, browse: Browse) -> dict[str, Any]:
+def _hit_object(hit: Hit, request: SearchRequest, browse: Browse, similar: str) -> dict[str, Any]:
     """Return one result; of a page the address is its group's, without the query."""
     row = hit.row
     as_page = request.view is ResultKind.PAGES
-    found = {
+    # A moment is in UTC: the day that it is written with is its day.
+    moment = row.captured_at.isoformat()
+    return {
         "id": row.id,
         "title": row.title,
         "sourceCode": hit.source_code,
         "sourceName": hit.source_name,
         "language": row.language,
-        "captureDate": row.captured_at.date().isoformat(),
-        "captureTimestamp": row.captured_at.isoformat().replace("+00:00", "Z"),
+        "captureDate": moment[:10],
+        "captureTimestamp": moment.replace("+00:00", "Z"),
         "jobId": row.execution_id,
         "originalUrl": (row.group_url or row.url) if as_page else row.url,
         "snippet": row.snippet,
@@ -64,9 +67,8 @@ def hit_object(hit: Hit, request: SearchRequest, browse: Browse) -> dict[str, An
         "pageSnapshotsCount": hit.captures,
         "noise": row.noise,
         "similarCount": hit.similar,
-        "similarUrl": similar_url(request, SearchRequest(), row.id) if hit.similar else None,
+        "similarUrl": f"{similar}{row.id}" if hit.similar else None,
     }
-    return found
 
 
 def debug_object(answer: SearchAnswer, request: SearchRequest, browse: Browse, *, dialect: str) -> dict[str, Any]:

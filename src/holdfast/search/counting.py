@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -257,10 +258,13 @@ class Count:
 def _largest(counts: npt.NDArray[np.int64], names: Any, most: int = FACET_VALUES) -> list[Count]:
     """Return the most frequent values by name, then alphabetically."""
     places = np.flatnonzero(counts)
-    if len(places) > 4 * most:
+    # Only those that may be among them are named.
+    if len(places) > most:
         least = np.partition(counts[places], len(places) - most)[len(places) - most]
         places = places[counts[places] >= least]
-    named = [Count(names(int(place)), int(counts[place])) for place in places[: 50 * most]]
+    places = places[: 50 * most]
+    pairs = zip(places.tolist(), counts[places].tolist(), strict=True)
+    named = [Count(names(place), count) for place, count in pairs]
     return sorted(named, key=lambda found: (-found.count, found.value))[:most]
 
 
@@ -341,8 +345,14 @@ def _histogram(columns: Columns, rows: Rows, months: npt.NDArray[np.int64]) -> t
             starts = [(day, _EPOCH + timedelta(days=base + day)) for day in np.flatnonzero(counts).tolist()]
             return "day", [(start.isoformat(), int(counts[day])) for day, start in starts]
     if filled and filled[-1] - filled[0] <= _MONTHLY:
-        return "month", [(f"{1970 + month // 12:04d}-{month % 12 + 1:02d}-01", int(months[month])) for month in filled]
+        return "month", list(zip(map(_first_of_month, filled), months[filled].tolist(), strict=True))
     return "year", [(f"{year:04d}-01-01", count) for year, count in _years(months)]
+
+
+@cache
+def _first_of_month(month: int) -> str:
+    """Return the first day of a month since January 1970; a 16-bit number, so there are few."""
+    return f"{1970 + month // 12:04d}-{month % 12 + 1:02d}-01"
 
 
 def moment_of(day: date) -> datetime:

@@ -56,6 +56,8 @@ _NONE: Final = "0"
 _FIRST_NAMES: Final = 10**9
 # A rebuild takes far longer than a look: the second one finds what the first has missed.
 _LOOKS: Final = 5
+# Of the name of a generation, which is a number.
+_NAME_BYTES: Final = 64
 
 
 def is_gone(home: str, machine: str, identity: str) -> bool | None:
@@ -110,6 +112,8 @@ class IndexDirectory:
         self.folder = home / "search"
         self._home = home
         self._identity: str | None = None
+        self._current = str(self.folder / "current")
+        self._seen: tuple[str, Path, str] | None = None
 
     def identity(self) -> str:
         """Return the id by which the database knows this data directory's index; made once, and kept by rebuilds."""
@@ -128,11 +132,24 @@ class IndexDirectory:
 
     def _named(self) -> str | None:
         """Return the name of the generation in force, whether it is there or not."""
+        # Asked for twice by every search: by way of a Path it takes four times as long.
         try:
-            name = (self.folder / "current").read_text().strip()
+            fd = os.open(self._current, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
+        try:
+            name = os.read(fd, _NAME_BYTES).decode("ascii", "replace").strip()
+        finally:
+            os.close(fd)
         return name if name.isdecimal() else None
+
+    def _manifest(self, name: str) -> tuple[Path, str]:
+        """Return the folder of a generation and where its manifest is; kept, for it is asked for again and again."""
+        seen = self._seen
+        if seen is None or seen[0] != name:
+            folder = self.folder / name
+            seen = self._seen = (name, folder, str(folder / "manifest.json"))
+        return seen[1], seen[2]
 
     def mark(self) -> IndexMark | None:
         """Return what changes with every state that is put in force; None if there is no index at all.
@@ -149,8 +166,9 @@ class IndexDirectory:
                         "search command begins it anew, or run: holdfast search-index rebuild"
                     )
                 return None
+            folder, manifest = self._manifest(name)
             try:
-                found = (self.folder / name / "manifest.json").stat()
+                found = os.stat(manifest)  # noqa: PTH116 - a third of the time of Path.stat
             except FileNotFoundError:
                 # A rebuild names the new one before it removes the old one: look again.
                 if self._named() == name:
@@ -161,7 +179,7 @@ class IndexDirectory:
                 continue
             # The inode, too: a manifest is replaced by a rename, and two within one tick of the clock have the same
             # time.
-            return IndexMark(self.folder / name, found.st_mtime_ns, found.st_ino)
+            return IndexMark(folder, found.st_mtime_ns, found.st_ino)
         raise IndexBroken("the search index changes faster than it can be read; try again")
 
     def exists(self) -> bool:

@@ -11,6 +11,7 @@ blanks whole, else by its bigrams.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -436,27 +437,39 @@ def _joined(text: str, found: Sequence[Found]) -> list[tuple[int, int]]:
 def _shown(text: str, parts: Iterable[str | tuple[int, int]], places: Sequence[tuple[int, int]]) -> list[Piece]:
     """Return the pieces of a passage: what it takes from the text, and what stands between."""
     pieces: list[Piece] = []
+    before = ""
     for part in parts:
-        new = [Piece(part, False)] if isinstance(part, str) else _cut(text, *part, places)
         # An ellipsis is no piece of its own: it belongs to the words beside it.
-        if new and pieces and not pieces[-1].hit and not new[0].hit:
-            new[0] = Piece(pieces.pop().text + new[0].text, False)
-        pieces += new
+        if isinstance(part, str):
+            before += part
+            continue
+        before = _add_pieces(pieces, before, text, part, places)
+    if before:
+        pieces.append(Piece(before, False))
     return pieces
 
 
 def _cut(text: str, start: int, end: int, places: Sequence[tuple[int, int]]) -> list[Piece]:
     found: list[Piece] = []
-    at = start
-    for first, last in places:
+    rest = _add_pieces(found, "", text, (start, end), places)
+    return [*found, Piece(rest, False)] if rest else found
+
+
+def _add_pieces(
+    pieces: list[Piece], before: str, text: str, span: tuple[int, int], places: Sequence[tuple[int, int]]
+) -> str:
+    """Add the pieces of a span as far as its last hit, `before` in front of them; return what is left behind that."""
+    at, end = span
+    # The first place that begins in it; those before would only be passed over.
+    for number in range(bisect_left(places, (at, 0)), len(places)):
+        first, last = places[number]
+        if first >= end:
+            break
         if first < at or last > end:
-            if first >= end:
-                break
             continue
-        if first > at:
-            found.append(Piece(text[at:first], False))
-        found.append(Piece(text[first:last], True))
+        if before or first > at:
+            pieces.append(Piece(before + text[at:first], False))
+            before = ""
+        pieces.append(Piece(text[first:last], True))
         at = last
-    if at < end:
-        found.append(Piece(text[at:end], False))
-    return found
+    return before + text[at:end]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
+from math import log1p
 from string import ascii_lowercase, digits
 from typing import Final, Protocol
 
@@ -238,7 +239,8 @@ def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
         if len(rows) or question.certain:
             return _plain_rows(rows, MatchMode.URL)
     if question.intent is Intent.BOOLEAN and question.tree is not None:
-        match = _boolean(view.reader, columns, question.tree, MatchMode.BOOLEAN, reach)
+        with reach.budget.turn():
+            match = _boolean(view.reader, columns, question.tree, MatchMode.BOOLEAN, reach)
         if len(match.rows) or question.certain:
             return match
     return _plain(view.reader, columns, question, reach)
@@ -259,6 +261,12 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
     elif not fold(question.text):
         # Marks that stand on no letter: as a substring they would be everywhere.
         return _plain_rows(np.empty(0, np.int32), MatchMode.FALLBACK)
+    with reach.budget.turn():
+        return _guessed(reader, columns, question, words, reach)
+
+
+def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, words: Words, reach: SearchReach) -> Match:
+    """Return what answers words that no page has: as substrings, as they were probably meant, or some of them."""
     parts = _boolean(reader, columns, _substrings_of(question), MatchMode.FALLBACK, reach)
     if len(parts.rows) or not words.words:
         return parts
@@ -428,3 +436,21 @@ def _title_bits(reader: IndexReader, columns: Columns, asked: tuple[str, ...], *
     # Only among titles that hold every word: equality is decided letter by letter.
     bits[columns.titles.equal(every[:_EXACT_TITLES], " ".join(asked).encode())] |= TITLE_EXACT
     return bits
+
+
+# Words whose frequency is asked for: a query has eight, but its phrases may have more.
+_WEIGHED: Final = 16
+# The least that a word weighs: one that stands on every page is still one that was asked for.
+_LEAST_RARITY: Final = 0.15
+
+
+def rarity_of(view: View, words: Words) -> dict[str, float]:
+    """Return how much each word tells, from 1 for one that is nowhere else down to what stands on every page."""
+    documents = len(view.columns.documents.keys)
+    if view.reader is None or not documents:
+        return {}
+    scale = log1p(documents)
+    return {
+        word: max(_LEAST_RARITY, min(1.0, log1p(documents / (1 + view.reader.frequency(word))) / scale))
+        for word in words.all_words[:_WEIGHED]
+    }

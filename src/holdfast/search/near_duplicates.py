@@ -31,6 +31,8 @@ behind them is shown as it is."""
 # Results that are compared with all behind them at once. What they leave out need not be compared any more: of hundreds
 # of captures of one text, two are compared with the rest.
 _BLOCKS: Final = (2, 32, 160)
+# So many are compared with each other at once: three passes over less take longer.
+_FEW: Final = 160
 # Documents whose fingerprints are compared at once: 6 MB of them.
 _DOCUMENTS: Final = 250_000
 
@@ -86,7 +88,7 @@ def collapse(columns: Columns, rows: Rows, ranked: Places) -> Collapsed:
     stays |= ~known
     blocks = chain(_BLOCKS, repeat(_BLOCKS[-1]))
     while len(waiting):
-        block = next(blocks)
+        block = next(blocks) if len(waiting) > _FEW else len(waiting)
         places, others = near(prints[waiting[:block]], prints[waiting])
         behind = others > places
         places, others = places[behind], others[behind]
@@ -129,14 +131,17 @@ _PARAMETERS: Final = {"non_2xx": "includeNon2xx", "duplicates": "includeDuplicat
 _OF_THE_PAGE: Final = ("page", "page_size", "explain", "similar", "similar_to")
 
 
-def similar_url(request: DataclassInstance, usual: DataclassInstance, snapshot_id: int) -> str:
-    """Return the address that lists the near-duplicates of a result: the same question, of them alone."""
+def similar_url(request: DataclassInstance, usual: DataclassInstance) -> str:
+    """Return the address that lists the near-duplicates of a result: the same question, of them alone.
+
+    The number of the result is to be put behind it: it is all that the results of a page do not share.
+    """
     asked: dict[str, object] = {}
     for name in (entry.name for entry in fields(request) if entry.name not in _OF_THE_PAGE):
         value = getattr(request, name)
         if value != getattr(usual, name):
             asked[_PARAMETERS.get(name, name)] = _VALUES.get((name, value), "true" if value is True else value)
-    return f"/api/search?{urlencode({**asked, 'similarTo': snapshot_id})}"
+    return f"/api/search?{urlencode({**asked, 'similarTo': ''})}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

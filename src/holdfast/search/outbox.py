@@ -205,6 +205,11 @@ def _strike_out(database: Database, directory: IndexDirectory, clock: Clock, ids
             queries.take_outbox(session, held.owner, now=clock.now(), expected=held.owner)
 
 
+def is_own(held: queries.OutboxHeld | None, directory: IndexDirectory) -> bool:
+    """Return whether this data directory's index takes in the outbox, or none does."""
+    return held is None or held.owner.identity == directory.identity()
+
+
 def demand_outbox(session: Session, directory: IndexDirectory, clock: Clock | None = None) -> None:
     """Refuse, with IndexElsewhere, an outbox that another data directory's index takes in.
 
@@ -212,7 +217,7 @@ def demand_outbox(session: Session, directory: IndexDirectory, clock: Clock | No
     """
     # Rows are struck out by the index that takes them in: two indexes on one database would each get half of them.
     held = queries.outbox_owner(session)
-    if held is None or held.owner.identity == directory.identity():
+    if held is None or is_own(held, directory):
         return
     owner = held.owner
     gone = is_gone(owner.home, owner.machine, owner.identity)

@@ -8,7 +8,7 @@ more than a look is worked out for the few best lines alone, and only around the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import nlargest
 from typing import Final, NamedTuple
 
@@ -114,7 +114,7 @@ class _Candidate(NamedTuple):
 def chosen(source: SearchedText, found: Sequence[Found], weights: Weights, most: int) -> list[Passage]:
     """Return the best passages, the best one first, none twice; hits are given in order."""
     lines = _candidates(source.text, found, weights)
-    close = nlargest(_CLOSE + most, lines.values()) if len(lines) > 1 else list(lines.values())
+    close = _best(lines.values(), _CLOSE + most) if len(lines) > 1 else list(lines.values())
     if most == 1:
         best = _judged(source, close[0], lines, weights)
         for other in close[1:]:
@@ -133,6 +133,12 @@ def chosen(source: SearchedText, found: Sequence[Found], weights: Weights, most:
         if len(shown) == most:
             break
     return shown
+
+
+def _best(candidates: Collection[_Candidate], most: int) -> list[_Candidate]:
+    """Return the best candidates, the best one first."""
+    # A heap pays where there are many: most texts have a few.
+    return sorted(candidates, reverse=True) if len(candidates) <= most else nlargest(most, candidates)
 
 
 def _at_best(found: _Candidate) -> float:

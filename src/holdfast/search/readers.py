@@ -282,17 +282,22 @@ class ResultCache(Generic[Kept]):
                 self._volumes[key] = known
         return known
 
-    def gate(self, session: Session) -> tuple[Mark, Gate]:
-        """Return what each row may pass for the viewer, with a mark that changes when that does."""
-        # Asked for every search: what was withdrawn a moment ago must not be in the next answer.
-        mark = visibility_mark(session)
+    def known_gate(self, mark: Mark) -> Gate | None:
+        """Return what each row may pass under a mark; None if that was not worked out yet."""
         with self._lock:
             known = self._gates.get(mark)
+        return None if known is None else known[0]
+
+    def gate(self, session: Session) -> tuple[Mark, Gate]:
+        """Return what each row may pass for the viewer, with a mark that changes when that does."""
+        mark = visibility_mark(session)
+        known = self.known_gate(mark)
         if known is None:
-            known = self._new_gate(session, mark)
+            made = self._new_gate(session, mark)
             with self._lock:
-                self._gates[mark] = known
-        return mark, known[0]
+                self._gates[mark] = made
+            known = made[0]
+        return mark, known
 
     def _new_gate(self, session: Session, mark: Mark) -> tuple[Gate, Counter[int]]:
         columns = self.view.columns

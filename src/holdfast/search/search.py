@@ -16,25 +16,23 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from math import log1p
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
-from holdfast.search import counting, queries, ranking, similar
+from holdfast.search import counting, ranking, similar
 from holdfast.search.columns import Columns
 from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
 from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.fingerprints import Places
 from holdfast.search.highlight import Finder, Piece
-from holdfast.search.matching import NAMED_ADDRESSES, Match, MatchMode, SearchReach, browsed, find
+from holdfast.search.matching import NAMED_ADDRESSES, Match, MatchMode, SearchReach, browsed, find, rarity_of
 from holdfast.search.near_duplicates import (
     COMPARED,
     Collapsed,
@@ -44,9 +42,9 @@ from holdfast.search.near_duplicates import (
     page_of,
 )
 from holdfast.search.operators import KINDS
-from holdfast.search.outbox import demand_outbox
+from holdfast.search.outbox import demand_outbox, is_own
 from holdfast.search.passages import MAX_PASSAGES
-from holdfast.search.queries import HitRow, ShownText
+from holdfast.search.queries import HitRow, ResultRows, ShownText
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
 from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
@@ -217,12 +215,14 @@ class SearchService:
         started = self._clock.monotonic()
         _check(request)
         question = question_of(request.q, like=request.like)
-        with self._opened(request.source, wait=wait) as (session, cache, sources):
+        with self._opened(request.source, wait=wait) as (rows, cache, sources):
             if question.like is not None:
-                words = similar.telling_words(session, cache.view, question.like, cache.gate(session)[1])
+                gate = self._gate(rows, cache)[1]
+                with self._database.read() as session:
+                    words = similar.telling_words(session, cache.view, question.like, gate)
                 question = replace(question, text=" ".join(words.words), intent=Intent.PLAIN, words=words)
-            counted = self._counted(session, cache, question, request, sources)
-            hits = self._hits(session, cache, question, request, counted, sources)
+            counted = self._counted(rows, cache, question, request, sources)
+            hits = self._hits(rows, cache, question, request, counted, sources)
         return SearchAnswer(
             hits=hits,
             total=len(counted.shown.rows),
@@ -241,24 +241,39 @@ class SearchService:
     @contextmanager
     def _opened(
         self, source: str | None, *, wait: bool
-    ) -> Iterator[tuple[Session, ResultCache[_Counted], dict[int, tuple[str, str]]]]:
-        """Give a session, what is known of the newest view, and the sources; SourceNotFound, NoIndexHere."""
+    ) -> Iterator[tuple[ResultRows, ResultCache[_Counted], dict[int, tuple[str, str]]]]:
+        """Give what asks the database, what the newest view has, and the sources; SourceNotFound, NoIndexHere."""
         cache = self._cache_of(self._readers.view(wait=wait))
-        with self._database.read() as session:
+        with self._rows() as rows:
             # Before anything is counted: the index in this directory may be one that another has overtaken.
-            self._demand_index(session)
-            sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
+            self._demand_index(rows)
+            sources = rows.sources()
             if source is not None and all(code != source for code, _ in sources.values()):
                 raise SourceNotFound(source)
-            yield session, cache, sources
+            yield rows, cache, sources
+
+    @contextmanager
+    def _rows(self) -> Iterator[ResultRows]:
+        with self._database.raw_reads.read() as (tx, dialect):
+            yield ResultRows(tx, dialect)
+
+    def _gate(self, rows: ResultRows, cache: ResultCache[_Counted]) -> tuple[Mark, Gate]:
+        """Return what each row may pass for the viewer, with a mark that changes when that does."""
+        # Asked for every search: what was withdrawn a moment ago must not be in the next answer.
+        mark = rows.mark()
+        known = cache.known_gate(mark)
+        if known is not None:
+            return mark, known
+        with self._database.read() as session:
+            return cache.gate(session)
 
     def terms(self, request: TermsRequest, *, wait: bool = False) -> TermsAnswer:
         """Return how often terms were captured over time; BadSearch for what cannot be asked so, and as `ask` else."""
         asked_for = SearchRequest(q=request.operators, source=request.source, start=request.start, end=request.end)
         _check(asked_for)
         question = operators_alone(request.operators)
-        with self._opened(request.source, wait=wait) as (session, cache, sources):
-            mark, gate = cache.gate(session)
+        with self._opened(request.source, wait=wait) as (rows, cache, sources):
+            mark, gate = self._gate(rows, cache)
             # Of its own: each of the terms may read as many documents.
             budget = self._budget(TERM_CANDIDATES)
             asked = ConfinedRows(cache, question, gate, budget, _filters(asked_for, sources))
@@ -266,14 +281,14 @@ class SearchService:
 
     def _counted(
         self,
-        session: Session,
+        rows: ResultRows,
         cache: ResultCache[_Counted],
         question: ParsedQuery,
         request: SearchRequest,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
         """Return what a request comes to, as it was kept, or counted now."""
-        mark, gate = cache.gate(session)
+        mark, gate = self._gate(rows, cache)
         # The pages of one result share what was counted; only the cut differs.
         alike = replace(request, page=1, page_size=1, passages=1, explain=False)
         if question.intent is Intent.BROWSE and not question.conditions:
@@ -287,13 +302,13 @@ class SearchService:
     def _prepare(self, view: View) -> None:
         """Count all pages of a view that is about to serve: the one question whose cost grows with the archive."""
         cache: ResultCache[_Counted] = ResultCache(view)
-        with self._database.read() as session:
+        with self._rows() as rows:
             # Where no source is for members, both are one, and it is counted once.
             for viewer in (PUBLIC, EVERYTHING):
                 with seen_by(viewer):
-                    sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
+                    sources = rows.sources()
                     for kind in ResultKind:
-                        self._counted(session, cache, parse_query(""), SearchRequest(view=kind), sources)
+                        self._counted(rows, cache, parse_query(""), SearchRequest(view=kind), sources)
         # A sort of all rows, which the first filtered search would have to wait for otherwise.
         cache.owned()
         # Where `site:` is asked for at all.
@@ -301,9 +316,12 @@ class SearchService:
             cache.hosts()
         self._prepared = cache
 
-    def _demand_index(self, session: Session) -> None:
+    def _demand_index(self, rows: ResultRows) -> None:
+        if is_own(rows.outbox_owner(), self._directory):
+            return
         try:
-            demand_outbox(session, self._directory)
+            with self._database.read() as session:
+                demand_outbox(session, self._directory)
         except IndexElsewhere as exc:
             raise NoIndexHere(str(exc)) from exc
 
@@ -402,7 +420,7 @@ class SearchService:
 
     def _hits(
         self,
-        session: Session,
+        rows: ResultRows,
         cache: ResultCache[_Counted],
         question: ParsedQuery,
         request: SearchRequest,
@@ -420,42 +438,60 @@ class SearchService:
             return []
         ids = columns.ids[shown.rows[places]].tolist()
         # SQL has the last word: a hit that was withdrawn since the gate was set is left out here.
-        found = queries.hits(session, ids)
+        found = rows.hits(ids)
         documents = [row.document_id for row in found.values() if row.document_id is not None]
         # Without words nothing is marked, and the snippet is enough.
-        texts = queries.shown_texts(session, documents) if question.text else {}
+        texts = rows.texts(list(dict.fromkeys(documents))) if question.text else {}
         hits = []
         finders: dict[str | None, Finder] = {}
         asked = counted.match.did_you_mean or question.text
-        rarity = _rarity(cache.view, counted.match)
+        rarity = rarity_of(cache.view, counted.match.shown)
         for place, snapshot_id, count in zip(places.tolist(), ids, similar_counts, strict=True):
             row = found.get(snapshot_id)
             if row is None:
                 continue
-            if row.language not in finders:
+            finder = finders.get(row.language)
+            if finder is None:
                 shown_words, parts = counted.match.shown, counted.match.substrings
-                finders[row.language] = Finder(shown_words, parts, row.language, asked=asked, rarity=rarity)
+                finder = Finder(shown_words, parts, row.language, asked=asked, rarity=rarity)
+                finders[row.language] = finder
             source = sources.get(row.source_id, ("", ""))
-            hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), source, most=request.passages)
-            hit = replace(hit, similar=count)
+            captures, best_id, score = None, None, {}
             if request.view is ResultKind.PAGES:
                 hidden = cache.hidden_in(counted.mark, int(columns.group[shown.rows[place]]))
                 # The count of a group includes what is withdrawn; how much there is of it must not show.
-                hit = replace(hit, captures=max(1, (row.group_snapshots or 1) - hidden))
+                captures = max(1, (row.group_snapshots or 1) - hidden)
             if request.explain:
                 best = int(shown.best[place])
                 at = int(np.flatnonzero(counted.match.rows == best)[0])
                 text, titles = float(counted.match.text[at]), int(counted.match.titles[at])
                 score = ranking.parts(columns, best, text, titles, self._worth(cache, question, request))
-                hit = replace(hit, best_id=int(columns.ids[best]), parts=score)
-            hits.append(hit)
+                best_id = int(columns.ids[best])
+            title, passages = _highlighted(row, finder, texts.get(row.document_id or 0), most=request.passages)
+            hits.append(
+                Hit(
+                    row=row,
+                    source_code=source[0],
+                    source_name=source[1],
+                    title=title,
+                    passages=passages,
+                    captures=captures,
+                    parts=score,
+                    best_id=best_id,
+                    similar=count,
+                )
+            )
         return hits
 
 
 def _named(facet: list[Count], sources: dict[int, tuple[str, str]]) -> list[Count]:
     """Return the facet of sources with the names that they have now: what was counted is kept, and they are renamed."""
     names = dict(sources.values())
-    return [replace(one, label=names.get(one.value, one.label)) for one in facet]
+    return [one if names.get(one.value, one.label) == one.label else _renamed(one, names) for one in facet]
+
+
+def _renamed(one: Count, names: dict[str, str]) -> Count:
+    return replace(one, label=names[one.value])
 
 
 def _ranked(
@@ -479,34 +515,15 @@ def _collapses(request: SearchRequest, question: ParsedQuery, mode: MatchMode) -
     return ranked and not request.duplicates
 
 
-# Words whose frequency is asked for: a query has eight, but its phrases may have more.
-_WEIGHED: Final = 16
-# The least that a word weighs: one that stands on every page is still one that was asked for.
-_LEAST_RARITY: Final = 0.15
-
-
-def _rarity(view: View, match: Match) -> dict[str, float]:
-    """Return how much each word tells, from 1 for one that is nowhere else down to what stands on every page."""
-    documents = len(view.columns.documents.keys)
-    if view.reader is None or not documents:
-        return {}
-    scale = log1p(documents)
-    return {
-        word: max(_LEAST_RARITY, min(1.0, log1p(documents / (1 + view.reader.frequency(word))) / scale))
-        for word in match.shown.all_words[:_WEIGHED]
-    }
-
-
-def _hit(row: HitRow, finder: Finder, shown: ShownText | None, source: tuple[str, str], *, most: int) -> Hit:
-    """Return one result; its stored snippet is its passage where no word stands in its text."""
+def _highlighted(
+    row: HitRow, finder: Finder, shown: ShownText | None, *, most: int
+) -> tuple[list[Piece], list[list[Piece]]]:
+    """Return the title and the passages of a result; its stored snippet where no word stands in its text."""
     text, title = "" if shown is None else unpack_text(shown.packed), row.title or ""
     passages = finder.passages(text, title=title, headings=(shown and shown.headings) or "", most=most)
     if not passages and row.snippet:
         passages = [finder.start_of(row.snippet)]
-    code, name = source
-    return Hit(
-        row=row, source_code=code, source_name=name, title=finder.pieces(title), passages=passages, captures=None
-    )
+    return finder.pieces(title), passages
 
 
 def _sort(request: SearchRequest, question: ParsedQuery) -> Sort:

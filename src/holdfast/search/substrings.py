@@ -7,9 +7,11 @@ in part: its set is then not exact, nothing wrong is in it, and what it is joine
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from threading import Lock
 from typing import Final
 
 import numpy as np
@@ -63,7 +65,26 @@ class Budget:
     def check(self) -> None:
         """Refuse to go on when the time is up."""
         if self._clock.monotonic() >= self._until:
-            raise SearchTooLong("this search takes too long here; ask for fewer or longer words, or try again later")
+            raise SearchTooLong(_TOO_LONG)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for the turn at work that takes long: guesses and substrings of one search of a process at a time.
+
+        Searches for words, which take less, then share the interpreter with one of them and not with all. SearchTooLong
+        if the time is up before the turn comes.
+        """
+        self.check()
+        if not _turns.acquire(timeout=max(0.0, self._until - self._clock.monotonic())):
+            raise SearchTooLong(_TOO_LONG)
+        try:
+            yield
+        finally:
+            _turns.release()
+
+
+_TOO_LONG: Final = "this search takes too long here; ask for fewer or longer words, or try again later"
+_turns: Final = Lock()
 
 
 def looked_at(count: int, budget: Budget, *, newest_first: bool) -> slice:

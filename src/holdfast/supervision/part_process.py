@@ -36,7 +36,7 @@ class ServicePart:
 
 def own_command(*arguments: str) -> tuple[str, ...]:
     """Return the words that start a command of `holdfast` with this very interpreter."""
-    return sys.executable, "-m", "holdfast.cli.main", *arguments
+    return sys.executable, "-P", "-m", "holdfast.cli.main", *arguments
 
 
 class PartProcess:

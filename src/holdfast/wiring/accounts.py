@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
 from holdfast.auth.identities import Identities
 from holdfast.auth.jwt_bearer import JwtBearer
-from holdfast.auth.oidc import IdentityProvider
 from holdfast.auth.queries import has_users
 from holdfast.auth.sessions import SignIn
 from holdfast.auth.users import make_setup_link
@@ -21,7 +21,9 @@ from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.wiring.archive import Archive
-from holdfast.wiring.provider import provider_of
+
+if TYPE_CHECKING:
+    from holdfast.auth.oidc import IdentityProvider
 
 _T = TypeVar("_T")
 _WAITING = 32
@@ -80,5 +82,14 @@ def open_accounts(archive: Archive) -> Accounts:
         identities=Identities(archive.database, archive.clock),
         jwt=JwtBearer(auth, archive.clock),
         sign_in=SignIn(archive.database, archive.clock, auth),
-        provider=provider_of(archive.settings, archive.clock),
+        provider=_provider_of(archive),
     )
+
+
+def _provider_of(archive: Archive) -> IdentityProvider | None:
+    if archive.settings.auth.oidc_issuer is None:
+        return None
+    # Loaded by name: speaking to a provider takes 60 ms of loading, and few archives name one.
+    made = importlib.import_module("holdfast.wiring.provider").provider_of(archive.settings, archive.clock)
+    provider: IdentityProvider = made
+    return provider

@@ -15,10 +15,8 @@ from holdfast.warc.payload import parse_head, payload_chunks
 _log = log.get()
 
 
-def provider_of(settings: Settings, clock: Clock) -> IdentityProvider | None:
-    """Return the identity provider that the settings name, None if they name none; Invalid if they are not whole."""
-    if settings.auth.oidc_issuer is None:
-        return None
+def provider_of(settings: Settings, clock: Clock) -> IdentityProvider:
+    """Return the identity provider that the settings name; Invalid if they are not whole."""
     return IdentityProvider(settings.auth, asking(settings, clock), clock)
 
 

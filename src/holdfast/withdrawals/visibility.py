@@ -411,7 +411,15 @@ VISIBILITY_MARK = PreparedSelect(_MARK)
 
 def visibility_mark(session: Session) -> Mark:
     """Return what decides what the viewer may see."""
-    count, last, total, hidden = session.connection().execute(_MARK).one()
+    return _mark(*session.connection().execute(_MARK).one())
+
+
+def prepared_mark(tx: Transaction, dialect: str) -> Mark:
+    """Return the same for who has no session."""
+    return _mark(*VISIBILITY_MARK.rows(tx, dialect)[0])
+
+
+def _mark(count: int, last: int | None, total: Any, hidden: str | None) -> Mark:
     return Mark(count, last or 0, int(total or 0), tuple(sorted(map(int, hidden.split(",")))) if hidden else ())
 
 

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from holdfast.api.web_files import BUILT
 from holdfast.auth.roles import Role
 from holdfast.auth.sessions import Browser as SignedIn
 from holdfast.auth.sessions import begin_session
-from holdfast.auth.users import add_user
+from holdfast.auth.users import ROLES, add_user, find_user
 from holdfast.clock import SystemClock
 from holdfast.config import AuthSettings
 from holdfast.db.engine import Database
@@ -44,11 +44,10 @@ AXE = needs.ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 @dataclass(slots=True)
 class Stage:
-    """A served archive, and who is signed in to it."""
+    """A served archive with a user of each role."""
 
     url: str
     home: Path
-    secrets: dict[Role, str]
     job: int = 0
     """The job that crawls while the tests look."""
     captures: list[int] = field(default_factory=list)
@@ -60,9 +59,27 @@ class Stage:
         with httpx.Client(base_url=self.url, headers={"x-admin-token": TOKEN}, timeout=patience.deadline(20)) as client:
             yield client
 
-    def end_session(self, role: Role) -> None:
-        """End the session of a role, as it ends by itself after a day."""
-        cookie = {"cookie": f"holdfast-session={self.secrets[role]}"}
+    def sign_in(self, role: Role) -> str:
+        """Begin a session of the user with this role, and return what its cookie holds."""
+        with self._database() as (database, clock), database.write() as session:
+            user = find_user(session, f"the-{role}")
+            browser = SignedIn(address="127.0.0.1", agent="test")
+            return begin_session(session, clock, user, browser, settings=AuthSettings()).secret
+
+    def add_users(self) -> None:
+        """Add a user of each role: `the-member` and so on."""
+        with self._database() as (database, clock), database.write() as session:
+            for role in ROLES:
+                add_user(session, clock, name=f"the-{role}", role=role, password=PASSWORD)
+
+    @contextmanager
+    def _database(self) -> Iterator[tuple[Database, SystemClock]]:
+        with closing(Database(f"sqlite:///{self.home / 'holdfast.db'}")) as database:
+            yield database, SystemClock()
+
+    def end_session(self, secret: str) -> None:
+        """End a session, as it ends by itself after a day."""
+        cookie = {"cookie": f"holdfast-session={secret}"}
         with httpx.Client(base_url=self.url, headers=cookie, timeout=patience.deadline(20)) as client:
             token = client.get("/api/session").json()["csrfToken"]
             done = client.delete("/api/session", headers={"origin": self.url, "x-csrf-token": token})
@@ -76,6 +93,8 @@ class Window:
     stage: Stage
     context: BrowserContext
     page: Page
+    secret: str = ""
+    """The session that it began with."""
     faults: list[str] = field(default_factory=list)
 
     def visit(self, path: str) -> Page:
@@ -132,9 +151,10 @@ def opener(stage: Stage, browser: Browser, stack: ExitStack) -> OpenWindow:
         script = f"localStorage.setItem('theme', '{theme}'); localStorage.setItem('language', '{language}')"
         # Only where it is ours: a sandboxed page has no storage, and would fail.
         context.add_init_script(f"if (location.origin === '{stage.url}' && !localStorage.theme) {{ {script} }}")
-        if role is not None:
-            context.add_cookies([{"name": "holdfast-session", "value": stage.secrets[role], "url": stage.url}])
-        window = Window(stage, context, context.new_page())
+        secret = stage.sign_in(role) if role else ""
+        if secret:
+            context.add_cookies([{"name": "holdfast-session", "value": secret, "url": stage.url}])
+        window = Window(stage, context, context.new_page(), secret)
         _note_faults(window)
         return window
 
@@ -205,7 +225,7 @@ def staged(shared: Path, own: Path) -> Iterator[Stage]:
     plant = Plant(Crawler(own / "home"))
     shutil.copytree(demo_home(shared), plant.crawler.home)
     captures = _add_hostile(plant.crawler.home)
-    with Site.plain(hosts=1, pages=600) as site:
+    with Site.plain(hosts=1, pages=1000) as site:
         try:
             server = plant.start(
                 "serve", "--port", "0", HOLDFAST_API_RATE_LIMITING="false", HOLDFAST_API_ADMIN_TOKEN=TOKEN,
@@ -214,7 +234,8 @@ def staged(shared: Path, own: Path) -> Iterator[Stage]:
             assert server.stdout is not None
             line = server.stdout.readline()
             assert line.startswith("serving http://127.0.0.1:"), plant.log()[-2000:]
-            stage = Stage(line.split()[1], plant.crawler.home, _sign_in(plant.crawler.home), captures=captures)
+            stage = Stage(line.split()[1], plant.crawler.home, captures=captures)
+            stage.add_users()
             with stage.asking() as client:
                 stage.job = _begin_crawl(client, site)
             yield stage
@@ -244,21 +265,9 @@ def _add_hostile(home: Path) -> list[int]:
     return captures
 
 
-def _sign_in(home: Path) -> dict[Role, str]:
-    database, clock = Database(f"sqlite:///{home / 'holdfast.db'}"), SystemClock()
-    secrets = {}
-    with database.write() as session:
-        for role in (Role.MEMBER, Role.OPERATOR, Role.ADMINISTRATOR):
-            user = add_user(session, clock, name=f"the-{role}", role=role, password=PASSWORD)
-            browser = SignedIn(address="127.0.0.1", agent="test")
-            secrets[role] = begin_session(session, clock, user, browser, settings=AuthSettings()).secret
-    database.close()
-    return secrets
-
-
 def _begin_crawl(client: httpx.Client, site: Site) -> int:
     """Have a worker crawl a large site slowly, and wait for its first pages."""
-    config = {"seeds": [site.url(0)], "delay_s": 0.5, "max_depth": -1}
+    config = {"seeds": [site.url(0)], "delay_s": 1.0, "max_depth": -1}
     source = client.post("/api/v1/sources", json={"code": "harbour", "name": "Harbour", "config": config})
     assert source.is_success, source.text
     job = client.post("/api/v1/jobs", json={"source_id": source.json()["id"], "url": site.url(0)})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import struct
+from base64 import urlsafe_b64encode
 from contextlib import closing
 from pathlib import Path
 
@@ -19,12 +21,13 @@ from holdfast.api.app import assemble
 from holdfast.api.errors import STATUS, status_of
 from holdfast.api.middleware.request_ids import RequestIds
 from holdfast.api.permissions import PERMISSIONS
+from holdfast.auth.credentials import TOKEN_PREFIX, new_secret
 from holdfast.auth.roles import Permission
 from holdfast.clock import SystemClock
 from holdfast.log import captured
 from holdfast.metrics import ServerMetrics
 from holdfast.wiring.archive import Archive
-from tests.client import Client, asking
+from tests.client import REPLAY, Client, asking
 from tests.damage import damage
 from tests.unit.api.conftest import MakeArchive, MakeClient
 
@@ -162,6 +165,26 @@ def test_a_database_that_is_gone_is_told_by_health_and_by_every_route(make_clien
     assert stats.status_code == 503
     assert stats.json()["code"] == "database_moved", "whatever number the folder got that stands there now"
     assert stats.headers["retry-after"] == "5"
+
+
+def test_who_shows_a_made_up_credential_learns_nothing_of_a_database_that_is_gone(
+    make_client: MakeClient, tmp_path: Path
+) -> None:
+    client = make_client()
+    for name in tmp_path.glob("holdfast.db*"):
+        name.unlink()
+    (tmp_path / "holdfast.db").mkdir()
+    capability = urlsafe_b64encode(struct.pack(">BIQI", 1, 77, 1, 2**31) + b"x" * 16).decode().rstrip("=")
+    told = [
+        client.get("/api/stats", headers={"cookie": f"holdfast-session={new_secret()}"}),
+        client.get("/api/stats", headers={"authorization": f"Bearer {new_secret(TOKEN_PREFIX)}"}),
+        client.get(f"{REPLAY}/!{capability}/web/2024/http://example.org/"),
+    ]
+
+    for answer in told:
+        assert (answer.status_code, answer.json()["code"]) == (503, "database_moved")
+        assert str(tmp_path) not in answer.text
+        assert answer.headers["retry-after"] == "5"
 
 
 @pytest.mark.parametrize("put", ["nothing", "a copy"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,14 +13,18 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from holdfast.api.app import create_inner_app
 from holdfast.api.kept_answers import KEPT_S, KeptAnswers
+from holdfast.api.plain_searches import plain_request
+from holdfast.api.schemas.search import SearchResults
 from holdfast.config.model import Secret
 from holdfast.db import connect
 from holdfast.db.models import Source, Withdrawal
 from holdfast.db.prepared import RawConnections
 from holdfast.metrics import ServerMetrics
 from holdfast.search.outbox import drain
-from holdfast.search.search import SearchService
+from holdfast.search.search import SearchRequest, SearchService
+from holdfast.search.substrings import SearchTooLong
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
 from tests.client import APP, REPLAY, Client, asking
@@ -189,3 +194,82 @@ def test_what_a_user_of_this_machine_may_see_is_not_for_pages_of_another_origin(
 
     assert [one.json()["total"] for one in answers] == [1, 0, 1, 1]
     assert answers[1].headers["access-control-allow-origin"] == page
+
+
+def test_a_page_whose_file_is_missing_does_not_say_where_files_are(archive: Archive) -> None:
+    for path in archive.home.rglob("*.warc.gz"):
+        path.unlink()
+    with asking(archive) as client:
+        found = client.get("/api/search?q=gneiss").json()["results"][0]
+        digits = found["captureTimestamp"][:19].translate({ord(mark): None for mark in "-:T"})
+        answers = [
+            client.get(f"{REPLAY}/web/{digits}{one}/{found['originalUrl']}") for one in ("", "id_", "mp_", "im_")
+        ]
+
+    for answer in answers:
+        assert answer.status_code == 404
+        assert "there is no file" in answer.text
+        assert str(archive.home) not in answer.text
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "q=gneiss",
+        "q=gneiss&view=pages&page=1&pageSize=5",
+        "",
+        "sort=newest",
+        "q=gneis",
+        "q=%22other%22+gneiss",
+        "page=9",
+    ],
+)
+def test_a_plain_search_is_answered_as_the_route_answers(archive: Archive, asked: str) -> None:
+    assert plain_request(asked.encode()) is not None
+    slow = Client(create_inner_app(archive))
+    with asking(archive) as client:
+        quick, whole = client.get(f"/api/search?{asked}"), slow.get(f"/api/search?{asked}")
+    slow.close()
+
+    assert quick.status_code == whole.status_code == 200
+    assert quick.headers["content-type"] == whole.headers["content-type"]
+    assert {**quick.json(), "tookMs": 0} == {**whole.json(), "tookMs": 0}
+    # As the schema would write it: nothing is left out, nothing told in another way.
+    written = SearchResults.model_validate_json(quick.content)
+    assert json.loads(written.model_dump_json(by_alias=True)) == quick.json()
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ("q=", 422), ("q=a&q=gneiss", 200), ("page=0", 422), ("page=%2B1", 200), ("pageSize=101", 422),
+        ("page=1000000001", 422), ("view=other", 422), ("q=gneiss&other=1", 200), ("q=site:", 200),
+        ("page=%D9%A1", 422), ("source=none", 404), ("q=gneiss&from=2020-01-01", 200),
+        (f"q={'x' * 600}", 422), ("q=before:never", 422),
+    ],
+)  # fmt: skip
+def test_another_search_is_read_by_the_route(archive: Archive, asked: str, status: int) -> None:
+    slow = Client(create_inner_app(archive))
+    with asking(archive) as client:
+        quick, whole = client.get(f"/api/search?{asked}"), slow.get(f"/api/search?{asked}")
+    slow.close()
+
+    assert quick.status_code == whole.status_code == status
+    changing = {"tookMs": 0, "requestId": ""}
+    assert {**quick.json(), **changing} == {**whole.json(), **changing}
+
+
+def test_a_search_that_takes_too_long_is_not_made_twice(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def never(_self: SearchService, request: SearchRequest) -> None:
+        asked.append(request.q)
+        raise SearchTooLong("the search took too long; ask for fewer words")
+
+    monkeypatch.setattr(SearchService, "ask", never)
+    with asking(archive) as client:
+        answer = client.get("/api/search?q=gneiss")
+
+    assert (answer.status_code, answer.json()["code"], asked) == (503, "search_too_long", ["gneiss"])
+    assert answer.headers["retry-after"] == "5"
+    assert answer.json()["requestId"] == answer.headers["x-request-id"]

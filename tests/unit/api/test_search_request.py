@@ -35,7 +35,7 @@ def test_every_field_comes_back(name: str) -> None:
 
     request = replace(SearchRequest(), **{name: _OTHERS[name]})
     client = Client(app)
-    answer = client.get(similar_url(request, SearchRequest(), 5))
+    answer = client.get(f"{similar_url(request, SearchRequest())}5")
     client.close()
 
     assert (answer.status_code, seen) == (200, [replace(request, similar_to=5)])

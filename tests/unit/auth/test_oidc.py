@@ -15,8 +15,9 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 from holdfast.auth.errors import ProviderFailed, ProviderRefused
-from holdfast.auth.oidc import IdentityProvider, SignInFlow
+from holdfast.auth.oidc import IdentityProvider
 from holdfast.auth.roles import Role
+from holdfast.auth.sign_in_flow import SignInFlow
 from holdfast.auth.users import ProviderIdentity
 from holdfast.config import AuthSettings
 from holdfast.errors import Invalid

@@ -30,6 +30,14 @@ def test_a_password_is_not_cut_off() -> None:
     assert not is_password(hash_password(f"{long}x"), f"{long}xx")
 
 
+def test_whatever_is_taken_for_a_password_lets_its_owner_in() -> None:
+    # Letters with two marks, typed as three characters each and kept in two bytes: 256 bytes of 384 characters.
+    typed = "".join(f"{letter}\u0308\u0304" for letter in "uUaAoO" * 22)[: 3 * 128]
+
+    assert is_password(hash_password(typed), typed)
+    assert not is_password(hash_password(typed), typed[:-3])
+
+
 def test_two_spellings_of_one_text_are_one_password() -> None:
     assert is_password(
         hash_password("caf\u00e9 au lait, s'il vous pla\u00eet"), "cafe\u0301 au lait, s'il vous plai\u0302t"

@@ -196,6 +196,22 @@ def test_a_search_whose_time_is_up_ends(bed: Bed, q: str) -> None:
         search.ask(SearchRequest(q=q))
 
 
+def test_guesses_and_substrings_take_turns_and_words_wait_for_none(bed: Bed) -> None:
+    bed.fill(pages(["granite and gneiss"]))
+    found = bed.ask("url:example").total
+    bed.search.seconds = 0.01
+
+    with Budget(bed.clock).turn():
+        assert bed.ask("granite").total == 1
+        for q in ("url:exampl", "granxte"):
+            with pytest.raises(SearchTooLong):
+                bed.ask(q)
+
+    bed.search.seconds = 10.0
+    assert bed.ask("url:exampl").total == found
+    assert bed.ask("granxte").did_you_mean == "granite"
+
+
 class _Nothing:
     size = 0
 

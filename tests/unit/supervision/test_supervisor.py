@@ -18,7 +18,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.supervision import restarts
-from holdfast.supervision.part_process import ServicePart
+from holdfast.supervision.part_process import ServicePart, own_command
 from holdfast.supervision.state import PartState, PartStatus, read_parts
 from holdfast.supervision.supervisor import ServiceSupervisor
 from tests import patience
@@ -265,3 +265,11 @@ def test_a_part_that_cannot_be_forked_is_tried_again_and_the_others_run_on(
 
     assert code == 0
     assert (worker["restarts"], worker["state"]) == (3, "stopped")
+
+
+def test_a_file_in_the_working_directory_is_never_taken_for_a_module(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise SystemExit('the file of a stranger was run')")
+
+    done = subprocess.run([*own_command("url", "https://example.org/")], cwd=tmp_path, capture_output=True, text=True)
+
+    assert (done.returncode, "stranger" in done.stderr) == (0, False), done.stderr

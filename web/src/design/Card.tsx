@@ -6,7 +6,7 @@ export function Card({ title, actions, children, className = "" }: { title?: Rea
     <section className={`rounded-card border border-line bg-sheet p-4 shadow-card sm:p-5 ${className}`}>
       {(title || actions) && (
         <header className="mb-3 flex flex-wrap items-baseline justify-between gap-2">
-          {title && <h2 className="text-lg">{title}</h2>}
+          {title && <h2 className="min-w-0 text-lg wrap-anywhere">{title}</h2>}
           {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
         </header>
       )}

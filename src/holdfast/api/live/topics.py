@@ -21,8 +21,11 @@ from holdfast.jobs.views.listing import NewestLog, execution, newest_logs, numbe
 from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, read_position
 from holdfast.wiring.archive import Archive
 
-LOOK_S = 1.0
-FIGURES_S = 5.0
+# Half a second: what happened is on a page in less than one. A look is one statement by the primary key, however many
+# listen.
+LOOK_S = 0.5
+# Figures are counted anew only if something was settled, and never for more than a tenth of the time (`Counting`).
+FIGURES_S = 1.0
 CAUGHT_UP = 1000
 """What a client that comes back is told of what it missed; beyond that it is told of a gap and asks the routes."""
 _AT_ONCE = 500
@@ -31,7 +34,7 @@ _EVENTS_AT_ONCE = 200
 # year would have the table read from its beginning.
 _LOOKS = 50
 # Health that stays the same is told now and then: a client that shows its age sees that it is not old.
-_AGAIN = 6
+_AGAIN = 30
 
 
 def _gap(event_id: str, *, order: int = 0, track: str = "") -> Frame:

@@ -10,8 +10,10 @@ from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.api.errors import failed_outside
 from holdfast.api.routes.replay import CAPABILITY, refuse_expired
 from holdfast.config import Settings
+from holdfast.errors import HoldfastError
 from holdfast.replay.capabilities import ReplayKeys, split_root
 from holdfast.withdrawals.viewers import PUBLIC, Viewer, seen_by
 
@@ -30,7 +32,12 @@ class Capabilities:
                 await self._app(scope, receive, send)
             return
         # A key that another process made is asked for once: on a thread, for the database may take its time.
-        found = self._keys.read(text) if self._keys.knows(text) else await run_sync(self._keys.read, text)
+        try:
+            found = self._keys.read(text) if self._keys.knows(text) else await run_sync(self._keys.read, text)
+        except HoldfastError as exc:
+            # The database is away: without it a capability is neither good nor bad.
+            await failed_outside(exc, scope)(scope, receive, send)
+            return
         if found is None:
             await refuse_expired(scope, self._settings, rest)(scope, receive, send)
             return

@@ -137,13 +137,17 @@ class CorsOrigins:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; without an Origin nothing is added but Vary."""
-        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if not any(name == b"origin" for name, _ in scope["headers"]):
+            await self._app(scope, receive, _marked(send, None))
+            return
+        headers = Headers(scope=scope)
         origin = headers.get("origin")
         # Public routes alone: a page that may read those is neither an administrator nor signed in.
         readable = bool(origin) and origin in self._allowed and self._is_public(scope)
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-        elif origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+        if origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             answer = _preflight(scope["path"], origin, headers) if readable else None
             await (answer or RefuseAll(OriginRefused()))(scope, receive, send)
         else:
@@ -170,13 +174,17 @@ def _preflight(path: str, origin: str, headers: Headers) -> Response | None:
     )
 
 
+_VARY = (b"vary", b"Origin")
+
+
 def _marked(send: Send, origin: str | None) -> Send:
     async def marked(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(raw=message.setdefault("headers", []))
+            raw = message.setdefault("headers", [])
             # Also without one: a cache must not give an answer without the header to a page that may read it.
-            headers.add_vary_header("Origin")
+            raw.append(_VARY)
             if origin is not None:
+                headers = MutableHeaders(raw=raw)
                 headers["Access-Control-Allow-Origin"] = origin
                 headers["Access-Control-Expose-Headers"] = _SHOWN
                 # A page that may read the answer may also embed it.

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.admin_token import has_owner, is_admin_token, is_owner
-from holdfast.api.errors import OriginRefused, response_to
+from holdfast.api.errors import OriginRefused, failed_outside
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import SAFE_METHODS, PathPermissions
@@ -29,6 +29,8 @@ from holdfast.wiring.accounts import Accounts
 SIGN_IN_PATHS = frozenset({"/signin", "/setup", "/signin/oidc", "/signin/oidc/callback", "/account.css", "/style.css"})
 """What a browser needs to sign in again: a session that has ended does not keep it out of these."""
 SIGN_IN_ROUTES = frozenset({("POST", "/api/session"), ("POST", "/api/auth/login")})
+# Where a credential may be shown: most requests have none of them, and need not be looked through for each.
+_SHOWN = frozenset((b"authorization", b"x-admin-token", b"cookie"))
 # Threads that look up sessions and tokens: their own, so that slow routes do not keep others from being known.
 _THREADS = 2
 
@@ -71,8 +73,7 @@ class Principals:
             state["credential_error"] = exc
         except HoldfastError as exc:
             # The database is away: without it a session is neither good nor bad.
-            answer = response_to(exc, path=scope["path"], request_id=str(scope.get("holdfast_request_id", "")))
-            await answer(scope, receive, send)
+            await failed_outside(exc, scope)(scope, receive, send)
             return
         if self._is_foreign_change(scope, state["principal"]):
             # Before a byte of the body is read; the guard of the route asks for more than this.
@@ -96,6 +97,8 @@ class Principals:
         What a program shows in a header goes before what a browser sends along by itself.
         """
         headers = Headers(scope=scope)
+        if _SHOWN.isdisjoint([name for name, _ in scope["headers"]]):
+            return self._unnamed(scope, headers)
         shown = headers.getlist("authorization")
         admin_token = headers.get("x-admin-token")
         if admin_token and not is_admin_token(self._settings, admin_token):
@@ -113,6 +116,10 @@ class Principals:
                 raise CredentialWrong("the session")
             state["csrf_token"] = csrf_token(secret)
             return found
+        return self._unnamed(scope, headers)
+
+    def _unnamed(self, scope: Scope, headers: Headers) -> Principal:
+        """Return who asks and shows nothing."""
         return self._owner if self._has_owner and is_owner(scope, headers) else ANONYMOUS
 
     async def _bearer(self, shown: list[str]) -> Principal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from os import urandom
 
-from starlette.datastructures import Headers, MutableHeaders, State
+from starlette.datastructures import State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import log
@@ -22,7 +22,8 @@ IS_STREAM = "is_stream"
 FOR_MEMBERS = "is_for_members"
 """Where a route says in the state of its request that it shows what not everybody may see."""
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
-API_VERSION = "1"
+_VERSION = (b"x-api-version", b"1")
+_NAMED = frozenset((b"x-request-id", b"x-api-version"))
 
 
 def _new_id() -> str:
@@ -45,7 +46,7 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
+        given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
         # It goes into headers and logs: one with a line break or an escape would forge lines.
         request_id = given if _SAFE_ID.fullmatch(given) else _new_id()
         scope["holdfast_request_id"] = request_id
@@ -55,8 +56,9 @@ class RequestIds:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(raw=message.setdefault("headers", []))
-                headers["X-Request-Id"], headers["X-API-Version"] = request_id, API_VERSION
+                # One list for both: setting them one after the other looks through all headers twice.
+                kept = [pair for pair in message.get("headers", ()) if pair[0] not in _NAMED]
+                message["headers"] = [*kept, (b"x-request-id", request_id.encode()), _VERSION]
             await send(message)
 
         try:

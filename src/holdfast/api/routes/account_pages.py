@@ -41,11 +41,11 @@ from holdfast.auth.errors import (
     SignInFailed,
     SignInThrottled,
 )
-from holdfast.auth.oidc import SignInFlow
 from holdfast.auth.passwords import MIN_CHARS
 from holdfast.auth.principal import Principal, SignInWay
 from holdfast.auth.roles import Permission
 from holdfast.auth.sessions import BegunSession, end_session, end_sessions
+from holdfast.auth.sign_in_flow import SignInFlow
 from holdfast.auth.tokens import PER_USER, revoke_token
 from holdfast.auth.users import link_owner
 from holdfast.db.models import ApiToken, User, UserSession
@@ -398,7 +398,7 @@ def _id(fields: Mapping[str, str]) -> int:
     number = fields.get("id", "")
     # Longer ones are no ids of ours, and break a database driver.
     if not number.isascii() or not number.isdecimal() or len(number) > 18:
-        raise Invalid("id: it is no number; load the page again")
+        raise Invalid("id: it is no number; load the page again", field="id")
     return int(number)
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from holdfast.api.dependencies import ArchiveDep, FrontierCountsDep, FrontierDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.frontier import PORTION_S, WhichExecution, within
 from holdfast.api.schemas.crawler import (
     ClearReceipt,
@@ -45,7 +46,7 @@ from holdfast.jobs.views.frontier_queries import (
 from holdfast.types import RobotsAnswer, RobotsState
 from holdfast.urls import parse_seed
 
-router = LateRouter(tags=["crawler"])
+router = LateRouter(tags=["crawler"], dependencies=[KNOWN_ONLY])
 DomainName = Annotated[
     str,
     Path(
@@ -99,7 +100,9 @@ def list_domains(
     falls, pages = order is Direction.DESC, dict[int, int]()
     if sort_by in (DomainOrder.PAGE_COUNT, DomainOrder.CRAWL_DELAY):
         if state is not None:
-            raise Invalid("state: domains of one state are sorted by domain or created_at; leave one of both out")
+            raise Invalid(
+                "state: domains of one state are sorted by domain or created_at; leave one of both out", field="state"
+            )
         place = decode_cursor(cursor, int)
         start = 0 if place is None else max(0, int(place[0]))
         if sort_by is DomainOrder.PAGE_COUNT:
@@ -184,7 +187,9 @@ def domain_robots(
     row = _found(session, domain)
     states, asked = robots_of_domain(session, row.id), None if url is None else parse_seed(url)
     if asked is not None and asked.domain != row.name:
-        raise Invalid(f"url: it is on {asked.domain}, not on {row.name}; ask at /api/domains/{asked.domain}/robots")
+        raise Invalid(
+            f"url: it is on {asked.domain}, not on {row.name}; ask at /api/domains/{asked.domain}/robots", field="url"
+        )
     shown = next((one for one in states if asked is None or one.origin == asked.origin), None)
     has_rules = shown is not None and shown.answer is RobotsAnswer.RULES
     rules = RobotsFile.parse(shown.body, AGENT) if shown is not None and has_rules else None

@@ -177,7 +177,7 @@ def _extent(archive: Archive, wanted: _RowsWanted) -> ExportExtent:
     with archive.database.read() as session:
         reach = ExportReach(source_id_of(session, wanted.source), *wanted.days)
     if wanted.limit is not None and wanted.limit > settings.exports_max_limit:
-        raise Invalid(f"limit: at most {settings.exports_max_limit} rows at once; go on with afterId")
+        raise Invalid(f"limit: at most {settings.exports_max_limit} rows at once; go on with afterId", field="limit")
     default = min(settings.exports_default_limit, settings.exports_max_limit)
     return ExportExtent(reach, -1 if wanted.after_id is None else wanted.after_id, wanted.limit or default)
 

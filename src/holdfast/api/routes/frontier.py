@@ -19,6 +19,7 @@ from holdfast.api.dependencies import (
 )
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId, Words
 from holdfast.api.schemas.crawler import (
     AddForm,
@@ -48,7 +49,7 @@ from holdfast.urls import typed_host
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
 
-router = LateRouter(tags=["crawler"])
+router = LateRouter(tags=["crawler"], dependencies=[KNOWN_ONLY])
 PORTION_S = 5.0
 """How long one request takes attempts from a queue; it says whether to go on."""
 WhichExecution = Annotated[
@@ -136,7 +137,7 @@ def add_frontier_urls(
 def seed_frontier(archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: SeedForm) -> AddReceipt:
     """Add addresses as seeds: first in their turn, their links one step away; without any, those of the source."""
     if not form.urls and form.source is None:
-        raise Invalid("urls: name addresses, or a source whose seeds are meant")
+        raise Invalid("urls: name addresses, or a source whose seeds are meant", field="urls")
     with adding_urls(archive, job_service, frontier) as adding:
         urls = form.urls or adding.seeds_of(form.source or "")
         return AddReceipt.of(adding.add(AddWish(urls=urls, source=form.source, is_seed=True)))

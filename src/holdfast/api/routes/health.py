@@ -5,9 +5,9 @@ Both are answered on the event loop and are never limited; the first touches not
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import Depends, Request, Response
+from fastapi import Request, Response
 from starlette.responses import JSONResponse
 
 from holdfast.api.late_routes import LateRouter
@@ -34,30 +34,22 @@ class Ready(Answer):
     """How the parts of `holdfast serve` do, where that runs; one that is `failing` does not make this not ready."""
 
 
-async def _probe(request: Request) -> ReadinessProbe:
-    probe: ReadinessProbe = request.app.state.readiness
-    return probe
-
-
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Ready, "description": "A part is not ready."}}
 
 
 @router.get("/health/live", response_model=Alive)
-async def liveness() -> Response:
+async def liveness(_request: Request) -> Response:
     """Say that the process answers; nothing else is asked, so a database that is away restarts no server."""
     return JSONResponse({"status": "alive"}, headers={"Cache-Control": "no-store"})
 
 
 @router.get("/health/ready", response_model=Ready, responses=_NOT_READY)
-async def readiness(probe: Annotated[ReadinessProbe, Depends(_probe)]) -> Response:
+async def readiness(request: Request) -> Response:
     """Say whether requests can be served, within two seconds; 503 with the part that is not ready."""
-    return await ready_response(probe)
-
-
-async def ready_response(probe: ReadinessProbe) -> JSONResponse:
-    """Return what the route answers; it is also sent without the route, which would cost more than the answer."""
+    probe: ReadinessProbe = request.app.state.readiness
     found = await probe.read()
-    content: dict[str, Any] = {"status": "ready" if found.is_ready else "not_ready", "parts": dict(found.parts)}
+    is_ready = found.is_ready
+    content: dict[str, Any] = {"status": "ready" if is_ready else "not_ready", "parts": dict(found.parts)}
     if found.serve is not None:
         content["serve"] = dict(found.serve)
-    return JSONResponse(content, 200 if found.is_ready else 503, headers={"Cache-Control": "no-store"})
+    return JSONResponse(content, 200 if is_ready else 503, headers={"Cache-Control": "no-store"})

@@ -13,9 +13,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.api.dependencies import ArchiveDep, SearchDep
-from holdfast.api.errors import answers
+from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.heavy import HeavyWork
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import PrincipalDep
 from holdfast.auth.errors import Unauthenticated
 from holdfast.auth.roles import Role
@@ -40,7 +41,13 @@ class _Answered(Response):
 
 @router.post("/mcp", responses=answers(401, 403), response_class=Response)
 async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, principal: PrincipalDep) -> Response:
-    """Speak the Model Context Protocol: list tools and call them. Answers are what the caller may see."""
+    """Speak the Model Context Protocol: list tools and call them. Answers are what the caller may see.
+
+    The protocol wants a page of another origin refused, whatever it shows: OriginRefused.
+    """
+    origin = request.headers.get("origin")
+    if origin is not None and not is_own_origin(origin, request.headers, archive.settings):
+        raise OriginRefused
     if getattr(request.app.state, "tools_only", False) and principal.role is Role.ANONYMOUS:
         raise Unauthenticated
 

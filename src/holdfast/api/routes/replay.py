@@ -20,7 +20,7 @@ from holdfast.api.heavy import Streamed, gathered, heavily
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.middleware.request_ids import FOR_MEMBERS
 from holdfast.config import Settings
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Invalid, NotFound, without_folders
 from holdfast.gzip_streams import gzipped
 from holdfast.index.capture import MAX_DATA_BYTES, request_data
 from holdfast.replay import memento, pages
@@ -219,9 +219,9 @@ def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
             return _time_gate(request, archive, origins, wanted.url)
         return _capture(request, archive, wanted, body)
     except NotFound as exc:
-        return _readable(_missing(exc, origins, target), wanted, archive)
+        return _readable(_missing(without_folders(str(exc)), origins, target), wanted, archive)
     except Invalid as exc:
-        return refuse(400, "This address cannot be used", str(exc))
+        return refuse(400, "This address cannot be used", without_folders(str(exc)))
 
 
 def _page_through_time(request: Request, origins: ReplayOrigins, wanted: AddressListing) -> Response | None:
@@ -268,21 +268,21 @@ def _time_map(archive: Archive, origins: ReplayOrigins, path: str) -> Response:
     return send_text(memento.render(found, origins), memento.TYPES[form])
 
 
-def _missing(exc: NotFound, origins: ReplayOrigins, target: str) -> Response:
+def _missing(sentence: str, origins: ReplayOrigins, target: str) -> Response:
     """Return the page for what is not here; inside a page only its status is seen."""
     try:
         wanted = read_path(target)
     except Invalid:
-        return refuse(404, "Not in this archive", str(exc))
+        return refuse(404, "Not in this archive", sentence)
     if isinstance(wanted, WantedAddress) and not wanted.modifier.is_page and wanted.modifier is not Modifier.RAW:
-        return refuse(404, "Not in this archive", str(exc))
+        return refuse(404, "Not in this archive", sentence)
     calendar = origins.own_root + replay_path("*", "", wanted.url)
     links = [("All captures of this address", calendar), ("Addresses that begin like it", f"{calendar}*")]
     # Said of everything that is not here: whether there is anything for members does not show.
     if origins.is_replay and origins.app is not None and isinstance(wanted, WantedAddress):
         path = replay_path(wanted.digits, "", wanted.url) if wanted.digits else f"/web/{safe(wanted.url)}"
         links.append(("For members: ask the archive itself", f"{origins.app}/members{path}"))
-    return refuse(404, "Not in this archive", str(exc), *links)
+    return refuse(404, "Not in this archive", sentence, *links)
 
 
 def refuse_expired(scope: Scope, settings: Settings, rest: str) -> Response:

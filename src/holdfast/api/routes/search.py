@@ -16,6 +16,7 @@ from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, Search
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, export, gathered
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.plain_searches import results_json
 from holdfast.api.routes.captures import stream_selection
 from holdfast.api.routes.replay import origins_here
 from holdfast.api.schemas.base import RowId
@@ -32,7 +33,7 @@ from holdfast.errors import NotFound
 from holdfast.exports.selection import SelectedCaptures
 from holdfast.exports.tables import Format, write_rows
 from holdfast.replay.origins import ReplayOrigins, browse_url
-from holdfast.search.answers import answer_object, debug_object
+from holdfast.search.answers import debug_object
 from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object
 from holdfast.search.linked_queries import linked_hosts
 from holdfast.search.near_duplicates import SimilarResults
@@ -144,17 +145,17 @@ async def search_request(
 Asked = Annotated[SearchRequest, Depends(search_request)]
 
 
-@router.get("/api/search", responses=answers(404, 422, 429, 503))
+@router.get("/api/search", responses=answers(404, 422, 429, 503), response_model=SearchResults)
 def search(
     archive: ArchiveDep,
     searching: SearchDep,
     metrics: MetricsDep,
     asked: Asked,
-) -> SearchResults:
+) -> Response:
     """Return a page of results with totals, facets and a histogram; past the end an empty one with the same total."""
     answer = searching.ask(asked)
     metrics.searched(answer.mode.value)
-    return SearchResults.model_validate(answer_object(answer, asked, partial(browse_url, archive.settings)))
+    return Response(results_json(answer, asked, archive.settings), media_type="application/json")
 
 
 @router.get("/api/search/syntax")

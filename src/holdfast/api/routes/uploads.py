@@ -278,11 +278,12 @@ class _Piece:
         stack = ExitStack()
         try:
             row = await run_sync(self._read)
-            if row.state != UploadState.RECEIVING:
+            # Before its length is looked at: the protocol has 409 for a client that lost its place, and it asks then.
+            if row.state != UploadState.RECEIVING or offset != row.received:
                 raise uploads.UploadOffset(row.id, row.received)
             length = request.headers.get("content-length", "")
             if length.isdecimal() and offset + int(length[:20]) > row.size:
-                raise UploadTooLarge(row.size)
+                raise UploadTooLarge.by_piece(row.id, row.size)
             opened = open_part(self._archive.home, row.id, offset, self._read)
             part = await run_sync(partial(stack.enter_context, opened))
             return await self._write(request, part, row, expected)
@@ -308,7 +309,7 @@ class _Piece:
             async for content in self._arriving(request):
                 buffer += content
                 if part.offset + len(buffer) > row.size:
-                    raise UploadTooLarge(row.size)
+                    raise UploadTooLarge.by_piece(row.id, row.size)
                 if len(buffer) >= _STEP_BYTES:
                     await run_sync(step, bytes(buffer))
                     buffer.clear()

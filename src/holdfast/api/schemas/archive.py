@@ -340,7 +340,9 @@ Sentences = Annotated[
 class ReportForm(Answer):
     """What a reader sends."""
 
+    # Built with its class: the framework warns of what it puts around the body of a request that is built later.
     model_config = ConfigDict(
+        defer_build=False,
         alias_generator=to_camel,
         extra="forbid",
         frozen=True,

@@ -15,7 +15,7 @@ from holdfast.jobs.views.job_view import EXECUTION_ALIASES, JOB_ALIASES
 class JobAnswer(BaseModel):
     """An object that a route below `/api/v1` answers with; its names are snake_case outside too."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class JobForm(RequestForm):

@@ -38,7 +38,9 @@ class BadCursor(Invalid):
     code = "bad_cursor"
 
     def __init__(self) -> None:
-        super().__init__("cursor: it is not one that a list answered with; leave it out to start at the beginning")
+        super().__init__(
+            "cursor: it is not one that a list answered with; leave it out to start at the beginning", field="cursor"
+        )
 
 
 def encode_cursor(*place: str | int | None) -> str:

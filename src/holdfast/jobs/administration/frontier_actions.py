@@ -236,7 +236,7 @@ class AddingUrls:
     def add(self, wish: AddWish) -> Added:
         """Add addresses; Invalid names the one that is none, OutOfScope the one that its source does not reach."""
         if not 1 <= len(wish.urls) <= MOST_URLS:
-            raise Invalid(f"urls: name 1 to {MOST_URLS:,} addresses at once")
+            raise Invalid(f"urls: name 1 to {MOST_URLS:,} addresses at once", field="urls")
         urls = {url.normalised: url for url in _parsed(wish.urls)}
         with self._read() as session:
             groups, strays = _Places(session, wish.source).of(urls.values())
@@ -272,6 +272,8 @@ class AddingUrls:
         """Add to a run that is under way, or let wait for the next."""
         found = [_found(url, wish) for url in group.urls.values()]
         if group.run is not None and (place := self._join_run(group, group.run, found)) is not None:
+            if wish.priority or wish.is_seed:
+                self._ask_first(found)
             return place
         with self._read() as session:
             waits = will_run(session, group.source_id)
@@ -310,6 +312,11 @@ class AddingUrls:
             added=added,
             execution_id=run.execution_id,
         )
+
+    def _ask_first(self, found: Sequence[FoundUrl]) -> None:
+        """Let the processes that hold the domains look anew: what they took already has an order of its own."""
+        for domain in sorted({one.domain for one in found}):
+            self._frontier.control.tell_holder(domain, also=lambda _tx: None)
 
     def _make(self, host: str, urls: Sequence[Url], wish: AddWish) -> AddedPlace:
         """Make a source for a host that none reaches, and a job that crawls these addresses once."""

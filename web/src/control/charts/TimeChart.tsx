@@ -1,9 +1,10 @@
 import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { DASHES, momentLabels, sampledRows, type Line } from "./columns";
+import { alone, DASHES, momentLabels, sampledRows, type Line } from "./columns";
 
 const STROKES = { accent: "stroke-accent", good: "stroke-good", warn: "stroke-warn", bad: "stroke-bad", ink: "stroke-ink" };
+const WHOLE = [1, 2, 5].flatMap((first) => Array.from({ length: 10 }, (_, power) => first * 10 ** power)).sort((a, b) => a - b);
 const HEIGHT = 180;
 const ROWS = 24;
 const MOMENT = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
@@ -18,10 +19,12 @@ interface Shown {
   format: (value: number) => string;
   /** The largest value of the axis, where that is known: 1 for shares. */
   most?: number;
+  /** Only whole numbers stand at the axis: of things that are counted. */
+  isWhole?: boolean;
 }
 
 /** Values over time: a picture, the values under the pointer beside its legend, and the same as a table. */
-export function TimeChart({ title, caption, times, lines, format, most }: Shown) {
+export function TimeChart({ title, caption, times, lines, format, most, isWhole = false }: Shown) {
   const place = useRef<HTMLDivElement>(null);
   const [at, point] = useState<number | null>(null);
   const theme = useThemeCount();
@@ -34,7 +37,7 @@ export function TimeChart({ title, caption, times, lines, format, most }: Shown)
     const box = place.current;
     if (!box) return undefined;
     const { lines: first, format: write, most: top } = given.current;
-    const made = new uPlot(options(box, first, write, top, point), data(given.current.times, first), box);
+    const made = new uPlot(options(box, { lines: first, format: write, most: top, isWhole }, point), data(given.current.times, first), box);
     plot.current = made;
     const watch = new ResizeObserver(() => made.setSize({ width: box.clientWidth, height: HEIGHT }));
     watch.observe(box);
@@ -44,7 +47,7 @@ export function TimeChart({ title, caption, times, lines, format, most }: Shown)
       plot.current = null;
     };
     // Made anew only if the lines are others or the colours are; new values are set below.
-  }, [labels, theme]);
+  }, [labels, theme, isWhole]);
 
   useEffect(() => { plot.current?.setData(data(times, lines)); }, [times, lines]);
 
@@ -97,7 +100,7 @@ function data(times: number[], lines: Line[]): uPlot.AlignedData {
   return [times, ...lines.map((line) => line.values.slice(0, times.length))] as uPlot.AlignedData;
 }
 
-function options(box: HTMLElement, lines: Line[], format: (value: number) => string, most: number | undefined, point: (at: number | null) => void): uPlot.Options {
+function options(box: HTMLElement, { lines, format, most, isWhole }: Pick<Shown, "lines" | "format" | "most" | "isWhole">, point: (at: number | null) => void): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const colour = (token: string) => style.getPropertyValue(`--${token}`).trim();
   const axis: uPlot.Axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 }, font: `12px ${style.getPropertyValue("--font-sans")}` };
@@ -108,8 +111,8 @@ function options(box: HTMLElement, lines: Line[], format: (value: number) => str
     cursor: { y: false, drag: { x: false, y: false } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     scales: { y: { range: (_, __, high) => [0, most ?? (high > 0 ? high * 1.1 : 1)] } },
-    axes: [{ ...axis, space: 70, values: (_, ticks) => momentLabels(ticks) }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => format(tick)) }],
-    series: [{}, ...lines.map((line, at): uPlot.Series => ({ label: line.label, stroke: colour(line.tone ?? "accent"), width: 2, dash: [...(DASHES[at % DASHES.length] ?? [])], points: { show: false } }))],
+    axes: [{ ...axis, space: 70, values: (_, ticks) => momentLabels(ticks) }, { ...axis, size: 64, ...(isWhole ? { incrs: WHOLE } : {}), values: (_, ticks) => ticks.map((tick) => format(tick)) }],
+    series: [{}, ...lines.map((line, at): uPlot.Series => ({ label: line.label, stroke: colour(line.tone ?? "accent"), width: 2, dash: [...(DASHES[at % DASHES.length] ?? [])], points: { show: true, size: 5, filter: () => alone(line.values) } }))],
     hooks: { setCursor: [(made) => point(made.cursor.idx ?? null)] },
   };
 }

@@ -21,6 +21,12 @@ export function shares(part: readonly number[], rest: readonly number[]): (numbe
   });
 }
 
+/** Return which values stand alone: a line has no length there, and they are shown as points. */
+export function alone(values: readonly (number | null)[]): number[] {
+  const is = (at: number) => values[at] !== null && values[at] !== undefined;
+  return values.flatMap((_, at) => (is(at) && !is(at - 1) && !is(at + 1) ? [at] : []));
+}
+
 /** Return at most so many rows, evenly taken and always with the last: what a table beside a chart shows. */
 export function sampledRows(length: number, most: number): number[] {
   if (length <= most) return Array.from({ length }, (_, at) => at);

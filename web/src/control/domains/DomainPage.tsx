@@ -29,7 +29,7 @@ export function DomainPage() {
       <Done deed={deed} onClose={() => setDeed(null)} />
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       {data ? (
-        <div className="grid items-start gap-4 lg:grid-cols-2">
+        <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
           <StateCard found={data} onDone={setDeed} />
           <SettingsCard key={`${data.crawlDelay}-${data.isAllowed}-${data.paused}`} found={data} onDone={setDeed} />
           <div className="lg:col-span-2"><RobotsCard domain={domain} onDone={setDeed} /></div>
@@ -59,7 +59,7 @@ function StateCard({ found, onDone }: { found: DomainDetail; onDone: (deed: Deed
         ["Slowed down", found.slowDown > 1 ? `${found.slowDown} times the delay, after 429 or 503` : "no"],
         ["Pages known", `${found.pageCount.toLocaleString("en")}${found.pageCount >= 10_000 ? " or more" : ""}`],
         ["First met", <Moment key="met" at={found.createdAt} />],
-        found.queue ? [`In execution ${found.queue.executionId}`, `${found.queue.pending.toLocaleString("en")} queued, ${found.queue.completed.toLocaleString("en")} done, ${found.queue.failed.toLocaleString("en")} failed, ${found.queue.ruledOut.toLocaleString("en")} ruled out`] : ["In the newest crawl", "nothing of it"],
+        found.queue ? ["In the newest crawl", <span key="queue"><Link to="/control/executions/$id" params={{ id: String(found.queue.executionId) }}>execution {found.queue.executionId}</Link>: {`${found.queue.pending.toLocaleString("en")} queued, ${found.queue.completed.toLocaleString("en")} done, ${found.queue.failed.toLocaleString("en")} failed, ${found.queue.ruledOut.toLocaleString("en")} ruled out`}</span>] : ["In the newest crawl", "nothing of it"],
       ]} />
       {open === "reset" && (
         <Confirm title="Forget its failures?" action="Reset the circuit" isDanger={false} onClose={() => setOpen(null)} onConfirm={async () => {

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
-import { ApiProblem } from "@/api/problem";
 import type { Deed } from "@/control/page/Done";
+import { refusedAt } from "@/control/page/refused";
 import { Button } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { SelectField, TextField } from "@/design/Field";
@@ -24,7 +24,7 @@ export function SettingsCard({ found, onDone }: { found: DomainDetail; onDone: (
   const [standing, setStanding] = useState<Standing>(before);
   const seconds = readDelay(delay);
   const isChanged = standing !== before || (seconds !== undefined && seconds !== found.crawlDelay);
-  const refused = save.error instanceof ApiProblem && save.error.field ? save.error.message : undefined;
+  const refused = refusedAt(save.error, "crawlDelay");
   async function go() {
     const was: DomainSettings = { crawlDelay: found.crawlDelay, isAllowed: found.isAllowed, paused: found.paused };
     const form: DomainSettings = { crawlDelay: seconds ?? null, isAllowed: standing !== "forbidden", paused: standing === "paused" };

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Confirm } from "@/control/page/Confirm";
 import type { Deed } from "@/control/page/Done";
@@ -18,12 +19,12 @@ export function Shards({ edition, onDone }: { edition: EditionDetail; onDone: (d
   return (
     <>
       <DataTable caption="Shards" rows={edition.shards} keyOf={(row) => row.jobId} empty={<p className="text-soft">It has no shards.</p>} columns={[
-        { head: "Shard", cell: (row) => <span className="break-all">{row.name} <span className="text-sm text-soft">({row.shardKey})</span></span> },
+        { head: "Shard", cell: (row) => <span className="break-words"><Link to="/control/jobs/$id" params={{ id: String(row.jobId) }}>{row.name}</Link> <span className="text-sm text-soft">({row.shardKey})</span></span> },
         { head: "State", cell: (row) => <Tag tone={toneOf(row.status)}>{plain(row.status)}</Tag> },
         { head: "Pages", isNumber: true, cell: (row) => `${row.pagesCrawled.toLocaleString("en")} of ${row.pagesTotal.toLocaleString("en")}` },
         { head: "Failed", isNumber: true, cell: (row) => row.pagesFailed.toLocaleString("en") },
         { head: "Searchable", isNumber: true, cell: (row) => row.indexedPageCount.toLocaleString("en") },
-        { head: "Gap", cell: (row) => (row.acceptanceState ? <span className="break-words">{plain(row.acceptanceState)}{row.acceptanceReason && `: ${row.acceptanceReason}`}</span> : <Button onClick={() => setShard(row)}>Accept a gap…</Button>) },
+        { head: "Gap", cell: (row) => (row.acceptanceState?.startsWith("accepted") ? <span className="break-words">{plain(row.acceptanceState)}{row.acceptanceReason && `: ${row.acceptanceReason}`}</span> : <Button onClick={() => setShard(row)}>Accept a gap…</Button>) },
       ]} />
       {shard && (
         <Confirm title={`Accept the gap of ${shard.name}?`} action="Accept the gap" isDanger={false} reason="Why it is accepted" onClose={() => setShard(null)} onConfirm={async (reason) => {

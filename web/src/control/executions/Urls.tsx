@@ -12,7 +12,8 @@ import { outcomeOf } from "./outcomes";
 import { URL_STATES, useUrls, type QueuedUrl, type UrlState } from "./useExecution";
 
 const STATES: Record<UrlState, string> = { pending: "queued, next first", deferred: "to be tried again later", retried: "tried, and queued again", completed: "captured", failed: "failed for good", excluded: "left out by a rule" };
-const PRIORITY: Record<number, string> = { 3: "first", 2: "middle", 1: "last" };
+const PRIORITY: Record<number, string> = { 3: "high", 2: "middle", 1: "low" };
+const KINDS: Record<string, string> = { page: "a page", requisite: "embedded in a page", sitemap: "a sitemap" };
 
 /** The addresses of a run: those that come next, and why; those that ended, and how. */
 export function Urls({ id, asked, isRunning }: { id: number; asked: AskedRun; isRunning: boolean }) {
@@ -36,8 +37,7 @@ export function Urls({ id, asked, isRunning }: { id: number; asked: AskedRun; is
         <DataTable caption="Addresses of this run" rows={rows} keyOf={(row) => row.id} empty={<p className="text-soft">{data ? "No address is like that." : "Looking for addresses…"}</p>} columns={[
           { head: "Address", cell: (row) => <span className="break-all">{row.url}</span> },
           { head: "Why", cell: (row) => <Why row={row} /> },
-          { head: "Depth", isNumber: true, cell: (row) => row.depth },
-          { head: "When", cell: (row) => <Moment at={row.completedAt ?? row.scheduledFor ?? row.createdAt} relative /> },
+          { head: "When", cell: (row) => <>{row.completedAt ? "ended" : "found"} <Moment at={row.completedAt ?? row.createdAt} relative /></> },
         ]} />
       </div>
       <p className="flex flex-wrap items-center gap-3">
@@ -50,7 +50,7 @@ export function Urls({ id, asked, isRunning }: { id: number; asked: AskedRun; is
 
 function Why({ row }: { row: QueuedUrl }) {
   if (row.outcome === null) {
-    const again = row.attempt > 1 ? `try ${row.attempt}, after: ${row.reason ?? row.message ?? "a failure"}` : `${row.kind}, asked ${PRIORITY[row.priority] ?? row.priority} in its host`;
+    const again = row.attempt > 1 ? `try ${row.attempt}, after: ${row.reason ?? row.message ?? "a failure"}` : `${KINDS[row.kind] ?? row.kind}, ${row.depth === 0 ? "a seed" : counted(row.depth, "link") + " from a seed"}, ${PRIORITY[row.priority] ?? row.priority} priority`;
     return <>{again}{row.scheduledFor ? <>; not before <Moment at={row.scheduledFor} relative /></> : null}</>;
   }
   const [said, tone] = outcomeOf(row.outcome);

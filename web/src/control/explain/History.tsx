@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { Moment } from "@/control/live/Moment";
 import { bytes, counted } from "@/control/charts/format";
 import { plain, sentence } from "@/control/page/words";
@@ -23,7 +24,7 @@ export function Attempts({ list }: { list: ReturnType<typeof useExplanation> }) 
             </p>
             <p className="mt-1 flex flex-wrap gap-x-4 text-sm text-soft">
               {attempt.completedAt ? <Moment at={attempt.completedAt} /> : attempt.scheduledFor && <span>not before <Moment at={attempt.scheduledFor} /></span>}
-              <span>execution {attempt.execution}{attempt.source && ` of ${attempt.source}`}, attempt {attempt.number}, depth {attempt.depth}</span>
+              <span><Link to="/control/executions/$id" params={{ id: String(attempt.execution) }}>execution {attempt.execution}</Link>{attempt.source && ` of ${attempt.source}`}, attempt {attempt.number}, depth {attempt.depth}</span>
               {attempt.status && <span>status {attempt.status}</span>}
               {attempt.wireBytes !== null && <span>{bytes(attempt.wireBytes)}</span>}
               {attempt.foundOn && <span className="break-all">found on {attempt.foundOn}</span>}

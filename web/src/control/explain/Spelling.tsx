@@ -43,7 +43,7 @@ export function Scopes({ sources }: { sources: Explanation["sources"] }) {
 function Scope({ one }: { one: Explanation["sources"]["inScope"][number] }) {
   return (
     <li className="break-words">
-      <Tag tone={one.inScope ? "good" : one.inScope === null ? "warn" : "plain"}>{one.source}</Tag> {sentence(one.sentence.startsWith(`${one.source} `) ? one.sentence.slice(one.source.length + 1) : one.sentence)}
+      <Tag tone={one.inScope ? "good" : one.inScope === null ? "warn" : "plain"}>{one.source}</Tag> {one.sentence.startsWith(`${one.source} `) ? one.sentence.slice(one.source.length + 1) : one.sentence}
       {one.rule && <code className="ml-1 text-sm break-all text-soft">{one.rule}</code>}
       {!one.enabled && <span className="text-warn"> The source is disabled.</span>}
     </li>

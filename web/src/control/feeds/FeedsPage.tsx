@@ -10,6 +10,7 @@ import { SelectField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { Moment } from "../live/Moment";
+import { useNow } from "../live/useNow";
 import { useManagedSources } from "../sources/useSources";
 import { AddFeed } from "./AddFeed";
 import { readAskedFeeds, type AskedFeeds } from "./asked";
@@ -59,7 +60,7 @@ export function FeedsPage() {
           { head: "Feed", cell: (feed) => <><span className="block break-all">{feed.url}</span><span className="text-sm text-soft">{feed.kind}, {feed.origin} · <Link to="/control/feeds" search={{ source: feed.source }}>{feed.source}</Link></span></> },
           { head: "Health", cell: (feed) => <Health feed={feed} /> },
           { head: "Polled", cell: (feed) => <Moment at={feed.lastPolledAt} relative none="never" /> },
-          { head: "Next", cell: (feed) => <Moment at={feed.nextPollAt} relative /> },
+          { head: "Next", cell: (feed) => <Next at={feed.nextPollAt} /> },
           { head: "Items", isNumber: true, cell: (feed) => feed.lastItemCount ?? "–" },
           { head: "Actions", cell: (feed) => (
             <span className="flex flex-wrap justify-end gap-1 sm:justify-start">
@@ -79,6 +80,12 @@ export function FeedsPage() {
       <Items feed={looked} onClose={() => look(null)} />
     </>
   );
+}
+
+function Next({ at }: { at: string | null }) {
+  const now = useNow();
+  if (at && Date.parse(at) <= now) return <>when a worker is free</>;
+  return <Moment at={at} relative />;
 }
 
 function Health({ feed }: { feed: Feed }) {

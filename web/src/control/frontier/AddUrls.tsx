@@ -1,8 +1,8 @@
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
-import { ApiProblem } from "@/api/problem";
 import { useSources } from "@/api/useArchive";
 import { counted } from "@/control/charts/format";
+import { refusedAt } from "@/control/page/refused";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { SelectField, TextArea } from "@/design/Field";
@@ -23,7 +23,7 @@ export function AddUrls({ isSeed, onClose, onDone }: { isSeed: boolean; onClose:
   const sources = useSources();
   const add = useAddUrls();
   const urls = pasted(written);
-  const refused = add.error instanceof ApiProblem && add.error.field?.startsWith("urls") ? add.error : null;
+  const refused = refusedAt(add.error, "urls");
   function go() {
     add.mutate({ urls, source: source || undefined, isSeed }, { onSuccess: (receipt) => { onDone(receipt); onClose(); } });
   }
@@ -38,7 +38,7 @@ export function AddUrls({ isSeed, onClose, onDone }: { isSeed: boolean; onClose:
     }>
       <div className="space-y-4">
         <p>{isSeed ? "Seeds are asked for first, and their links are one step away." : "They join the run of their source that is under way, else its next run. Without a source that has them in scope, a job of their own is made."}</p>
-        <TextArea label="Addresses" rows={6} value={written} onChange={(event) => write(event.target.value)} spellCheck={false} className="font-mono text-sm" hint="One a line. All are checked before one is added." problem={refused?.message} />
+        <TextArea label="Addresses" rows={6} value={written} onChange={(event) => write(event.target.value)} spellCheck={false} className="font-mono text-sm" hint="One a line. All are checked before one is added." problem={refused} />
         <SelectField label="Source" value={source} onChange={(event) => setSource(event.target.value)}>
           <option value="">Found by its scope</option>
           {sources.data?.map((one) => <option key={one.sourceCode} value={one.sourceCode}>{one.sourceName}</option>)}

@@ -1,4 +1,4 @@
-import { useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
 import { ApiProblem } from "@/api/problem";
@@ -41,7 +41,7 @@ export function FrontierPage() {
         </>
       }>
         Every address of a crawl: what waits for its turn, and what became of the rest.
-        {stats.data && <> Shown: execution {stats.data.executionId} of {stats.data.sourceCode}, {stats.data.state}.</>}
+        {stats.data && <> Shown: <Link to="/control/executions/$id" params={{ id: String(stats.data.executionId) }}>execution {stats.data.executionId}</Link> of {stats.data.sourceCode}, {stats.data.state}.</>}
       </PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       {isEmpty ? (

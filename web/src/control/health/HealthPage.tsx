@@ -39,7 +39,7 @@ export function HealthPage() {
         <Figure label="Version" value={found?.version ?? "–"} />
         <Figure label="Processes at work" value={found?.workers ?? "–"} />
       </dl>
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
         <Card title="What the server depends on"><Words rows={parts} /></Card>
         <Card title="Parts of holdfast serve">{found?.checks.parts ? <Words rows={Object.entries(found.checks.parts)} /> : <p className="text-soft">{found ? "The parts run on their own here: holdfast serve would tell of them." : "Asking…"}</p>}</Card>
         <Card title="Processes" className="min-w-0 lg:col-span-2">

@@ -38,7 +38,7 @@ export function UploadList() {
           { head: "Here", isNumber: true, cell: (row) => (row.received === row.size ? bytes(row.size) : `${bytes(row.received)} of ${bytes(row.size)}`) },
           { head: "Begun", cell: (row) => <Moment at={row.createdAt} /> },
           { head: "By", cell: (row) => row.startedBy },
-          { head: "", cell: (row) => (
+          { head: <span className="sr-only">What can be done</span>, cell: (row) => (
             <span className="inline-flex flex-wrap justify-end gap-2">
               {row.state === "failed" && <Button disabled={again.isPending} onClick={() => again.mutate(row.id)}>Import again</Button>}
               {(row.state === "receiving" || row.state === "failed") && <Button kind="danger" onClick={() => setEnding(row)}>Remove</Button>}

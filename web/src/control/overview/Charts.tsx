@@ -39,7 +39,7 @@ export function Pictures({ data, now }: { data: NonNullable<ReturnType<typeof us
         lines={[{ label: "captured", values: shares(data.pagesCrawled, data.pagesFailed), tone: "good" }]} />
       <TimeChart title="Bytes a second" caption="What came from the network." times={times} format={(value) => bytes(value)}
         lines={[{ label: "downloaded", values: perSecond(data.bytesDownloaded, step) }]} />
-      <TimeChart title="Queue" caption="Addresses that waited, and hosts with something to ask for." times={times} format={(value) => count(Math.round(value))}
+      <TimeChart title="Queue" isWhole caption="Addresses that waited, and hosts with something to ask for." times={times} format={(value) => count(Math.round(value))}
         lines={[{ label: "addresses", values: data.queue }, { label: "hosts", values: data.domainsWaiting, tone: "warn" }]} />
     </>
   );

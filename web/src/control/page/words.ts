@@ -5,6 +5,7 @@ export function plain(word: string): string {
 
 /** Write what a program says in small letters as a sentence: a capital first, a stop at the end. */
 export function sentence(said: string): string {
-  const first = said.charAt(0).toUpperCase() + said.slice(1);
+  // A name of a file or a host keeps its spelling.
+  const first = /^[^\s.:/]*[.:/]\S/.test(said) ? said : said.charAt(0).toUpperCase() + said.slice(1);
   return /[.!?…]$/.test(first) || !first ? first : `${first}.`;
 }

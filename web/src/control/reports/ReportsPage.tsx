@@ -39,7 +39,7 @@ export function ReportsPage() {
         <Button type="submit">Find</Button>
       </form>
       {list.error ? <Problem problem={list.error} onAgain={() => void list.refetch()} /> : null}
-      <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
         <div className="min-h-48">
           {list.rows?.length === 0 && <Notice title="No report is here">{asked.search || asked.status || asked.category ? "Nothing is like that; look for something else." : "Readers report a problem from the page that they look at; it appears here."}</Notice>}
           {!list.rows && !list.error && <p role="status" className="text-soft">Asking for the reports…</p>}
@@ -55,7 +55,7 @@ export function ReportsPage() {
           </ul>
           {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="reports" />}
         </div>
-        {asked.id !== undefined ? <ReportCard key={asked.id} id={asked.id} /> : list.rows?.length ? <p className="hidden rounded-card border border-dashed border-line p-6 text-center text-soft lg:block">Choose a report to read and answer it.</p> : null}
+        {asked.id !== undefined ? <div className="order-first lg:order-none"><ReportCard key={asked.id} id={asked.id} /></div> : list.rows?.length ? <p className="hidden rounded-card border border-dashed border-line p-6 text-center text-soft lg:block">Choose a report to read and answer it.</p> : null}
       </div>
     </>
   );

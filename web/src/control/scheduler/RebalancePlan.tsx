@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { counted } from "@/control/charts/format";
 import { Moment } from "@/control/live/Moment";
 import { Button } from "@/design/Button";
@@ -19,7 +20,7 @@ export function RebalancePlan({ plan, before, onApply, onClose }: { plan: Rebala
       {plan.moved.length === 0 && <Notice title="No job has a better place">The day is as even as it can be with these jobs.</Notice>}
       {plan.moved.length > 0 && <p className="mb-3">The score goes from {before?.toFixed(2) ?? "–"} to {plan.new_distribution_score.toFixed(2)}; {counted(plan.moved.length, "job")} would move.</p>}
       <DataTable caption="Jobs that would move" rows={plan.moved} keyOf={(move) => move.job_id} empty={null} columns={[
-        { head: "Job", isNumber: true, cell: (move) => move.job_id },
+        { head: "Job", cell: (move) => <Link to="/control/jobs/$id" params={{ id: String(move.job_id) }}>job {move.job_id}</Link> },
         { head: "From", cell: (move) => <Moment at={move.old_time} /> },
         { head: "To", cell: (move) => <Moment at={move.new_time} /> },
       ]} />

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
 import { counted, duration } from "@/control/charts/format";
@@ -63,7 +64,7 @@ function NextRuns() {
     <DataTable caption="Next runs" rows={data?.jobs ?? []} keyOf={(job) => job.id} empty={data ? <Notice title="No run is planned">A job with an interval, or with a date, appears here.</Notice> : <p className="min-h-24 text-soft">Asking…</p>} columns={[
       { head: "When", cell: (job) => <Moment at={job.next_run_at} /> },
       { head: "In", cell: (job) => <Moment at={job.next_run_at} relative /> },
-      { head: "Job", cell: (job) => <span className="break-all">{job.name ?? `job ${job.id}`}</span> },
+      { head: "Job", cell: (job) => <Link to="/control/jobs/$id" params={{ id: String(job.id) }} className="break-words">{job.name ?? `job ${job.id}`}</Link> },
       { head: "Source", cell: (job) => job.source_name },
       { head: "Every", cell: (job) => (job.interval_minutes ? `${job.interval_minutes} ${job.interval_type}` : "once") },
     ]} />

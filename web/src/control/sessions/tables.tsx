@@ -25,7 +25,7 @@ export function SessionTable({ list, onEnd }: { list: List<SignedIn>; onEnd: (se
         { head: "Address", cell: (row) => row.address },
         { head: "Seen", cell: (row) => <Moment at={row.seenAt} relative /> },
         { head: "Until", cell: (row) => <Moment at={row.expiresAt} /> },
-        { head: "", cell: (row) => <Button onClick={() => setEnding(row)}>End</Button> },
+        { head: <span className="sr-only">What can be done</span>, cell: (row) => <Button onClick={() => setEnding(row)}>End</Button> },
       ]} />
       {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="sessions" />}
       {ending && (
@@ -49,7 +49,7 @@ export function TokenTable({ list, onRevoke }: { list: List<Token>; onRevoke: (t
         { head: "May", cell: (row) => row.scopes.map(plain).join(", ") },
         { head: "Used", cell: (row) => <Moment at={row.usedAt} relative none="never" /> },
         { head: "Until", cell: (row) => <Moment at={row.expiresAt} /> },
-        { head: "", cell: (row) => <Button kind="danger" onClick={() => setRevoking(row)}>Revoke</Button> },
+        { head: <span className="sr-only">What can be done</span>, cell: (row) => <Button kind="danger" onClick={() => setRevoking(row)}>Revoke</Button> },
       ]} />
       {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="tokens" />}
       {revoking && (

@@ -32,7 +32,7 @@ export function StoragePage() {
         <Figure label="Still to come of uploads" value={state.data ? bytes(state.data.uploadsOutstandingBytes) : "–"} />
         <Figure label="Last verification" value={state.data?.lastVerification ? state.data.lastVerification.state : "never"} note={state.data?.lastVerification ? <Moment at={state.data.lastVerification.createdAt} /> : undefined} />
       </dl>
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
         <Card title="Growth" className="min-h-72 min-w-0 lg:col-span-2">{state.data && <Growth state={state.data} now={Math.floor(state.dataUpdatedAt / 1000)} />}</Card>
         <Card title="Disks">{state.data && <Disks state={state.data} />}</Card>
         <Card title="What takes the room"><Stores /></Card>

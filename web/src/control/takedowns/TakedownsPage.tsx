@@ -80,7 +80,7 @@ function List({ asked, onChange, onLift }: { asked: AskedTakedowns; onChange: (c
         { head: "State", cell: (row) => <Tag tone={row.state === "in_force" ? "warn" : "plain"}>{row.state === "in_force" ? "in force" : "lifted"}</Tag> },
         { head: "Reason", cell: (row) => <span className="break-words">{row.reason}</span> },
         { head: "By", cell: (row) => <>{row.hiddenBy}, <Moment at={row.hiddenAt} />{row.shownAt && <><br />shown again by {row.shownBy}, <Moment at={row.shownAt} /></>}</> },
-        { head: "", cell: (row) => row.state === "in_force" && <Button onClick={() => onLift(row)}>Undo</Button> },
+        { head: <span className="sr-only">What can be done</span>, cell: (row) => row.state === "in_force" && <Button onClick={() => onLift(row)}>Undo</Button> },
       ]} />
       {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="takedowns" />}
     </>

@@ -1,9 +1,9 @@
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
-import { ApiProblem } from "@/api/problem";
 import { Moment } from "@/control/live/Moment";
 import { PageHead } from "@/control/page/PageHead";
+import { refusedAt } from "@/control/page/refused";
 import { Secret } from "@/control/page/Secret";
 import { ShowMore } from "@/control/page/ShowMore";
 import { Button } from "@/design/Button";
@@ -45,7 +45,7 @@ function Invite({ onClose, onDone }: { onClose: () => void; onDone: (invited: In
   const invite = useInvite();
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("operator");
-  const refused = invite.error instanceof ApiProblem && invite.error.field === "name" ? invite.error.message : null;
+  const refused = refusedAt(invite.error, "name");
   const go = () => invite.mutate({ name: name.trim(), role }, { onSuccess: (done) => { onClose(); onDone(done); } });
   return (
     <Dialog isOpen title="Invite a user" onClose={onClose} actions={<><Button onClick={onClose}>Close</Button><Button kind="main" disabled={!name.trim() || invite.isPending} onClick={go}>{invite.isPending ? "Inviting…" : "Make the link"}</Button></>}>

@@ -1,12 +1,12 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
-import { ApiProblem } from "@/api/problem";
 import { webhookRoute } from "@/app/careRoutes";
 import { Moment } from "@/control/live/Moment";
 import { Confirm } from "@/control/page/Confirm";
 import { Done, type Deed } from "@/control/page/Done";
 import { PageHead } from "@/control/page/PageHead";
+import { refusedAt } from "@/control/page/refused";
 import { Secret } from "@/control/page/Secret";
 import { Button } from "@/design/Button";
 import { Card } from "@/design/Card";
@@ -47,7 +47,7 @@ function Change({ webhook, onDone }: { webhook: Webhook; onDone: (deed: Deed) =>
   const [open, setOpen] = useState<"delete" | "rotate" | null>(null);
   const [isKnown, setKnown] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
-  const refused = change.error instanceof ApiProblem && change.error.field === "url" ? change.error.message : null;
+  const refused = refusedAt(change.error, "url");
   async function save() {
     const was = { url: webhook.url, description: webhook.description, events: webhook.events, sources: webhook.sources };
     const done = await change.mutateAsync({ ...draft, url: draft.url.trim(), description: draft.description.trim() || null });

@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
-import { ApiProblem } from "@/api/problem";
 import { PageHead } from "@/control/page/PageHead";
+import { refusedAt } from "@/control/page/refused";
 import { Secret } from "@/control/page/Secret";
 import { ShowMore } from "@/control/page/ShowMore";
 import { Button } from "@/design/Button";
@@ -44,7 +44,7 @@ export function WebhooksPage() {
 function Add({ onClose, onDone }: { onClose: () => void; onDone: (secret: string) => void }) {
   const add = useAddWebhook();
   const [draft, setDraft] = useState(EMPTY);
-  const refused = add.error instanceof ApiProblem && add.error.field === "url" ? add.error.message : null;
+  const refused = refusedAt(add.error, "url");
   const go = () => add.mutate({ enabled: true, url: draft.url.trim(), events: draft.events, sources: draft.sources, ...(draft.description.trim() ? { description: draft.description.trim() } : {}) }, { onSuccess: (made) => { onClose(); if (made.secret) onDone(made.secret); } });
   return (
     <Dialog isOpen title="Add a webhook" onClose={onClose} actions={<><Button onClick={onClose}>Close</Button><Button kind="main" disabled={!draft.url.trim() || add.isPending} onClick={go}>{add.isPending ? "Adding…" : "Add it"}</Button></>}>

@@ -1,0 +1,97 @@
+"""The quick way of `/api/search` (`api.quick`): words and a page of results, as nearly every search asks.
+
+Filters and whatever looks odd go to the route, which reads and words it; reading its twenty parameters costs a tenth of
+a search. A test holds the answers of both against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from pydantic_core import to_json
+from starlette.types import Scope
+
+from holdfast import log
+from holdfast.api.errors import response_to
+from holdfast.api.quick import QuickAnswer, json_answer
+from holdfast.config import Settings
+from holdfast.metrics import ServerMetrics
+from holdfast.replay.origins import browse_url
+from holdfast.search.answers import answer_object
+from holdfast.search.query import MAX_QUERY_CHARS
+from holdfast.search.search import MAX_PAGE_SIZE, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
+from holdfast.search.substrings import SearchTooLong
+
+_log = log.get()
+# Digits of a page's number: a larger one the route refuses.
+_DIGITS: Final = 9
+_VIEWS: Final = {kind.value: kind for kind in ResultKind}
+_SORTS: Final = {sort.value: sort for sort in Sort}
+
+
+def plain_request(query_string: bytes) -> SearchRequest | None:
+    """Return what a search asks that has words, a page, a view and an order alone; None for any other."""
+    asked: dict[str, Any] = {}
+    # As the framework reads it.
+    for name, value in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True):
+        known = _FIELDS.get(name)
+        if known is None or known[0] in asked or (read := known[1](value)) is None:
+            return None
+        asked[known[0]] = read
+    return SearchRequest(**asked)
+
+
+def _words(value: str) -> str | None:
+    return value if 1 <= len(value) <= MAX_QUERY_CHARS else None
+
+
+def _page(value: str) -> int | None:
+    return int(value) or None if len(value) <= _DIGITS and value.isascii() and value.isdecimal() else None
+
+
+def _page_size(value: str) -> int | None:
+    size = _page(value)
+    return size if size is not None and size <= MAX_PAGE_SIZE else None
+
+
+_FIELDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+    "q": ("q", _words),
+    "page": ("page", _page),
+    "pageSize": ("page_size", _page_size),
+    "view": ("view", _VIEWS.get),
+    "sort": ("sort", _SORTS.get),
+}
+
+
+def results_json(answer: SearchAnswer, request: SearchRequest, settings: Settings) -> bytes:
+    """Return a page of results as JSON.
+
+    Not by way of the schema, which would take as long as the search: a test holds answers against it.
+    """
+    return to_json(answer_object(answer, request, partial(browse_url, settings)))
+
+
+def plain_searches(
+    search: SearchService, metrics: ServerMetrics, settings: Settings
+) -> Callable[[Scope], QuickAnswer | None]:
+    """Return what answers a plain search; None for one that the route has to."""
+
+    def answered(scope: Scope) -> QuickAnswer | None:
+        request = plain_request(scope["query_string"])
+        if request is None:
+            return None
+        try:
+            found = search.ask(request)
+        except SearchTooLong as exc:
+            # Not asked once more by the route: that would take as long again.
+            request_id = str(scope.get("holdfast_request_id", ""))
+            _log.error("api.failed", code=exc.code, message=str(exc), request_id=request_id)
+            refusal = response_to(exc, path=scope["path"], request_id=request_id)
+            return QuickAnswer(refusal.status_code, refusal.raw_headers, bytes(refusal.body))
+        metrics.searched(found.mode.value)
+        return json_answer(results_json(found, request, settings))
+
+    return answered

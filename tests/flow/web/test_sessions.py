@@ -1,0 +1,95 @@
+"""Signing in and out in Chromium: the way to the control room and back, by role, and a session that ends on the way."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from holdfast.auth.roles import Role
+from tests.flow.web.stage import PASSWORD, OpenWindow, Stage
+
+pytestmark = pytest.mark.slow
+
+
+def _sign_in(page: Page, role: Role) -> None:
+    page.get_by_label("Name").fill(f"the-{role}")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_the_control_room_asks_who_it_is_and_leads_back(open_window: OpenWindow, stage: Stage) -> None:
+    page = open_window().page
+
+    page.goto(f"{stage.url}/control/jobs?status=failed")
+    page.wait_for_url(re.compile(r"/signin\?next="))
+    _sign_in(page, Role.ADMINISTRATOR)
+
+    page.wait_for_url(re.compile(r"/control/jobs\?status=failed$"))
+    menu = page.get_by_role("navigation", name="Control room", exact=True)
+    expect(menu.get_by_role("link", name="Jobs")).to_have_attribute("aria-current", "page")
+    expect(menu.get_by_role("link", name="Users")).to_be_visible()
+
+
+def test_a_menu_holds_what_a_role_may_do(open_window: OpenWindow) -> None:
+    operator = open_window(role=Role.OPERATOR)
+    page = operator.visit("/control")
+    menu = page.get_by_role("navigation", name="Control room", exact=True)
+    expect(menu.get_by_role("link", name="Health")).to_be_visible()
+    assert [menu.get_by_role("link", name=name).count() for name in ("Users", "Takedowns", "Audit")] == [0, 0, 0]
+
+    member = open_window(role=Role.MEMBER).page
+    member.goto(f"{operator.stage.url}/control")
+    expect(member.get_by_text("The control room is for operators")).to_be_visible()
+    expect(member.get_by_role("link", name="Control room")).to_have_count(0)
+
+
+def test_a_session_that_ends_leads_to_sign_in_and_back_to_the_same_page(open_window: OpenWindow, stage: Stage) -> None:
+    window = open_window(role=Role.OPERATOR)
+    page = window.visit("/control")
+    stage.end_session(window.secret)
+
+    page.get_by_role("navigation", name="Control room", exact=True).get_by_role("link", name="Domains").click()
+    page.wait_for_url(re.compile(r"/signin\?next=%2Fcontrol%2Fdomains"))
+    _sign_in(page, Role.OPERATOR)
+
+    page.wait_for_url(re.compile(r"/control/domains"))
+
+
+def test_what_is_public_is_still_there_when_a_session_ends(open_window: OpenWindow, stage: Stage) -> None:
+    window = open_window(role=Role.MEMBER)
+    page = window.visit("/sources")
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    stage.end_session(window.secret)
+
+    page.get_by_role("link", name="Changes", exact=True).click()
+
+    expect(page.get_by_role("heading", level=1, name="Changes")).to_be_visible()
+    expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_who_signs_out_is_nobody_any_more(open_window: OpenWindow) -> None:
+    window = open_window(role=Role.ADMINISTRATOR)
+    page = window.visit("/search?q=ferry")
+
+    page.get_by_role("button", name="Sign out").click()
+
+    page.wait_for_url(re.compile(r"/$"))
+    expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+    expect(page.get_by_role("link", name="Control room")).to_have_count(0)
+    assert window.context.cookies() == []
+    assert window.faults == []
+
+
+def test_on_a_phone_the_menu_is_opened_and_closes_with_a_choice(open_window: OpenWindow) -> None:
+    window = open_window(role=Role.ADMINISTRATOR, width=390, theme="dark")
+    page = window.visit("/control")
+
+    page.get_by_text("Control room: Overview").click()
+    menu = page.get_by_role("navigation", name="Control room, all places")
+    menu.get_by_role("link", name="Jobs").click()
+
+    page.wait_for_url(re.compile(r"/control/jobs"))
+    expect(menu).to_be_hidden()
