@@ -18,8 +18,9 @@ export function ComparePage() {
   const asked = compareRoute.useSearch();
   const { data, error, refetch } = useComparison(asked);
   useEffect(() => { document.title = `${t("compare.title")} · Holdfast`; }, [t]);
-  if (asked.to === undefined) return <Notice title={t("compare.title")}>{t("compare.pick")}</Notice>;
-  if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
+  const heading = <h1 className="mb-4 text-2xl">{t("compare.title")}</h1>;
+  if (asked.to === undefined) return <>{heading}<Notice title={t("compare.choose")}>{t("compare.pick")}</Notice></>;
+  if (error) return <>{heading}<Problem problem={error} onAgain={() => void refetch()} /></>;
   return (
     <>
       <h1 className="text-2xl">{t("compare.title")}</h1>

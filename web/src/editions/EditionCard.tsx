@@ -19,7 +19,7 @@ export function EditionCard({ edition, isNamed = true }: { edition: EditionListe
   const share = edition.intendedUrlCount > 0 ? edition.capturedUrlCount / edition.intendedUrlCount : 0;
   const name = isNamed ? t("editions.one", { source: edition.sourceName, year: String(edition.year) }) : String(edition.year);
   return (
-    <Card title={<Link to="/editions/$source/$year" params={{ source: edition.sourceCode, year: String(edition.year) }} className="break-words">{name}</Link>} className="h-full">
+    <Card title={<Link to="/editions/$source/$year" params={{ source: edition.sourceCode, year: String(edition.year) }} className="[overflow-wrap:anywhere]">{name}</Link>} className="h-full">
       <p className="flex flex-wrap gap-2"><StatusTag status={edition.status} />{edition.frozenAt && <Tag>{t("editions.frozen")}</Tag>}</p>
       {edition.generatedAt ? (
         <>

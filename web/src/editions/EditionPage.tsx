@@ -28,8 +28,8 @@ export function EditionPage() {
   const { source, year } = editionRoute.useParams();
   const { data, error, refetch } = useCoverage(source, Number(year));
   useEffect(() => { document.title = `${data ? t("editions.one", { source: data.sourceName, year }) : t("editions.title")} · Holdfast`; }, [data, year, t]);
-  if (error instanceof ApiProblem && (error.status === 404 || error.status === 422)) return <Notice title={t("editions.none")} actions={<Link to="/editions" className={buttonClass("main")}>{t("editions.title")}</Link>}>{error.detail || error.message}</Notice>;
-  if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
+  if (error instanceof ApiProblem && (error.status === 404 || error.status === 422)) return <><h1 className="mb-4 text-2xl">{t("editions.title")}</h1><Notice title={t("editions.missing")} actions={<Link to="/editions" className={buttonClass("main")}>{t("editions.title")}</Link>}>{t("editions.missingHow")}</Notice></>;
+  if (error) return <><h1 className="mb-4 text-2xl">{t("editions.title")}</h1><Problem problem={error} onAgain={() => void refetch()} /></>;
   return <div className="min-h-[60dvh]">{data && <Edition found={data} />}</div>;
 }
 

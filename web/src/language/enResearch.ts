@@ -79,6 +79,8 @@ export const enResearch = {
   "editions.intro": "What was kept of a source in a year, of all that was meant to be: counted address by address.",
   "editions.none": "There is no edition yet",
   "editions.noneHow": "An edition is planned for a year, crawled in parts, and accounted for in a report.",
+  "editions.missing": "There is no such edition",
+  "editions.missingHow": "Its source may have editions of other years; all of them are listed.",
   "editions.one": "{source}, {year}",
   "editions.year": "Edition of {year}",
   "editions.captured": "{share} captured",

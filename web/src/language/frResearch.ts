@@ -81,6 +81,8 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "editions.intro": "Ce qui a été conservé d’une source en une année, sur tout ce qui devait l’être : compté adresse par adresse.",
   "editions.none": "Il n’y a pas encore d’édition",
   "editions.noneHow": "Une édition est planifiée pour une année, collectée par parties, puis décrite dans un rapport.",
+  "editions.missing": "Cette édition n’existe pas",
+  "editions.missingHow": "Sa source a peut-être des éditions d’autres années ; elles sont toutes dans la liste.",
   "editions.one": "{source}, {year}",
   "editions.year": "Édition de {year}",
   "editions.captured": "{share} capturées",

@@ -23,8 +23,8 @@ export function SourcePage() {
   const { data, error, refetch } = useSources();
   const source = data?.find((one) => one.sourceCode === code);
   useEffect(() => { document.title = `${source?.sourceName ?? code} · Holdfast`; }, [source, code]);
-  if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
-  if (data && !source) return <Notice title={t("sources.missing")} actions={<Link to="/sources" className={buttonClass("main")}>{t("sources.all")}</Link>}>{t("sources.missingHow")}</Notice>;
+  if (error) return <><h1 className="mb-4 text-2xl">{t("sources.title")}</h1><Problem problem={error} onAgain={() => void refetch()} /></>;
+  if (data && !source) return <><h1 className="mb-4 text-2xl">{t("sources.title")}</h1><Notice title={t("sources.missing")} actions={<Link to="/sources" className={buttonClass("main")}>{t("sources.all")}</Link>}>{t("sources.missingHow")}</Notice></>;
   if (!source) return <div className="min-h-[60dvh]" />;
   return (
     <div className="space-y-6">

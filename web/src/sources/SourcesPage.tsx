@@ -20,7 +20,7 @@ export function SourcesPage() {
       <ul className="grid min-h-60 content-start gap-4 sm:grid-cols-2 lg:grid-cols-3">
         {data?.map((source) => (
           <li key={source.sourceCode}>
-            <Card title={<Link to="/sources/$code" params={{ code: source.sourceCode }} className="break-words">{source.sourceName}</Link>} className="h-full">
+            <Card title={<Link to="/sources/$code" params={{ code: source.sourceCode }} className="[overflow-wrap:anywhere]">{source.sourceName}</Link>} className="h-full">
               {source.baseUrl && <p className="text-sm break-all text-soft">{source.baseUrl}</p>}
               {source.description && <p className="mt-2 line-clamp-3 break-words">{source.description}</p>}
               <p className="mt-3 font-serif text-xl">{t("search.capturesOf", { count: source.recordCount })}</p>

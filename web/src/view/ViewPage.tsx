@@ -38,7 +38,8 @@ export function ViewPage() {
 }
 
 function Alone({ children }: { children: React.ReactNode }) {
-  return <div className="mx-auto w-full max-w-3xl px-4 py-8">{children}</div>;
+  const { t } = useWords();
+  return <div className="mx-auto w-full max-w-3xl px-4 py-8"><h1 className="mb-4 text-2xl">{t("view.about")}</h1>{children}</div>;
 }
 
 function NotCaptured({ url }: { url: string }) {
@@ -52,13 +53,14 @@ function NotCaptured({ url }: { url: string }) {
 }
 
 function Shown({ view, asked }: { view: CaptureView; asked: AskedView }) {
+  const { t } = useWords();
   const navigate = useNavigate();
   const mode = asked.mode ?? "page";
   if (mode === "page") {
     return <Frame view={view} onGo={(url, at, isReplaced) => void navigate({ to: "/view/$timestamp", params: { timestamp: at }, search: { url }, replace: isReplaced })} />;
   }
   return (
-    <div className="grow overflow-auto bg-paper">
+    <div role="region" aria-label={t(`view.mode.${mode}`)} tabIndex={0} className="grow overflow-auto bg-paper -outline-offset-4">
       <div className="mx-auto max-w-5xl px-4 py-5">
         {mode === "text" && <Text id={view.snapshotId} language={view.language} />}
         {mode === "source" && <Source id={view.snapshotId} rawUrl={view.rawUrl} />}
