@@ -100,8 +100,11 @@ class RecordHead:
 
     def address(self, name: str) -> str:
         """Return the address in a field, empty if it has none. Bytes that are not UTF-8 are percent-encoded."""
+        written = self._first.get(name.lower(), "").strip()
+        # Only both of them are brackets: an address may end in one.
+        bare = written[1:-1] if written[:1] == "<" and written[-1:] == ">" else written
         # As a browser would send them: replaced by U+FFFD, two addresses that differ in such a byte would become one.
-        return percent_encoded(self._first.get(name.lower(), "").strip().strip("<>"))
+        return percent_encoded(bare)
 
     @property
     def is_url_encoded_anew(self) -> bool:

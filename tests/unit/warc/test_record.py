@@ -47,6 +47,7 @@ def test_a_folded_line_belongs_to_the_one_before_it() -> None:
 
 def test_brackets_of_old_writers_are_taken_off_the_address() -> None:
     assert parse_head(b"WARC/1.0\r\nWARC-Target-URI: <http://example.org/>\r\n\r\n").url == "http://example.org/"
+    assert parse_head(b"WARC/1.0\r\nWARC-Target-URI: http://example.org/?<b>\r\n\r\n").url == "http://example.org/?<b>"
 
 
 @pytest.mark.parametrize(
