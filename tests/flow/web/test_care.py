@@ -31,6 +31,7 @@ def _screens(stage: Stage) -> dict[str, str]:
         "domains": "/domains",
         "domain": f"/domains/www.kelpsound.example?url={quote(f'{_TOWN}/staff/rota.html', safe='')}",
         "explain": f"/explain?url={quote(f'{_TOWN}/?utm_source=x', safe='')}",
+        "explained": f"/explain?url={quote(HOSTILE_URL, safe='')}",
         "scheduler": "/scheduler",
         "editions": "/editions",
         "edition": f"/editions/{edition}",

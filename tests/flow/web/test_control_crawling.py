@@ -41,12 +41,14 @@ def _screens(stage: Stage) -> dict[str, str]:
     with stage.asking() as client:
         run, job = _running(stage), _job(client, stage)
         client.post("/api/admin/feeds", json={"source": "hostile", "url": "http://hostile.example/<b>.rss"})
+        hostile = next(one["id"] for one in client.get("/api/v1/sources").json()["sources"] if one["code"] == "hostile")
     return {
         "overview": "/control",
         "overview-day": "/control?hours=24",
         "control-sources": "/control/sources",
         "control-source-new": "/control/sources/new?url=https://ex.example/docs/",
         "control-source": f"/control/sources/{job['source_id']}",
+        "control-source-hostile": f"/control/sources/{hostile}",
         "control-source-yaml": f"/control/sources/{job['source_id']}?view=yaml",
         "jobs": "/control/jobs",
         "jobs-none": "/control/jobs?q=qqqzzzxxx",

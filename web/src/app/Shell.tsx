@@ -41,7 +41,7 @@ export function Shell() {
         </div>
       </header>
       <main id="content" className={isWide ? "w-full grow" : `mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}><Outlet /></main>
-      {!isWide && <Footer />}
+      {!isWide && <Footer width={width} />}
     </div>
   );
 }
@@ -62,13 +62,13 @@ function Reader({ onLeave }: { onLeave: () => void }) {
   );
 }
 
-function Footer() {
+function Footer({ width }: { width: string }) {
   const { t, language, speak } = useWords();
   const [theme, choose] = useTheme();
   const box = "rounded-part border border-edge bg-sheet px-2 py-1.5 text-ink";
   return (
     <footer className="border-t border-line bg-sheet">
-      <div className="mx-auto flex max-w-6xl flex-wrap items-center gap-x-6 gap-y-3 px-4 py-4 text-sm text-soft">
+      <div className={`mx-auto flex ${width} flex-wrap items-center gap-x-6 gap-y-3 px-4 py-4 text-sm text-soft`}>
         <span>{t("app.name")}, {t("app.tagline")}</span>
         <a href="/docs">API</a>
         <label className="ml-auto flex items-center gap-2">{t("app.language")}

@@ -75,7 +75,8 @@ def _page(title: str, body: str, *, status: int = 200, wide: bool = False, head:
         f"<title>{escape(title)} · Holdfast</title><link rel=stylesheet href=/account.css>{head}</head>"
     )
     kind = " class=wide" if wide else ""
-    return HTMLResponse(f"{top}<body><main{kind}>{body}</main></body></html>", status, _HEADERS)
+    home = "<nav class=brand aria-label=Holdfast><a href=/>Holdfast</a></nav>"
+    return HTMLResponse(f"{top}<body>{home}<main{kind}>{body}</main></body></html>", status, _HEADERS)
 
 
 def _alert(message: str | None) -> str:
