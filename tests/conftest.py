@@ -16,7 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 from tests import needs
 from tests.clock import FakeClock
 from tests.postgres import Postgres, find_binaries
-from tests.scheduling import FilesOrTests
+from tests.scheduling import WEB, FilesOrTests
 from tests.site import Site
 from tests.slow import SLOW
 from tests.statements import SharedStatements
@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.postgres)
         if getattr(item, "originalname", None) in SLOW.get(item.path.relative_to(_TESTS).as_posix(), ()):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.path.name not in _LONG)
+    items.sort(key=lambda item: item.path.name not in _LONG and not item.nodeid.startswith(WEB))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
