@@ -12,6 +12,7 @@ from sqlalchemy import inspect, select
 
 from holdfast import config
 from holdfast.api.crawler_figures import FrontierCounts
+from holdfast.api.figures import CountedWork
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
@@ -42,6 +43,8 @@ class Server:
         state.frontier.close()
         state.frontier = ServedFrontier(archive.settings, archive.clock)
         state.frontier_counts = FrontierCounts(archive.database, archive.clock)
+        state.work.close()
+        state.work = CountedWork(archive.database, archive.clock)
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         """Return the answer to a GET."""

@@ -73,6 +73,19 @@ def test_every_page_is_calm_whole_and_accessible(open_window: OpenWindow, stage:
     assert not found, "\n".join(found)
 
 
+def test_a_running_crawl_is_seen_and_a_hostile_source_stays_words(open_window: OpenWindow, stage: Stage) -> None:
+    _running(stage)
+    window = open_window(role=Role.OPERATOR)
+    page = window.visit("/control/jobs")
+    expect(page.get_by_text("running", exact=False).filter(visible=True).first).to_be_visible()
+
+    page = window.visit("/control/sources")
+    expect(page.get_by_text(HOSTILE).filter(visible=True).first).to_be_visible()
+    assert page.locator("img[src=x], main script").count() == 0
+    assert page.evaluate("window.pwned") is None
+    assert window.faults == []
+
+
 def test_the_overview_says_whether_it_is_live_and_shows_what_runs(open_window: OpenWindow, stage: Stage) -> None:
     _running(stage)
     page = open_window(role=Role.OPERATOR).visit("/control")

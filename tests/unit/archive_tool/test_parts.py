@@ -109,7 +109,7 @@ def test_our_own_crawl_is_asked_for_what_zimit_was_asked_for() -> None:
     def value(name: str) -> str:
         return words[words.index(name) + 1]
 
-    assert words[1:5] == ["-m", "holdfast.cli.main", "crawl", "https://example.org/a"]
+    assert words[1:6] == ["-P", "-m", "holdfast.cli.main", "crawl", "https://example.org/a"]
     assert (value("--scope"), value("--include"), value("--exclude"), value("--depth")) == ("page", "/a/", "/b/", "3")
     assert (value("--max-pages"), value("--max-time"), value("--contact")) == ("5", "60", "a@b.test")
     assert words.count("--max-pages") == 1

@@ -99,4 +99,4 @@ def test_the_state_of_the_parts_counts_only_while_its_supervisor_lives(tmp_path:
 def test_what_runs_follows_from_the_options() -> None:
     assert [part.name for part in parts_of(workers=1)] == ["api", "scheduler", "worker"]
     assert [part.name for part in parts_of(workers=2)] == ["api", "scheduler", "worker-1", "worker-2"]
-    assert [part.command[3:] for part in parts_of(workers=0, processes=3)] == [("api", "--processes", "3")]
+    assert [part.command[4:] for part in parts_of(workers=0, processes=3)] == [("api", "--processes", "3")]

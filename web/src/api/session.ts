@@ -47,7 +47,13 @@ export function signInPath(path: string, search = ""): string {
   return `/signin?next=${encodeURIComponent(back.length > 2000 ? path.slice(0, 2000) : back)}`;
 }
 
+let leavingFor: string | null = null;
+
 /** The control room is nothing without a session: sign in, and come back to the same page. */
 export function leaveForSignIn() {
-  window.location.replace(signInPath(window.location.pathname, window.location.search));
+  const path = signInPath(window.location.pathname, window.location.search);
+  // Every question that a page has under way hears of it: one of them leaves.
+  if (path === leavingFor) return;
+  leavingFor = path;
+  window.location.replace(path);
 }

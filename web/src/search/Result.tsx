@@ -32,7 +32,7 @@ export function Result({ result, ref }: { result: SearchResult; ref?: Ref<HTMLAn
         <time dateTime={result.captureTimestamp} title={localMoment(result.captureTimestamp)}>{date(result.captureTimestamp)}</time>
         <span className="break-words">{result.sourceName}</span>
         {result.language && <span>{shownLanguage(language, result.language)}</span>}
-        <Link to="/page" search={{ url: result.originalUrl }} aria-label={`${t("search.openPage")}: ${result.originalUrl}`}>{count !== null ? t("search.capturesOf", { count }) : t("search.openPage")}</Link>
+        <Link to="/page" search={{ url: result.originalUrl }}>{count !== null ? t("search.capturesOf", { count }) : t("search.openPage")}<span className="sr-only">: {result.originalUrl}</span></Link>
         {result.similarCount ? <Link to="/search" search={{ similarTo: result.id, view: "snapshots" }}>{t("search.similar", { count: result.similarCount })}</Link> : null}
         {result.statusCode !== null && result.statusCode >= 300 && <Tag tone={result.statusCode >= 400 ? "bad" : "warn"}>{result.statusCode}</Tag>}
         {result.noise && <Tag tone="warn">{t("search.noise")}</Tag>}
