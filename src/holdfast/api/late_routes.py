@@ -144,23 +144,33 @@ class RouteTable:
     def __init__(self, routes: Iterable[BaseRoute], *, guard: Guard | None = None) -> None:
         self._guard = guard
         self.routes = tuple(route for route in routes if isinstance(route, APIRoute))
-        self._by_path: dict[str, tuple[APIRoute, ...]] = {}
+        self._starts = {start[:depth] for start in map(_start, self.routes) for depth in range(_DEPTH + 1)}
+        # Filled as paths are asked for, by words of our own routes alone: to sort all of them out costs a tenth of a
+        # second of each start, and few are asked for.
+        self._by_path: dict[str, tuple[APIRoute, ...] | None] = {
+            route.path: None for route in self.routes if not route.param_convertors
+        }
         self._by_start: dict[tuple[str, ...], tuple[APIRoute, ...]] = {}
-        for route in self.routes:
-            if not route.param_convertors:
-                self._by_path[route.path] = tuple(one for one in self.routes if one.path_regex.match(route.path))
-        starts = {start[:depth] for start in map(_start, self.routes) for depth in range(_DEPTH + 1)}
-        for start in starts:
-            self._by_start[start] = tuple(one for one in self.routes if _may_begin(_start(one), start))
 
     def candidates(self, path: str) -> tuple[APIRoute, ...]:
         """Return the routes that a path may belong to, in their order; the rest certainly do not fit."""
-        if (found := self._by_path.get(path)) is not None:
+        if path in self._by_path:
+            if (found := self._by_path[path]) is None:
+                found = tuple(route for route in self._beginning(path) if route.path_regex.match(path))
+                self._by_path[path] = found
             return found
+        return self._beginning(path)
+
+    def _beginning(self, path: str) -> tuple[APIRoute, ...]:
+        """Return the routes whose first segments may be those of a path."""
         start = tuple(path.split("/", _DEPTH + 1)[1 : _DEPTH + 1])
-        while (among := self._by_start.get(start)) is None and start:
+        while start not in self._starts:
+            if not start:
+                return ()
             start = start[:-1]
-        return among or ()
+        if (among := self._by_start.get(start)) is None:
+            among = self._by_start[start] = tuple(one for one in self.routes if _may_begin(_start(one), start))
+        return among
 
     def in_front_of(self, otherwise: Served) -> Served:
         """Return an application that hands requests to these routes, and the rest of what a server says to another."""
