@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -15,6 +16,8 @@ from bench.near_duplicates import (
     PROMISED,
     RECALL,
     Mutation,
+    Page,
+    Random,
     Words,
     articles,
     generated,
@@ -43,14 +46,18 @@ def test_copies_are_told_from_pages_that_only_look_alike(length: int) -> None:
     assert not missed
 
 
-_RANDOM = np.random.default_rng(23)
-_WORDS = Words("en", _RANDOM)
-_STORIES = list(articles(_WORDS, _RANDOM, 120, 3))
+@functools.cache
+def _stories() -> tuple[list[Page], Words, Random]:
+    """Return the pages of this file and what they are changed by; made once, and not while tests are collected."""
+    random = np.random.default_rng(23)
+    words = Words("en", random)
+    return list(articles(words, random, 120, 3)), words, random
 
 
 def _story(number: int, *, copied: bool = False, said: str = "parrot") -> str:
-    page = _STORIES[number]
-    return f"{text_of(mutated(page, Mutation.MIXED, _WORDS, _RANDOM) if copied else page)}\n{said}"
+    pages, words, random = _stories()
+    page = pages[number]
+    return f"{text_of(mutated(page, Mutation.MIXED, words, random) if copied else page)}\n{said}"
 
 
 def _captures() -> list[Capture]:
