@@ -11,9 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
+from argon2 import PasswordHasher
 
 from holdfast import config
 from holdfast.audit import AuditFilter, audit_events
+from holdfast.auth import passwords
 from holdfast.auth.errors import LastAdministrator, PasswordRefused, SignInFailed, SignInThrottled, UserExists
 from holdfast.auth.passwords import is_password
 from holdfast.auth.queries import users
@@ -36,6 +38,18 @@ from tests.clock import FakeClock
 
 PASSWORD = "an otter in the harbour"
 ADMIN = {"x-admin-token": "the admin token of this test"}
+
+
+@pytest.fixture
+def real_passwords() -> None:
+    """Hashes as they are kept, for a test on the work that they are."""
+
+
+@pytest.fixture(autouse=True)
+def _quick_passwords(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash with little memory: a sign-in is 50 ms of CPU otherwise, and this file signs in two hundred times."""
+    if "real_passwords" not in request.fixturenames:
+        monkeypatch.setattr(passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
 
 
 class Site:
@@ -297,6 +311,7 @@ def test_a_password_in_the_field_for_the_name_stands_in_no_log(site: Site, capsy
     assert (logged.out + logged.err).count("auth.sign_in_failed") == 2
 
 
+@pytest.mark.usefixtures("real_passwords")
 def test_an_unknown_user_is_refused_as_slowly_as_a_known_one(site: Site) -> None:
     site.user("ada")
     limits = AuthSettings(failures_per_account_and_address=99, failures_per_address=99)

@@ -104,6 +104,20 @@ def test_what_is_older_than_thirty_days_loses_its_log_and_stays_if_something_ref
         assert session.scalars(select(LogLine.id)).all() == []
 
 
+def test_old_things_are_looked_for_once_a_minute_however_often_locks_are(bed: Bed, clock: FakeClock) -> None:
+    bed.settings = bed.settings.model_copy(update={"sweep_s": 0.5, "history_days": 1.0})
+    bed.party = bed.another()
+    first, second = bed.recurring("first"), bed.recurring("second")
+    scheduler = bed.another().scheduler
+    for job_id, looks in ((first, [(0, 1)]), (second, [(1, 0), (30, 0), (30, 1)])):
+        bed.set_next_run(job_id, clock.now())
+        bed.run_once(job_id, DONE, seconds=0)
+        clock.shift_wall(2 * 86400.0)
+        for seconds, pruned in looks:
+            clock.advance(seconds)
+            assert scheduler.tick().pruned == pruned, (job_id, seconds)
+
+
 def test_a_long_log_is_let_go_of_in_short_transactions(bed: Bed, clock: FakeClock) -> None:
     job_id = bed.recurring(minutes=60)
     bed.set_next_run(job_id, clock.now())

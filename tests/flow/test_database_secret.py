@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 import httpx
 import pytest
@@ -62,6 +62,8 @@ def _run(home: Path, url: str, *arguments: str) -> tuple[str, set[str]]:
         seen, until = set[str](), monotonic() + deadline(120)
         while process.poll() is None and monotonic() < until:
             seen.add(_arguments(process.pid))
+            # An interpreter takes ten times as long to start: none comes and goes unseen.
+            sleep(0.01)
         process.kill()
         process.wait()
         out.seek(0)

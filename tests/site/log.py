@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,12 +58,23 @@ class LogWriter:
         os.close(self._fd)
 
 
-def read_log(path: Path) -> list[Entry]:
-    """Return every request so far in order of arrival, open ones with no end; a half-written last line is left out."""
-    if not path.exists():
-        return []
-    latest: dict[int, Entry] = {}
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        entry = Entry(**json.loads(line))
-        latest[entry.id] = entry
-    return sorted(latest.values(), key=lambda entry: entry.start)
+class LogReader:
+    """Reads the file of a site, each line once: tests look at it many times a second until something has come."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._latest: dict[int, Entry] = {}
+        self._lock = threading.Lock()
+
+    def entries(self) -> list[Entry]:
+        """Return every request so far in order of arrival, open ones with no end; a half-written line comes later."""
+        with self._lock:
+            if self._path.exists():
+                with self._path.open("rb") as stream:
+                    stream.seek(self._offset)
+                    for line in stream.read().split(b"\n")[:-1]:
+                        entry = Entry(**json.loads(line))
+                        self._latest[entry.id] = entry
+                        self._offset += len(line) + 1
+            return sorted(self._latest.values(), key=lambda entry: entry.start)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.site.book import Handler
-from tests.site.log import Entry, read_log
+from tests.site.log import Entry, LogReader
 from tests.site.plain import truth
 from tests.site.server import Plan, Server, TlsKind
 from tests.site.wire import Exchange
@@ -27,6 +27,7 @@ class Site:
 
     def __init__(self, folder: tempfile.TemporaryDirectory[str], plan: Plan) -> None:
         self._folder, self._plan = folder, plan
+        self._log = LogReader(plan.log)
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -138,7 +139,7 @@ class Site:
 
     def log(self) -> list[Entry]:
         """Return every request so far, in order of arrival."""
-        return read_log(self._plan.log)
+        return self._log.entries()
 
     def faults(self) -> list[str]:
         """Return what broke inside pages: bugs of the site or of a test's own page."""

@@ -35,6 +35,8 @@ _SWEPT = 50
 _PRUNED = 100
 # Transactions of one sweep that let go of old things; what is left waits for the next.
 _PORTIONS = 20
+# What is kept for days is looked through once a minute at most, however often stale locks are looked for.
+_PRUNE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class Scheduler:
     def __init__(self, database: Database, clock: Clock, settings: JobSettings, placement: Placement) -> None:
         self._database, self._clock, self._settings, self._placement = database, clock, settings, placement
         self._settler = RunSettler(settings, placement)
-        self._sweep_at = self._count_at = 0.0
+        self._sweep_at = self._prune_at = self._count_at = 0.0
         self._checked_at: datetime | None = None
         self.metrics: SchedulerMetrics | None = None
 
@@ -83,8 +85,11 @@ class Scheduler:
         elapsed = self._clock.monotonic()
         # By the monotonic clock: a wall clock that jumps must not sweep all the time, or never again.
         if elapsed >= self._sweep_at:
-            cleared, pruned = self.sweep(), self._prune()
+            cleared = self.sweep()
             self._sweep_at = elapsed + self._settings.sweep_s
+            if elapsed >= self._prune_at:
+                pruned = self._prune()
+                self._prune_at = elapsed + max(self._settings.sweep_s, _PRUNE_S)
         if elapsed >= self._count_at:
             with self._database.read() as session:
                 now = moment_in(session, self._clock)
