@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ class Withdrawn:
     subject: str
     snapshots: int
     """Captures that are stored now and concerned by it."""
+    withdrawal_id: int | None = None
+    """What hides it now; None if it is shown again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
         session.flush()
         if target.snapshot_id is not None:
             _compare_again(session, target)
-        return _record(session, clock, subject, target, reason=reason)
+        return replace(_record(session, clock, subject, target, reason=reason), withdrawal_id=row.id)
 
 
 def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None = None) -> Withdrawn:

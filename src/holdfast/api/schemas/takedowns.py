@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
 from holdfast.api.schemas.base import Answer, RequestForm
 from holdfast.withdrawals.hiding import TakedownRow
 
+SUBJECT_CHARS: Final = 8192
+"""What can be taken out of sight can be looked at before."""
 _TAKEDOWN: dict[str, Any] = {
     "id": 4,
     "kind": "page",
@@ -85,7 +87,9 @@ class TakedownForm(RequestForm):
     )
 
     subject: str = Field(
-        min_length=1, max_length=8192, description="A snapshot's id, or a page by any spelling of its address."
+        min_length=1,
+        max_length=SUBJECT_CHARS,
+        description="A snapshot's id, or a page by any spelling of its address.",
     )
     reason: str = Field(min_length=3, max_length=4000, description="Kept in the audit log.")
 
