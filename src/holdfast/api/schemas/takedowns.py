@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ConfigDict, Field
 
 from holdfast.api.schemas.base import Answer, RequestForm
-from holdfast.withdrawals.hiding import TakedownRow
+from holdfast.withdrawals.hiding import MAX_REASON_CHARS, MIN_REASON_CHARS, TakedownRow
 
 SUBJECT_CHARS: Final = 8192
 """What can be taken out of sight can be looked at before."""
@@ -91,7 +91,7 @@ class TakedownForm(RequestForm):
         max_length=SUBJECT_CHARS,
         description="A snapshot's id, or a page by any spelling of its address.",
     )
-    reason: str = Field(min_length=3, max_length=4000, description="Kept in the audit log.")
+    reason: str = Field(min_length=MIN_REASON_CHARS, max_length=MAX_REASON_CHARS, description="Kept in the audit log.")
 
 
 class TakedownReceipt(Takedown):
