@@ -67,11 +67,12 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
     """Hide a snapshot (by its id), or all captures of a page by any spelling of its address, present and future.
 
     With `home`, it is noted in the data directory too, before it is in force: a rebuild from files alone goes by that.
-    Invalid without a reason that says something; NotFound if there is no such snapshot; Conflict if it is hidden already.
+    Invalid without a reason that says something; NotFound if there is no such snapshot; Conflict if it is hidden
+    already.
     """
     if len(reason.strip()) < MIN_REASON_CHARS or len(reason) > MAX_REASON_CHARS:
         raise Invalid(
-            f"say why, in {MIN_REASON_CHARS} to {MAX_REASON_CHARS:,} characters (--reason); it is kept in the audit log",
+            f"say why, in {MIN_REASON_CHARS} to {MAX_REASON_CHARS:,} characters (--reason); the audit log keeps it",
             field="reason",
         )
     with database.write() as session:
