@@ -23,6 +23,9 @@ export function useWords(): Spoken {
   return found;
 }
 
+/** How dates are written: in English the day comes first, as in the control room. */
+const DATES: Record<Language, string> = { en: "en-GB", fr: "fr" };
+
 export function LanguageProvider({ children }: { children: ReactNode }) {
   const [language, speak] = useState<Language>(() => startLanguage(localStorage.getItem("language"), navigator.languages));
   useEffect(() => {
@@ -35,9 +38,9 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
     t: (word, values) => say(language, word, values),
     number: (value) => new Intl.NumberFormat(language).format(value),
     // Dates of captures are UTC: the day that the archive filed them under.
-    date: (moment, options) => new Intl.DateTimeFormat(language, { dateStyle: "medium", timeZone: "UTC", ...options }).format(new Date(moment)),
-    moment: (moment) => `${new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" }).format(new Date(moment))} UTC`,
-    localMoment: (moment) => new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "long" }).format(new Date(moment)),
+    date: (moment, options) => new Intl.DateTimeFormat(DATES[language], { dateStyle: "medium", timeZone: "UTC", ...options }).format(new Date(moment)),
+    moment: (moment) => `${new Intl.DateTimeFormat(DATES[language], { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" }).format(new Date(moment))} UTC`,
+    localMoment: (moment) => new Intl.DateTimeFormat(DATES[language], { dateStyle: "full", timeStyle: "long" }).format(new Date(moment)),
   }), [language]);
   return <Context value={spoken}>{children}</Context>;
 }
