@@ -6,10 +6,9 @@ import { searchRoute } from "@/app/publicRoutes";
 import { Button, buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
-import { changed, FILTERS, type Asked } from "./asked";
+import { readAsked, changed, FILTERS, type Asked } from "./asked";
 import { Export } from "./Export";
 import { Facets, hasFacets } from "./Facets";
-import { QueryHelp } from "./QueryHelp";
 import { Result } from "./Result";
 import { SearchBox } from "./SearchBox";
 import { barsOf } from "./spans";
@@ -20,7 +19,7 @@ import { PAGE_SIZE, useSearch, type SearchResults } from "./useSearch";
 /** Search: everything that is asked stands in the address bar. */
 export function SearchPage() {
   const { t } = useWords();
-  const asked = searchRoute.useSearch();
+  const asked = readAsked({ ...searchRoute.useSearch() });
   const navigate = useNavigate();
   const { data, error, refetch, isFetching } = useSearch(asked);
   const [isHelping, help] = useState(false);
@@ -30,8 +29,7 @@ export function SearchPage() {
   return (
     <>
       <h1 className="sr-only">{t("search.title")}</h1>
-      <SearchBox key={asked.q} start={asked.q ?? ""} isFirst={!asked.q} onAsk={(q) => go({ q: q || undefined })} />
-      <QueryHelp isOpen={isHelping} onToggle={help} onInsert={(text) => go({ q: [asked.q, text].filter(Boolean).join(" ") })} />
+      <SearchBox key={asked.q} start={asked.q ?? ""} isFirst={!asked.q} onAsk={(q) => go({ q: q || undefined })} help={{ isOpen: isHelping, onToggle: help }} />
       {error ? <div className="mt-6"><Problem problem={error} onAgain={() => void refetch()} /></div> : null}
       {data && !error && (
         <div aria-busy={isFetching} className={`mt-5 grid gap-6 ${hasFacets(data, asked) ? "lg:grid-cols-[15rem_1fr]" : ""}`}>
