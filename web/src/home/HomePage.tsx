@@ -47,9 +47,10 @@ function Figures() {
 function OverTime() {
   const { t } = useWords();
   const navigate = useNavigate();
-  const { data } = useCapturesOverTime();
+  const { data, error } = useCapturesOverTime();
   const bars = data ? barsOf(data.histogram.buckets, data.histogram.unit) : [];
-  if (data && bars.length < 2) return null;
+  // The list of changes and of sources say what is wrong; a picture less is no harm.
+  if (error || (data && bars.length < 2)) return null;
   return (
     <Card title={t("home.overTime")} className="min-h-36">
       <TimeBars bars={bars} label={t("home.overTime")} onSpan={(from, to) => void navigate({ to: "/search", search: { from, to, view: "snapshots" } })} />
@@ -59,10 +60,10 @@ function OverTime() {
 
 function LatestChanges() {
   const { t } = useWords();
-  const { data } = useLatestChanges();
+  const { data, error, refetch } = useLatestChanges();
   return (
     <Card title={t("home.latestChanges")} actions={<Link to="/changes">{t("home.allChanges")}</Link>} className="min-h-56">
-      {data?.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : data?.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
     </Card>
   );
 }
@@ -70,11 +71,12 @@ function LatestChanges() {
 /** The sources, the one with the most captures first, each with its share as a bar. */
 function Kept() {
   const { t, date } = useWords();
-  const { data } = useSources();
+  const { data, error, refetch } = useSources();
   const most = Math.max(1, ...(data ?? []).map((source) => source.recordCount));
   const shown = [...(data ?? [])].sort((one, other) => other.recordCount - one.recordCount).slice(0, 6);
   return (
     <Card title={t("sources.title")} actions={<Link to="/sources">{t("home.allSources")}</Link>} className="min-h-56">
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <ul className="divide-y divide-line">
         {shown.map((source) => (
           <li key={source.sourceCode} className="py-2.5">

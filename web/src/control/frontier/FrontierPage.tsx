@@ -20,7 +20,7 @@ type Open = "add" | "seed" | "recover" | "clear" | null;
 
 /** What a crawl still has to ask for, and what became of the rest. */
 export function FrontierPage() {
-  const asked = frontierRoute.useSearch();
+  const asked = readAskedFrontier({ ...frontierRoute.useSearch() });
   const navigate = useNavigate();
   const stats = useFrontierStats(asked.execution);
   const recover = useRecover();
