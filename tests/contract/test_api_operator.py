@@ -145,8 +145,10 @@ def test_an_ad_hoc_crawl_makes_a_source_for_its_host_and_waits_for_a_worker(serv
     named = server.ask("POST", f"{ADMIN}/crawls", urls=["https://elsewhere.example/"], source=made.json()["source"])
     bad = server.ask("POST", f"{ADMIN}/crawls", urls=["https://x.example/", "mailto:a@b.example"])
     worse = server.ask("POST", f"{ADMIN}/crawls", urls=["https://x.example/"], config={"max_pagse": 5})
+    twice = server.ask("POST", f"{ADMIN}/crawls", urls=["https://x.example/"], config={"seeds": ["https://y.example/"]})
     job = server.get(made.headers["location"]).json()
 
+    assert (twice.status_code, twice.json()["field"]) == (422, "config.seeds")
     assert (made.status_code, made.json()["source"], made.json()["isNewSource"]) == (202, "new-site-example", True)
     assert made.json()["state"] == "pending"
     assert (again.json()["source"], again.json()["isNewSource"]) == ("new-site-example", False)

@@ -334,6 +334,8 @@ def test_nothing_is_sent_to_a_private_address(bed: Bed, receiver: Receiver) -> N
         ("https://user:secret@example.org/", "carries a user or a password"),
         ("https://user@example.org/", "carries a user or a password"),
         ("http://10.0.0.7/hook", "does not lead to a public address"),
+        ("https://LocalHost:8443/hook", "does not lead to a public address"),
+        ("https://here.localhost./hook", "does not lead to a public address"),
         ("http://0x7f.1/hook", "does not lead to a public address"),
         ("http://[::1]/hook", "does not lead to a public address"),
         ("ftp://example.org/", "http or https"),

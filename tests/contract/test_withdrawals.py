@@ -99,10 +99,12 @@ def test_hiding_is_audited_and_the_search_index_is_told(archive: Archive) -> Non
 def test_a_withdrawal_needs_a_reason_and_something_to_withdraw(archive: Archive) -> None:
     with pytest.raises(Invalid):
         hide(archive.database, archive.clock, URL, reason="  ")
+    with pytest.raises(Invalid, match="say why, in 3 to 4,000"):
+        hide(archive.database, archive.clock, URL, reason="a" * 4001)
     with pytest.raises(NotFound):
-        hide(archive.database, archive.clock, "99", reason="x")
+        hide(archive.database, archive.clock, "99", reason="asked for")
     with pytest.raises(Invalid):
-        hide(archive.database, archive.clock, "not an address", reason="x")
+        hide(archive.database, archive.clock, "not an address", reason="asked for")
     assert len(_seen(archive)) == 4
 
 

@@ -92,6 +92,7 @@ def test_over_http_a_token_is_asked_for_and_guesses_end(home: Path) -> None:
     assert "explain" in names
     assert "Some words about it." in text["text"]
     assert (nobody.status_code, nobody.headers["www-authenticate"], other.status_code) == (401, "Bearer", 404)
+    assert all(answer.json()["requestId"] for answer in (nobody, other))
     assert [answer.status_code for answer in guesses[10:]] == [429, 429]
     assert all(answer.status_code in (401, 403) for answer in guesses[:10])
     assert right.status_code == 429, "even the right one, for a minute: who guesses learns nothing"

@@ -12,6 +12,7 @@ from holdfast.api.errors import TooManyRequests, response_to
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.middleware.rate_counts import AddressWindows
 from holdfast.api.middleware.rate_limits import address_of
+from holdfast.api.middleware.request_ids import name_request
 from holdfast.auth.errors import Unauthenticated
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import NotFound
@@ -36,6 +37,7 @@ class TokenGate:
         if scope["type"] != "http" or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
+        request_id = name_request(scope)
         if scope["path"] != _TOOLS:
             refusal = NotFound("only /mcp is served here; the whole API is: holdfast api")
             await RefuseAll(refusal)(scope, receive, send)
@@ -47,7 +49,7 @@ class TokenGate:
             return
         headers = Headers(scope=scope)
         if "authorization" not in headers and "x-admin-token" not in headers:
-            answer = response_to(Unauthenticated(_MISSING), path=_TOOLS, request_id="")
+            answer = response_to(Unauthenticated(_MISSING), path=_TOOLS, request_id=request_id)
             answer.status_code, answer.headers["WWW-Authenticate"] = 401, "Bearer"
             await answer(scope, receive, send)
             return

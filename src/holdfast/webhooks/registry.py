@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
+from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -33,6 +34,7 @@ OVERLAP = timedelta(hours=24)
 """How long messages are signed with the old secret, too, after a rotation."""
 GROUPS = tuple(sorted({f"{name.partition('.')[0]}.*" for name in EventName}))
 _MAX_URL_CHARS = 2048
+_LOOPBACK = IPv4Address("127.0.0.1")
 _MAX_NOTE_CHARS = 500
 _PORTION = 1000
 
@@ -242,9 +244,17 @@ def checked_url(url: str, settings: WebhookSettings) -> str:
     except ValueError as exc:
         raise WebhookRefused("url", "it is no address; give an http or https address") from exc
     literal = target.origin.literal
+    if literal is None and _is_this_machine(target.origin.host):
+        literal = _LOOPBACK
     if literal is not None and not AddressGuard(settings.allow_networks).judge(literal):
         raise WebhookRefused("url", f"{REFUSAL}: HOLDFAST_WEBHOOKS_ALLOW_NETWORKS")
     return parse(url).fetch
+
+
+def _is_this_machine(host: str) -> bool:
+    # RFC 6761, 6.3: whatever a resolver says.
+    name = host.lower().rstrip(".")
+    return name == "localhost" or name.endswith(".localhost")
 
 
 def _host(url: str) -> tuple[str, str]:

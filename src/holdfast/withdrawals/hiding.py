@@ -40,6 +40,8 @@ from holdfast.withdrawals.visibility import (
 # In the data directory: a rebuild of a lost database must not show what was hidden.
 WITHDRAWALS = "withdrawals.jsonl"
 _LARGEST_ID = 2**63 - 1
+MIN_REASON_CHARS = 3
+MAX_REASON_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +65,13 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
     """Hide a snapshot (by its id), or all captures of a page by any spelling of its address, present and future.
 
     With `home`, it is noted in the data directory too, before it is in force: a rebuild from files alone goes by that.
-    Invalid without a reason; NotFound if there is no such snapshot; Conflict if it is hidden already.
+    Invalid without a reason that says something; NotFound if there is no such snapshot; Conflict if it is hidden already.
     """
-    if not reason.strip():
-        raise Invalid("say why with --reason; it is kept in the audit log")
+    if len(reason.strip()) < MIN_REASON_CHARS or len(reason) > MAX_REASON_CHARS:
+        raise Invalid(
+            f"say why, in {MIN_REASON_CHARS} to {MAX_REASON_CHARS:,} characters (--reason); it is kept in the audit log",
+            field="reason",
+        )
     with database.write() as session:
         # First of all: a comparison under way would mark as compared what is marked here to be compared again.
         lock_changes(session)

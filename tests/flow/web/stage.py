@@ -119,7 +119,7 @@ class Window:
         found += [] if len(headings) == 1 else [f"its first headings are {headings}"]
         found += [f"it is {spills} px wider than the window"] if spills > 0 else []
         found += ["a text became a script"] if page.evaluate("window.pwned") is not None else []
-        if folder := os.environ.get("HOLDFAST_SCREENSHOTS"):
+        if folder := os.environ.get("WEB_SCREENSHOTS"):
             page.screenshot(path=f"{folder}/{name}.png", full_page=True)
         return [f"{name}: {one}" for one in found]
 

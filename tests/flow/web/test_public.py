@@ -30,6 +30,7 @@ def _screens(stage: Stage) -> dict[str, str]:
         "changes": "/changes",
         "compare": f"/compare?from={before}&to={after}",
         "sources": "/sources",
+        "source": "/sources/kelpsound",
         "page": f"/page?url={page}",
         "view": f"/view/{re.sub('[^0-9]', '', found['captureTimestamp'])[:14]}?url={page}",
     }

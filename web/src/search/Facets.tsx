@@ -31,13 +31,13 @@ function Facet({ name, values, isChosen, onPick }: { name: "year" | (typeof FILT
   if (values.length === 0 || (values.length === 1 && !values.some((one) => isChosen(one.value)))) return null;
   const shown = isWhole ? values : values.slice(0, FEW);
   return (
-    <fieldset>
+    <fieldset className="min-w-0">
       <legend className="mb-1 text-sm font-semibold text-soft">{t(`facet.${name}`)}</legend>
       <ul>
         {shown.map((one) => (
           <li key={one.value}>
             <button type="button" aria-pressed={isChosen(one.value)} onClick={() => onPick(one.value, isChosen(one.value))} className="flex min-h-8 w-full items-baseline justify-between gap-3 rounded-part px-2 py-1 text-left hover:bg-sunk aria-pressed:bg-wash aria-pressed:font-semibold">
-              <span className="min-w-0 break-words">{one.label}</span>
+              <span className="min-w-0 wrap-anywhere">{one.label}</span>
               <span className="text-sm text-soft tabular-nums">{number(one.count)}</span>
             </button>
           </li>

@@ -33,6 +33,18 @@ def _new_id() -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
+def name_request(scope: Scope) -> str:
+    """Return the id of a request; whoever sees it first gives it one, or keeps the caller's."""
+    known = scope.get("holdfast_request_id")
+    if known is not None:
+        return str(known)
+    given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
+    # It goes into headers and logs: one with a line break or an escape would forge lines.
+    request_id = given if _SAFE_ID.fullmatch(given) else _new_id()
+    scope["holdfast_request_id"] = request_id
+    return request_id
+
+
 class RequestIds:
     """Gives each request its id (a safe one of the caller's is kept), logs it, and answers 500 for what was missed."""
 
@@ -46,10 +58,7 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
-        # It goes into headers and logs: one with a line break or an escape would forge lines.
-        request_id = given if _SAFE_ID.fullmatch(given) else _new_id()
-        scope["holdfast_request_id"] = request_id
+        request_id = name_request(scope)
         began, status = self._clock.monotonic(), 0
 
         async def named(message: Message) -> None:

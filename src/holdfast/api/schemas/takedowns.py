@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from holdfast.api.schemas.base import Answer, RequestForm
-from holdfast.withdrawals.hiding import TakedownRow
+from holdfast.withdrawals.hiding import MAX_REASON_CHARS, MIN_REASON_CHARS, TakedownRow
 
 _TAKEDOWN: dict[str, Any] = {
     "id": 4,
@@ -87,7 +87,7 @@ class TakedownForm(RequestForm):
     subject: str = Field(
         min_length=1, max_length=8192, description="A snapshot's id, or a page by any spelling of its address."
     )
-    reason: str = Field(min_length=3, max_length=4000, description="Kept in the audit log.")
+    reason: str = Field(min_length=MIN_REASON_CHARS, max_length=MAX_REASON_CHARS, description="Kept in the audit log.")
 
 
 class TakedownReceipt(Takedown):

@@ -39,6 +39,8 @@ def begin_crawl(session: Session, clock: Clock, actions: JobActions, wish: Crawl
             raise JobRefused(f"urls[{number}]", str(exc)) from exc
     if not wish.urls:
         raise JobRefused("urls", "name at least one address")
+    if "seeds" in wish.config:
+        raise JobRefused("config.seeds", "the crawl begins at `urls`; leave the seeds out")
     source, is_new = _source(session, clock, wish)
     spec = JobSpec(
         source_id=source.id,

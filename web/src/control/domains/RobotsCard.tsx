@@ -38,7 +38,7 @@ export function RobotsCard({ domain, onDone }: { domain: string; onDone: (deed: 
       {refresh.error ? <div className="mb-4"><Problem problem={refresh.error} /></div> : null}
       {data?.ruling && (
         <div className="mb-4"><Notice tone={data.ruling.allowed ? "good" : "bad"} title={`${data.ruling.allowed ? "Allowed" : "Not allowed"}: ${data.ruling.url}`}>
-          {sentence(data.ruling.reason)}{data.ruling.line ? ` Line ${data.ruling.line}: ${data.ruling.rule ?? ""}` : ""}
+          {sentence(data.ruling.reason)}
         </Notice></div>
       )}
       {data && (
