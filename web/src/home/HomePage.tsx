@@ -9,6 +9,7 @@ import { SearchBox } from "@/search/SearchBox";
 import { barsOf } from "@/search/spans";
 import { TimeBars } from "@/search/TimeBars";
 import { useCapturesOverTime, useLatestChanges, useSources, useStats } from "@/api/useArchive";
+import { Commands } from "./Commands";
 
 /** What this archive holds, and one box to ask it. */
 export function HomePage() {
@@ -32,7 +33,7 @@ function Figures() {
   const { t, number, date } = useWords();
   const { data, error, refetch } = useStats();
   if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
-  if (data && data.snapshotsTotal === 0) return <Notice title={t("home.empty")}>{t("home.emptyHow")}</Notice>;
+  if (data && data.snapshotsTotal === 0) return <Notice title={t("home.empty")}><Commands text={t("home.emptyHow")} /></Notice>;
   const shown = (value: number | undefined) => (value === undefined ? "\u2007" : number(value));
   return (
     <dl className="grid grid-cols-2 gap-3 sm:grid-cols-4">

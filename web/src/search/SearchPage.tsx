@@ -31,6 +31,7 @@ export function SearchPage() {
       <h1 className="sr-only">{t("search.title")}</h1>
       <SearchBox key={asked.q} start={asked.q ?? ""} isFirst={!asked.q} onAsk={(q) => go({ q: q || undefined })} help={{ isOpen: isHelping, onToggle: help }} />
       {error ? <div className="mt-6"><Problem problem={error} onAgain={() => void refetch()} /></div> : null}
+      {!data && !error && <p role="status" className="mt-6 min-h-96 text-soft">{t("app.loading")}…</p>}
       {data && !error && (
         <div aria-busy={isFetching} className={`mt-5 grid gap-6 ${hasFacets(data, asked) ? "lg:grid-cols-[15rem_1fr]" : ""}`}>
           {hasFacets(data, asked) && (
@@ -62,7 +63,7 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
     <div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
         <p role="status" className="mr-auto">{t(found.totalIsExact ? "search.results" : "search.atMost", { count: found.total })} <span className="text-sm text-soft">{t("search.took", { ms: Math.round(found.tookMs) })}</span></p>
-        <div className="flex" role="group" aria-label={t("search.pages")}>
+        <div className="flex" role="group" aria-label={t("page.shownAs")}>
           {(["pages", "snapshots"] as const).map((one) => (
             <button key={one} type="button" aria-pressed={view === one} onClick={() => onChange({ view: one === "pages" ? undefined : one })} className="min-h-9 border border-edge px-3 py-1 text-sm first:rounded-l-part last:rounded-r-part aria-pressed:bg-accent aria-pressed:text-on-accent">
               {t(one === "pages" ? "search.pages" : "search.captures")}
