@@ -34,7 +34,9 @@ from holdfast.api.permissions import PathPermissions, check_permission, demand_p
 from holdfast.api.plain_searches import plain_searches
 from holdfast.api.quick import SEARCH_THREADS, QuickRoutes, QuickThreads, QuickWay
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
+from holdfast.api.rested import RestedAnswers
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.api.run_reports import RunReports
 from holdfast.api.single_rows import quick_cdx, quick_snapshot
 from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
@@ -71,6 +73,8 @@ _SCHEMES = {
         "description": "A browser that signed in. Changes need X-CSRF-Token, which GET /api/session gives.",
     },
 }
+# Histories that are kept: one of 20,000 captures takes ten megabytes, and a second to read.
+_HISTORIES = 4
 _LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
 
@@ -162,7 +166,7 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     app = identified = Principals(app, archive.settings, accounts, permissions)
     inner.state.hub.identify = identified.identify
     app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
-    app = WebPages(app, web, replay_origin=archive.settings.replay_origin) if web else app
+    app = WebPages(app, web, archive.settings) if web else app
     app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     ways = {"/web": QuickWay(kept.records(), quick), "/cdx": cdx}
@@ -202,6 +206,8 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.frontier = ServedFrontier(archive.settings, archive.clock)
     app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
+    app.state.run_reports = RunReports(archive.database, archive.clock)
+    app.state.histories = RestedAnswers(archive.clock, kept=_HISTORIES)
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)

@@ -8,6 +8,7 @@ import { readAsked } from "@/search/asked";
 import { readAskedView } from "@/view/asked";
 import { root } from "./root";
 
+// `validateSearch` gives the types. The router hands on what else stands in an address, too, and what was left out of it: every page reads its question once more.
 const home = createRoute({ getParentRoute: () => root, path: "/", component: lazyRouteComponent(() => import("@/home/HomePage"), "HomePage") });
 
 export const searchRoute = createRoute({

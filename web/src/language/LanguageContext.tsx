@@ -1,6 +1,7 @@
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
+import { keep, readKept } from "@/app/kept";
 import type { Word } from "./en";
-import { say, startLanguage, type Language } from "./words";
+import { say, startLanguage, writtenDate, writtenNumber, type Language } from "./words";
 
 interface Spoken {
   language: Language;
@@ -24,20 +25,20 @@ export function useWords(): Spoken {
 }
 
 export function LanguageProvider({ children }: { children: ReactNode }) {
-  const [language, speak] = useState<Language>(() => startLanguage(localStorage.getItem("language"), navigator.languages));
+  const [language, speak] = useState<Language>(() => startLanguage(readKept("language"), navigator.languages));
   useEffect(() => {
     document.documentElement.lang = language;
-    localStorage.setItem("language", language);
+    keep("language", language);
   }, [language]);
   const spoken = useMemo<Spoken>(() => ({
     language,
     speak,
     t: (word, values) => say(language, word, values),
-    number: (value) => new Intl.NumberFormat(language).format(value),
+    number: (value) => writtenNumber(language, value),
     // Dates of captures are UTC: the day that the archive filed them under.
-    date: (moment, options) => new Intl.DateTimeFormat(language, { dateStyle: "medium", timeZone: "UTC", ...options }).format(new Date(moment)),
-    moment: (moment) => `${new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" }).format(new Date(moment))} UTC`,
-    localMoment: (moment) => new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "long" }).format(new Date(moment)),
+    date: (moment, options) => writtenDate(language, moment, { dateStyle: "medium", timeZone: "UTC", ...options }),
+    moment: (moment) => `${writtenDate(language, moment, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" })} UTC`,
+    localMoment: (moment) => writtenDate(language, moment, { dateStyle: "full", timeStyle: "long" }),
   }), [language]);
   return <Context value={spoken}>{children}</Context>;
 }

@@ -1,4 +1,4 @@
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 
@@ -17,7 +17,7 @@ async function read(url: string, year: number | undefined, signal: AbortSignal):
   return whole;
 }
 
-/** GET /api/history: one year of a page, the latest if none is named. */
+/** GET /api/history: one year of a page, the latest if none is named. Another year of it takes the place of the last without a jump; another page is another page. */
 export function useHistory(url: string | undefined, year?: number) {
-  return useQuery({ queryKey: ["history", url, year], enabled: url !== undefined, placeholderData: keepPreviousData, queryFn: ({ signal }) => read(url ?? "", year, signal) });
+  return useQuery({ queryKey: ["history", url, year], enabled: url !== undefined, placeholderData: (before: PageHistory | undefined, query) => (query?.queryKey[1] === url ? before : undefined), queryFn: ({ signal }) => read(url ?? "", year, signal) });
 }

@@ -55,9 +55,9 @@ export function SourcePage() {
 function OverTime({ code }: { code: string }) {
   const { t } = useWords();
   const navigate = useNavigate();
-  const { data } = useSourceOverTime(code);
+  const { data, error } = useSourceOverTime(code);
   const bars = data ? barsOf(data.histogram.buckets, data.histogram.unit) : [];
-  if (data && bars.length < 2) return null;
+  if (error || (data && bars.length < 2)) return null;
   return <Card title={t("sources.through")} className="min-h-36"><TimeBars bars={bars} label={t("sources.through")} onSpan={(from, to) => void navigate({ to: "/search", search: { source: code, from, to, view: "snapshots" } })} /></Card>;
 }
 
@@ -87,7 +87,7 @@ function Crawls({ code }: { code: string }) {
             { head: t("sources.crawl"), cell: (one) => <span className="break-all">{one.jobName}</span> },
             { head: t("sources.crawlSpan"), cell: (one) => (one.firstCapture === one.lastCapture ? date(one.lastCapture) : `${date(one.firstCapture)} – ${date(one.lastCapture)}`) },
             { head: t("sources.size"), isNumber: true, cell: (one) => number(one.recordCount) },
-            { head: "", cell: (one) => <span className="flex flex-col items-end gap-1 text-sm whitespace-nowrap sm:items-start"><a href={`/api/executions/${one.jobId}/wacz`} download aria-label={`${t("sources.wacz")}: ${one.jobName}`}>{t("sources.wacz")}</a>{before(one) && <Link to="/compare/site" search={{ source: code, from: before(one)?.jobId, to: one.jobId }} aria-label={`${t("sources.compareBefore")}: ${one.jobName}`}>{t("sources.compareShort")}</Link>}</span> },
+            { head: "", cell: (one) => <span className="flex flex-col items-end gap-1 text-sm whitespace-nowrap sm:items-start"><a href={`/api/executions/${one.jobId}/wacz`} download aria-label={`${t("sources.wacz")}: ${one.jobName}`}>{t("sources.wacz")}</a>{before(one) && <Link to="/compare/site" search={{ source: code, from: before(one)?.jobId, to: one.jobId }} aria-label={`${t("sources.compareShort")}: ${one.jobName}`}>{t("sources.compareShort")}</Link>}</span> },
           ]} />
       )}
     </Card>
@@ -96,10 +96,10 @@ function Crawls({ code }: { code: string }) {
 
 function Latest({ code }: { code: string }) {
   const { t } = useWords();
-  const { data } = useChanges({ source: code }, 6);
+  const { data, error, refetch } = useChanges({ source: code }, 6);
   return (
     <Card title={t("sources.latest")} actions={<Link to="/changes" search={{ source: code }}>{t("home.allChanges")}</Link>} className="min-h-56">
-      {data && data.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : data && data.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
     </Card>
   );
 }

@@ -13,10 +13,11 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, HistoriesDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, export, heavily
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.middleware.request_ids import FOR_MEMBERS
 from holdfast.api.routes.replay import origins_here
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.schemas.captures import (
@@ -38,7 +39,7 @@ from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
 from holdfast.exports.queries import file_paths
 from holdfast.exports.selection import SelectedCaptures, pack_selection
-from holdfast.index.queries import StoredRecord, document_of, open_stored, text_of
+from holdfast.index.queries import StoredRecord, document_of, open_stored, shown_text
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.parse.charset import decode_text
@@ -51,7 +52,8 @@ from holdfast.replay.page_parts import PagePart, PageParts, page_parts
 from holdfast.replay.serving import CaptureLost
 from holdfast.warc.reader import DamagedWarc
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.visibility import members_source, visible_snapshot
+from holdfast.withdrawals.viewers import viewer
+from holdfast.withdrawals.visibility import members_source, visibility_mark, visible_snapshot
 
 router = LateRouter(tags=["snapshots"])
 _LISTED = 500
@@ -63,6 +65,7 @@ _TEXTUAL = ("text/", "json", "xml", "javascript", "ecmascript", "x-www-form-urle
 @router.get("/api/history", responses=answers(400, 404, 422, 503))
 def page_history(
     session: SessionDep,
+    histories: HistoriesDep,
     url: Annotated[str, Query(min_length=1, max_length=8192, examples=["https://example.org/"])],
     year: Annotated[int | None, Query(ge=1970, le=9999, description="The latest with captures if left out.")] = None,
     limit: ListLimit = _LISTED,
@@ -74,7 +77,9 @@ def page_history(
     """
     place = decode_cursor(cursor, int)
     at = max(0, int(place[0])) if place else 0
-    found = history.page_history(session, url, year=year)
+    # Under what decides what may be seen of it: what is withdrawn is gone at once.
+    key = (url, year, visibility_mark(session), viewer())
+    found = histories.read(key, lambda: history.page_history(session, url, year=year))
     shown = found.captures[at : at + limit]
     more = at + limit < len(found.captures)
     return PageHistoryShown(
@@ -168,6 +173,7 @@ def _origins(
     """Return the origins for what is cited, which is to last, and for what is shown now, by a capability if need be."""
     origins = origins_here(request, archive)
     source_id = members_source(session, found)
+    setattr(request.state, FOR_MEMBERS, source_id is not None)
     if source_id is None:
         return origins, origins
     # Cited is the application's host, which knows who asks and leads a member on: a capability would end.
@@ -237,8 +243,7 @@ def capture_content(
     found = visible_snapshot(session, id)
     if form is ContentForm.SOURCE:
         return _source(archive, session, found)
-    document = document_of(session, found)
-    text = text_of(session, document.id) if document is not None else None
+    text = shown_text(session, found)
     return CaptureContent(
         snapshot_id=found.id,
         form=form.value,
