@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__, config
 from holdfast.api import errors
+from holdfast.api.costly_answers import CostlyAnswers
 from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
@@ -34,7 +35,6 @@ from holdfast.api.permissions import PathPermissions, check_permission, demand_p
 from holdfast.api.plain_searches import plain_searches
 from holdfast.api.quick import SEARCH_THREADS, QuickRoutes, QuickThreads, QuickWay
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
-from holdfast.api.rested import RestedAnswers
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.api.run_reports import RunReports
 from holdfast.api.single_rows import quick_cdx, quick_snapshot
@@ -207,7 +207,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.frontier = ServedFrontier(archive.settings, archive.clock)
     app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
     app.state.run_reports = RunReports(archive.database, archive.clock)
-    app.state.histories = RestedAnswers(archive.clock, kept=_HISTORIES)
+    app.state.histories = CostlyAnswers(archive.clock, kept=_HISTORIES)
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)

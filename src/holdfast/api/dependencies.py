@@ -20,11 +20,11 @@ from fastapi.concurrency import contextmanager_in_threadpool
 from sqlalchemy.orm import Session
 from starlette.types import Scope
 
+from holdfast.api.costly_answers import CostlyAnswers
 from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.middleware.rate_counts import CountedElsewhere, Rates
 from holdfast.api.permissions import principal_of
-from holdfast.api.rested import RestedAnswers
 from holdfast.api.run_reports import RunReports
 from holdfast.config import Settings
 from holdfast.db.models import Source
@@ -69,7 +69,7 @@ MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]
 """One for the process, with the columns that it keeps in memory."""
 AccountsDep = Annotated[Accounts, Depends(_held("accounts"))]
-HistoriesDep = Annotated[RestedAnswers[PageHistory], Depends(_held("histories"))]
+HistoriesDep = Annotated[CostlyAnswers[PageHistory], Depends(_held("histories"))]
 """Of addresses with many captures, which take long to read."""
 RunReportsDep = Annotated[RunReports, Depends(_held("run_reports"))]
 FrontierCountsDep = Annotated[FrontierCounts, Depends(_held("frontier_counts"))]

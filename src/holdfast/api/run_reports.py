@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any, Final
 
+from holdfast.api.costly_answers import CostlyAnswers
 from holdfast.api.errors import ExecutionNotFound
-from holdfast.api.rested import RestedAnswers
 from holdfast.clock import Clock
 from holdfast.db import connect
 from holdfast.db.engine import Database
@@ -18,11 +18,11 @@ _KEPT: Final = 32
 
 
 class RunReports:
-    """Answers with accounts of runs, of now or of a moment ago (`RestedAnswers`)."""
+    """Answers with accounts of runs, of now or of a moment ago (`CostlyAnswers`)."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._reports: RestedAnswers[dict[str, Any]] = RestedAnswers(clock, kept=_KEPT)
+        self._reports: CostlyAnswers[dict[str, Any]] = CostlyAnswers(clock, kept=_KEPT)
 
     def read(self, execution_id: int) -> dict[str, Any]:
         """Return the account of a run; ExecutionNotFound."""

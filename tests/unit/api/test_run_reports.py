@@ -8,8 +8,8 @@ from threading import Event, Thread
 
 import pytest
 
+from holdfast.api.costly_answers import CostlyAnswers
 from holdfast.api.errors import ExecutionNotFound
-from holdfast.api.rested import RestedAnswers
 from holdfast.api.run_reports import RunReports
 from holdfast.db.models import Execution
 from holdfast.wiring.archive import Archive
@@ -19,7 +19,7 @@ from tests.patience import deadline
 
 
 def test_an_answer_that_took_long_is_given_for_ten_times_as_long(clock: FakeClock) -> None:
-    rested: RestedAnswers[int] = RestedAnswers(clock, kept=2)
+    rested: CostlyAnswers[int] = CostlyAnswers(clock, kept=2)
     made: list[str] = []
 
     def make(key: str, seconds: float = 2) -> int:
@@ -40,7 +40,7 @@ def test_an_answer_that_took_long_is_given_for_ten_times_as_long(clock: FakeCloc
 
 
 def test_what_cannot_be_made_is_tried_again(clock: FakeClock) -> None:
-    rested: RestedAnswers[int] = RestedAnswers(clock, kept=2)
+    rested: CostlyAnswers[int] = CostlyAnswers(clock, kept=2)
 
     with pytest.raises(ZeroDivisionError):
         rested.read("a", lambda: 1 // 0)
@@ -48,7 +48,7 @@ def test_what_cannot_be_made_is_tried_again(clock: FakeClock) -> None:
 
 
 def test_a_request_that_has_an_answer_waits_for_no_other(clock: FakeClock) -> None:
-    rested: RestedAnswers[str] = RestedAnswers(clock, kept=2)
+    rested: CostlyAnswers[str] = CostlyAnswers(clock, kept=2)
     begun, go_on = Event(), Event()
     first = rested.read("a", lambda: "first")
 

@@ -27,7 +27,7 @@ class _Kept(Generic[T]):
         self.until = 0.0
 
 
-class RestedAnswers(Generic[T]):
+class CostlyAnswers(Generic[T]):
     """The newest answers of a process, the longest unused forgotten first; one at a time is made for each question."""
 
     def __init__(self, clock: Clock, *, kept: int) -> None:
