@@ -1,5 +1,6 @@
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
 import type { Word } from "./en";
+import { dateFormat, localeOf, numberFormat } from "./formats";
 import { say, startLanguage, type Language } from "./words";
 
 interface Spoken {
@@ -29,15 +30,18 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
     document.documentElement.lang = language;
     localStorage.setItem("language", language);
   }, [language]);
-  const spoken = useMemo<Spoken>(() => ({
-    language,
-    speak,
-    t: (word, values) => say(language, word, values),
-    number: (value) => new Intl.NumberFormat(language).format(value),
-    // Dates of captures are UTC: the day that the archive filed them under.
-    date: (moment, options) => new Intl.DateTimeFormat(language, { dateStyle: "medium", timeZone: "UTC", ...options }).format(new Date(moment)),
-    moment: (moment) => `${new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" }).format(new Date(moment))} UTC`,
-    localMoment: (moment) => new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "long" }).format(new Date(moment)),
-  }), [language]);
+  const spoken = useMemo<Spoken>(() => {
+    const locale = localeOf(language, navigator.languages);
+    return {
+      language,
+      speak,
+      t: (word, values) => say(language, word, values),
+      number: (value) => numberFormat(locale).format(value),
+      // Dates of captures are UTC: the day that the archive filed them under.
+      date: (moment, options) => dateFormat(locale, { dateStyle: "medium", timeZone: "UTC", ...options }).format(new Date(moment)),
+      moment: (moment) => `${dateFormat(locale, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" }).format(new Date(moment))} UTC`,
+      localMoment: (moment) => dateFormat(locale, { dateStyle: "full", timeStyle: "long" }).format(new Date(moment)),
+    };
+  }, [language]);
   return <Context value={spoken}>{children}</Context>;
 }

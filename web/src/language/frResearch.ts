@@ -151,6 +151,8 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "compare.view": "Présentation",
   "compare.fallback": "Les captures n’ont pas pu être relues en entier : leur texte principal est comparé.",
   "compare.sections": "Sections qui diffèrent : {names}",
+  "compare.around": "Lignes autour des changements",
+  "compare.withAround": "Avec les lignes autour",
   "compare.map": "Carte des changements",
   "compare.site": "Comparer tout le site",
 };

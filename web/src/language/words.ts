@@ -1,8 +1,10 @@
 import { en, type Word } from "./en";
 import { fr } from "./fr";
+import { numberFormat } from "./formats";
 
 export type Language = "en" | "fr";
 export const LANGUAGES: Record<Language, string> = { en: "English", fr: "Français" };
+const PLURALS: Record<Language, Intl.PluralRules> = { en: new Intl.PluralRules("en"), fr: new Intl.PluralRules("fr") };
 const CATALOGUES: Record<Language, Record<Word, string>> = { en, fr };
 
 /** Return a sentence of the catalogue, filled in; `one|many` by the rules of the language. */
@@ -10,11 +12,11 @@ export function say(language: Language, word: Word, values: Record<string, strin
   const found = CATALOGUES[language][word];
   const [one = "", many = one] = found.split("|");
   const count = Number(values["count"]);
-  const chosen = "count" in values && new Intl.PluralRules(language).select(count) !== "one" ? many : one;
+  const chosen = "count" in values && PLURALS[language].select(count) !== "one" ? many : one;
   return chosen.replace(/\{(\w+)\}/g, (whole, name: string) => {
     const value = values[name];
     if (value === undefined) return whole;
-    return typeof value === "number" ? new Intl.NumberFormat(language).format(value) : value;
+    return typeof value === "number" ? numberFormat(language).format(value) : value;
   });
 }
 
