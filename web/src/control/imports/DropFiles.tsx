@@ -1,7 +1,7 @@
 import { Upload } from "lucide-react";
 import { useId, useState, type DragEvent } from "react";
-import { useSources } from "@/api/useArchive";
 import { bytes } from "@/control/charts/format";
+import { useManagedSources } from "@/control/sources/useSources";
 import { Button } from "@/design/Button";
 import { SelectField, TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
@@ -13,19 +13,21 @@ const NEW = "+";
 /** Files are dropped or chosen, a source is named for them, and they are sent. */
 export function DropFiles() {
   const id = useId();
-  const sources = useSources();
+  const sources = useManagedSources({}, 250);
   const [files, setFiles] = useState<File[]>([]);
+  const [empty, setEmpty] = useState<string[]>([]);
   const [isOver, setOver] = useState(false);
   const [source, setSource] = useState("");
   const [code, setCode] = useState("");
   const [name, setName] = useState("");
   const [isStrict, setStrict] = useState(false);
-  const isNew = source === NEW || (source === "" && sources.data?.length === 0);
+  const isNew = source === NEW || (source === "" && sources.data?.sources.length === 0);
   const chosen = isNew ? code : source;
   const strange = files.filter((file) => !isArchiveName(file.name));
   const isReady = files.length > 0 && isCode(chosen);
   function take(found: FileList | null) {
     const added = [...(found ?? [])].filter((file) => file.size > 0);
+    setEmpty([...(found ?? [])].filter((file) => file.size === 0).map((file) => file.name));
     if (added.length === 0) return;
     setFiles(added);
     if (!code && added[0]) setCode(codeOf(added[0].name));
@@ -48,6 +50,7 @@ export function DropFiles() {
         <p className="text-sm text-soft">.warc, .warc.gz, .warc.zst, .arc and .wacz, of any size</p>
         <input id={id} type="file" multiple accept=".warc,.gz,.zst,.wacz,.arc" className="sr-only" onChange={(event) => { take(event.target.files); event.target.value = ""; }} />
       </div>
+      {empty.length > 0 && <div className="mt-4"><Notice tone="warn" title={`${empty.join(", ")}: nothing is in ${empty.length === 1 ? "it" : "them"}`}>What is empty is not sent. Folders are not read: choose the files inside.</Notice></div>}
       {files.length > 0 && (
         <div className="mt-4 space-y-4">
           <ul aria-label="Chosen files" className="divide-y divide-line rounded-part border border-line">
@@ -63,7 +66,7 @@ export function DropFiles() {
           <div className="grid gap-4 sm:grid-cols-3">
             <SelectField label="Source" value={isNew ? NEW : source} onChange={(event) => setSource(event.target.value)} hint="Under which the captures are found.">
               {!isNew && <option value="">Choose…</option>}
-              {sources.data?.map((one) => <option key={one.sourceCode} value={one.sourceCode}>{one.sourceName}</option>)}
+              {sources.data?.sources.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
               <option value={NEW}>A new source…</option>
             </SelectField>
             {isNew && <TextField label="Code of the new source" value={code} maxLength={16} spellCheck={false} onChange={(event) => setCode(event.target.value)} hint="Lower-case letters, digits and hyphens." problem={code && !isCode(code) ? "Use lower-case letters, digits and hyphens, sixteen at most." : null} />}
