@@ -23,9 +23,9 @@ class BuildWithPages(build_py):
     def run(self) -> None:
         """Copy modules and files, the application among them; SetupError if there is none and none can be built."""
         if not self.editable_mode:
-            if _TOOL.is_file():
-                subprocess.run([sys.executable, str(_TOOL), "build", "--if-possible"], check=True)
-            if not _PAGE.is_file():
+            # One that cannot be built is not packaged as it was before: it would ask for what this API has not.
+            is_built = not _TOOL.is_file() or not subprocess.run([sys.executable, str(_TOOL), "build"]).returncode
+            if not is_built or not _PAGE.is_file():
                 raise SetupError("the browser application is not built; run `make web` in a checkout, then package it")
             # Names have a hash in them: what an earlier build left here would be packaged, too.
             shutil.rmtree(Path(self.build_lib) / "holdfast" / "api" / "web_app", ignore_errors=True)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import httpx
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 _HOLDFAST = (sys.executable, "-P", "-m", "holdfast.cli.main")
@@ -55,16 +55,16 @@ def _pictures(tour: dict[str, Any], run: int) -> list[Picture]:
     digits = tour["moments"][1]
     phone = Look(theme="dark", width=390, height=844)
     return [
+        Picture("overview", "/control", Look(theme="dark"), is_ours=True),
+        Picture("run", f"/control/executions/{run}", is_ours=True),
         Picture("home", "/"),
         Picture("search", "/search?q=harbour"),
-        Picture("page-through-time", f"/page?url={fees}"),
+        Picture("page-through-time", f"/page?url={fees}&year=2024", Look(height=1180)),
         Picture("replay", f"/view/{digits}?url={fees}"),
         Picture("compare", f"/compare?from={before}&to={after}"),
         Picture("changes", "/changes", Look(theme="dark")),
         Picture("edition", "/editions/kelpsound/2026"),
         Picture("phone-search", "/search?q=port", phone._replace(language="fr")),
-        Picture("overview", "/control", Look(theme="dark"), is_ours=True),
-        Picture("run", f"/control/executions/{run}?tab=hosts", is_ours=True),
         Picture("source", "/control/sources/new?url=https://example.org/", is_ours=True),
         Picture("explain", f"/control/explain?url={forbidden}", is_ours=True),
     ]
@@ -86,17 +86,17 @@ def _served(home: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         process.wait()
 
 
-def _begin_run(address: str) -> int:
+def _begin_run(address: str, front_page: str) -> int:
     """Have the town crawled once more, and return the run when it has fetched some pages."""
     with httpx.Client(base_url=address, headers={"x-admin-token": _TOKEN}, timeout=30) as client:
-        sources = client.get("/api/v1/sources").json()["sources"]
-        town = next(one["id"] for one in sources if one["code"] == "kelpsound")
-        job = client.post("/api/v1/jobs", json={"source_id": town}).raise_for_status().json()["id"]
+        # Slowly, so that it still runs when it is looked at.
+        asked = {"urls": [front_page], "source": "kelpsound", "config": {"delay_s": 2.0}}
+        job = client.post("/api/admin/crawls", json=asked).raise_for_status().json()["jobId"]
         for _ in range(600):
             run = client.get(f"/api/v1/jobs/{job}").json()["latest_execution"]
             if run is not None and run["status"] == "running":
-                # Long enough for a few of its pages, and for a point of the charts.
-                time.sleep(12)
+                # Long enough for some of its pages, and for a whole minute in the charts.
+                time.sleep(75)
                 return int(run["id"])
             time.sleep(0.1)
     raise SystemExit("the crawl did not begin")
@@ -122,7 +122,7 @@ def _open(browser: Browser, address: str, picture: Picture) -> Page:
     else:
         page.goto(f"{address}{picture.path}")
     page.locator("h1").first.wait_for()
-    page.wait_for_function("!document.querySelector('main [aria-busy=true]')")
+    expect(page.locator("main [aria-busy=true]")).to_have_count(0)
     # What a frame shows, and what a stream tells, come a moment later.
     page.wait_for_timeout(1500)
     return page
@@ -139,7 +139,7 @@ def main() -> None:
         address, tour = served
         add = [*_HOLDFAST, "user", "add", "ada", "--role", "administrator", "--password-stdin"]
         subprocess.run([*add, "--home", f"{folder}/home"], input=_PASSWORD, text=True, check=True, capture_output=True)
-        run = _begin_run(address)
+        run = _begin_run(address, tour["front_page"])
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=given.chromium, args=["--no-sandbox"])
             for picture in _pictures(tour, run):

@@ -258,6 +258,8 @@ def test_a_step_is_no_finer_than_what_is_kept_and_points_are_bounded(server: Ser
                 "from=2026-01-01&to=2025-01-01", "source=%00"):  # fmt: skip
         assert server.get(f"/api/stats/timeseries?{bad}").status_code in (404, 422), bad
     assert server.get("/api/stats/timeseries?execution=999").status_code == 404
+    for early in ("to=0001-01-01T00:00:00Z", "from=0001-01-01T00:00:00%2B14:00&to=0001-01-02T00:00:00Z"):
+        assert server.get(f"/api/stats/timeseries?{early}").json()["code"] == "bad_span"
 
 
 def test_the_watcher_needs_the_permission(server: Server, tmp_path: Path) -> None:

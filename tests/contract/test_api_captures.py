@@ -23,6 +23,7 @@ from holdfast.db.models import Snapshot, Withdrawal
 from holdfast.editions.report import write_report
 from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hiding import hide
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import REPLAY, Client, asking
 from tests.editions_bed import adopt
@@ -304,3 +305,73 @@ def test_a_reader_who_asks_for_a_calendar_gets_the_page_through_time(archive: Ar
         answer.headers["location"].endswith("/page?url=https%3A%2F%2Fexample.org%2F&year=2024") for answer in led
     )
     assert [answer.status_code for answer in (program, listed, unbuilt)] == [200, 200, 200]
+
+
+_TOLD = "<html><head><title>Told</title></head><body><p>The same is told under all of its names.</p></body></html>"
+_OTHER = _TOLD.replace("same", "contrary")
+_TWIN = "https://twin.example/page"
+_TOGETHER = [
+    Shot(url="https://posted.example/find", method="POST", sent=b"q=tide", body=_TOLD, moment=days_later(1)),
+    Shot(url="https://posted.example/find", method="POST", sent=b"q=tide", body=_OTHER, moment=days_later(2)),
+    # A page under two schemes and in two sources, its redirect between.
+    Shot(url=_TWIN.replace("https", "http"), body=_TOLD, moment=days_later(1)),
+    Shot(url=_TWIN.replace("https", "http"), status=301, body="", headers={"Location": _TWIN}, moment=days_later(2)),
+    Shot(url=_TWIN, body=_TOLD, moment=days_later(3)),
+    Shot(url=_TWIN, body=_TOLD, moment=days_later(4), source="other", execution=2),
+    Shot(url=_TWIN, body=_OTHER, moment=days_later(5), source="other", execution=2),
+    # A page that was taken back at once, and found as it was twice more before it changed.
+    Shot(url="https://taken.example/", body=_OTHER, moment=days_later(1)),
+    Shot(url="https://taken.example/", body=_TOLD, moment=days_later(2)),
+    Shot(url="https://taken.example/", same_as="https://taken.example/", moment=days_later(3)),
+    Shot(url="https://taken.example/", body=_TOLD, moment=days_later(4)),
+    Shot(url="https://taken.example/", body=_OTHER, moment=days_later(5)),
+]
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Archive, Client]]:
+    """Pages with histories that no single source and no single address has."""
+    built = build_archive(tmp_path_factory.mktemp("together"), _TOGETHER)
+    compute_pending(built.database, built.clock)
+    with asking(built) as client:
+        yield built, client
+    built.database.close()
+
+
+def _told(client: Client, url: str) -> list[tuple[int, str | None]]:
+    items = client.get("/api/history", params={"url": url}).json()["items"]
+    return [(one["statusCode"], one["change"]) for one in items]
+
+
+def test_an_address_that_was_only_ever_posted_to_has_a_history(together: tuple[Archive, Client]) -> None:
+    assert len(_told(together[1], "https://posted.example/find")) == 2
+
+
+def test_what_another_source_or_scheme_had_before_is_not_new(together: tuple[Archive, Client]) -> None:
+    assert [change for status, change in _told(together[1], _TWIN) if status == 200] == [
+        "new_page", "unchanged", "unchanged", "updated",
+    ]  # fmt: skip
+
+
+def test_a_hidden_capture_shows_neither_through_its_revisits_nor_in_what_came_after_it(
+    together: tuple[Archive, Client],
+) -> None:
+    archive, client = together
+    url = "https://taken.example/"
+    first, hidden, revisit, after, last = (_id(archive, url, day) for day in range(1, 6))
+    assert client.get(f"/api/snapshots/{revisit}/content").json()["text"] is not None
+    before = _told(client, url)
+
+    hide(archive.database, archive.clock, str(hidden), reason="asked by the owner")
+    refused = [
+        client.get(path).status_code
+        for path in (f"/api/snapshots/{revisit}/content", f"/api/snapshots/{revisit}/content?form=source",
+                     f"/api/changes/compare?fromSnapshotId={first}&toSnapshotId={revisit}",
+                     f"/api/changes/compare?fromSnapshotId={revisit}&toSnapshotId={last}")
+    ]  # fmt: skip
+
+    assert before == [(200, one) for one in ("new_page", "updated", "unchanged", "unchanged", "updated")]
+    assert refused == [404] * 4
+    assert client.get(f"/api/snapshots/{after}/content").status_code == 200
+    # Before it is compared again: against the last one that may be seen, not against the hidden one.
+    assert _told(client, url)[:2] == [(200, "new_page"), (200, "updated")]

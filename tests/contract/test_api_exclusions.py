@@ -23,6 +23,19 @@ def test_a_preview_counts_what_is_queued_and_changes_nothing(server: Server) -> 
     assert (after["added"], after["is_editable"]) == ([], True)
 
 
+def test_a_run_of_another_tool_has_nothing_queued_that_could_match(server: Server) -> None:
+    with crawl(server) as running:
+        with running.raw_db.write() as tx:
+            # As zimit's: seeds, and no plan of ours.
+            tx.execute("UPDATE executions SET config = ? WHERE id = ?",
+                       ('{"seeds": ["https://ex.example/"]}', running.id))  # fmt: skip
+        path = f"/api/v1/executions/{running.id}/exclusions"
+        answer = server.ask("POST", f"{path}/preview", rules=["x"])
+        shown = server.get(path).json()
+
+    assert (answer.status_code, answer.json()["matching"], shown["is_editable"]) == (200, 0, False)
+
+
 def test_rules_are_added_taken_away_audited_and_told_to_the_crawl(server: Server) -> None:
     with crawl(server) as running:
         path = f"/api/v1/executions/{running.id}/exclusions"

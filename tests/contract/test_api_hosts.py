@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from sqlalchemy import update
+
+from holdfast.api.routes.frontier import list_frontier_hosts
+from holdfast.clock import SystemClock, to_micros
+from holdfast.db.models import Domain
+from holdfast.jobs.views.frontier_queries import DomainState
 from holdfast.types import Outcome
 from tests.api_bed import Server
 from tests.contract.crawl_bed import all_of, crawl
@@ -37,6 +44,28 @@ def test_the_hosts_of_a_crawl_say_what_each_has_done_and_what_it_waits_for(serve
     assert datetime.fromisoformat(by_name["ex.example"]["nextAllowedAt"]) == later
     assert by_name["done.example"]["dueAt"] is None
     assert server.get("/api/frontier/hosts?execution=999999").status_code == 404
+
+
+class _FastClock(SystemClock):
+    """The clock of a machine that is an hour ahead."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=1)
+
+
+def test_what_hosts_wait_for_goes_by_the_clock_of_the_database(server: Server) -> None:
+    archive = replace(server.archive, clock=_FastClock())
+    with crawl(server) as running:
+        running.add(*many("ex.example", 1))
+        with archive.database.write() as session:
+            soon = to_micros(SystemClock().now() + timedelta(minutes=30))
+            session.execute(update(Domain).where(Domain.name == "ex.example").values(next_allowed_at=soon))
+        with archive.database.read() as session:
+            [host] = list_frontier_hosts(archive, session, running.id).items
+
+    # SQLite has no clock of its own.
+    has_clock = archive.database.engine.dialect.name == "postgresql"
+    assert host.state is (DomainState.RESTING if has_clock else DomainState.READY)
 
 
 def test_the_figures_are_those_that_the_stream_tells(server: Server) -> None:

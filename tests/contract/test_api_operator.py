@@ -79,6 +79,9 @@ def test_a_page_is_previewed_taken_down_found_and_brought_back(server: Server) -
 def test_a_takedown_that_cannot_be_is_refused(server: Server) -> None:
     assert server.get(f"{ADMIN}/takedowns/preview", params={"subject": "12345"}).status_code == 404
     assert server.get(f"{ADMIN}/takedowns/preview", params={"subject": "no address"}).status_code == 422
+    long = "https://uploaded.example/" + "x" * 5000
+    assert server.get(f"{ADMIN}/takedowns/preview", params={"subject": long}).json()["captures"] == 0
+    assert server.ask("POST", f"{ADMIN}/takedowns", subject=long, reason="as it was previewed").status_code == 201
     assert server.ask("POST", f"{ADMIN}/takedowns", subject="7", reason="no").json()["field"] == "reason"
     assert server.ask("POST", f"{ADMIN}/takedowns", subject="7", reason="because").status_code == 404
     assert server.get(f"{ADMIN}/takedowns/9").json()["code"] == "takedown_not_found"

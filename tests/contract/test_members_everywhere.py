@@ -380,6 +380,14 @@ def test_the_permalink_of_a_members_capture_leads_members_to_it_and_holds(world:
     assert CLUB.word in world.ask(view["frameUrl"], Role.ANONYMOUS).text, "what is shown now has a capability"
 
 
+def test_results_that_are_taken_away_name_where_a_member_can_look(world: World) -> None:
+    told = world.told(f"/api/search/export?q={CLUB.word}&format=jsonl", Role.MEMBER)
+    links = [json.loads(line)["permalink"] for line in told.splitlines()]
+
+    assert links
+    assert all(CLUB.word in world.followed(one, Role.MEMBER).text for one in links)
+
+
 def test_health_counts_no_job_of_members(world: World) -> None:
     everybody, member = (
         world.ask("/api/health?details=1", role).json()["checks"] for role in (Role.ANONYMOUS, Role.MEMBER)
@@ -422,7 +430,7 @@ def test_how_often_members_captures_are_looked_at_is_not_told(world: World) -> N
 
     before = used()
     for number in world.ids[CLUB.code]:
-        for path in (f"/api/snapshot/{number}", f"/api/snapshots/raw/{number}"):
+        for path in (f"/api/snapshot/{number}", f"/api/snapshots/{number}/view", f"/api/snapshots/raw/{number}"):
             assert world.ask(path, Role.MEMBER).status_code == 200
     hidden = used()
     for path in (f"/api/snapshot/{world.ids[OPEN.code][0]}", f"/api/snapshots/raw/{world.ids[OPEN.code][0]}"):

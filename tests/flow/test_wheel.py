@@ -77,9 +77,16 @@ def test_a_server_from_a_wheel_shows_the_application(tmp_path: Path) -> None:
     assert {answer.status_code for answer in answers} == {200}
 
 
-def test_a_package_without_the_application_is_not_made(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_older", [False, True])
+def test_a_package_without_the_application_or_with_an_older_one_is_not_made(tmp_path: Path, is_older: bool) -> None:
     folder = _checkout(tmp_path / "checkout")
     shutil.rmtree(folder / "src" / "holdfast" / "api" / "web_app", ignore_errors=True)
+    if is_older:
+        # An application is there, its sources have changed since, and this machine cannot build them.
+        (folder / "src" / "holdfast" / "api" / "web_app").mkdir()
+        (folder / "src" / "holdfast" / "api" / "web_app" / "index.html").write_text("an older one")
+        (folder / "tools").mkdir()
+        (folder / "tools" / "web.py").write_text("raise SystemExit('--if-possible' not in __import__('sys').argv)")
 
     made = subprocess.run(
         [sys.executable, "setup.py", "--quiet", "build_py"], cwd=folder, capture_output=True, text=True,

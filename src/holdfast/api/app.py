@@ -35,6 +35,7 @@ from holdfast.api.plain_searches import plain_searches
 from holdfast.api.quick import SEARCH_THREADS, QuickRoutes, QuickThreads, QuickWay
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.api.run_reports import RunReports
 from holdfast.api.single_rows import quick_cdx, quick_snapshot
 from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
@@ -162,7 +163,7 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     app = identified = Principals(app, archive.settings, accounts, permissions)
     inner.state.hub.identify = identified.identify
     app = CorsOrigins(app, allowed=settings.cors_origins, permissions=permissions)
-    app = WebPages(app, web, replay_origin=archive.settings.replay_origin) if web else app
+    app = WebPages(app, web, archive.settings) if web else app
     app = AppHeaders(app, hsts=settings.hsts)
     # Any type of body: it is only looked up, as part of the key of a captured request.
     ways = {"/web": QuickWay(kept.records(), quick), "/cdx": cdx}
@@ -202,6 +203,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.frontier = ServedFrontier(archive.settings, archive.clock)
     app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
+    app.state.run_reports = RunReports(archive.database, archive.clock)
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)

@@ -24,6 +24,7 @@ from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.middleware.rate_counts import CountedElsewhere, Rates
 from holdfast.api.permissions import principal_of
+from holdfast.api.run_reports import RunReports
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import NotFound, Unavailable
@@ -66,6 +67,7 @@ MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]
 """One for the process, with the columns that it keeps in memory."""
 AccountsDep = Annotated[Accounts, Depends(_held("accounts"))]
+RunReportsDep = Annotated[RunReports, Depends(_held("run_reports"))]
 FrontierCountsDep = Annotated[FrontierCounts, Depends(_held("frontier_counts"))]
 OperationsDep = Annotated[OperationLauncher, Depends(_held("operations"))]
 """Starts what was queued; told of it once that is committed."""

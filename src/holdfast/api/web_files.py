@@ -6,11 +6,15 @@ of hashed files is never used for other bytes; every other file may change with 
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+
+import brotli
 
 BUILT: Final = Path(__file__).parent / "web_app"
 """Where the build puts the application; not there in a checkout without it."""
@@ -101,13 +105,24 @@ class WebFiles:
         return self._files.get(path)
 
 
+def _unpacked(coding: str, packed: bytes) -> bytes | None:
+    """Return what a twin unpacks to; None if it does not."""
+    try:
+        unpacked: bytes = brotli.decompress(packed) if coding == "br" else gzip.decompress(packed)
+    except (brotli.error, OSError, EOFError, zlib.error):
+        return None
+    return unpacked
+
+
 def _file(path: Path, name: Path) -> WebFile:
     body = path.read_bytes()
     bodies = {"identity": body}
     for coding, ending in _TWINS.items():
         twin = path.with_name(path.name + ending)
-        if twin.is_file():
-            bodies[coding] = twin.read_bytes()
+        packed = twin.read_bytes() if twin.is_file() else b""
+        # Half a twin of a build that was killed, or one of another build, would break the page for years.
+        if packed and _unpacked(coding, packed) == body:
+            bodies[coding] = packed
     return WebFile(
         media_type=_TYPES[path.suffix],
         # A weak one: it is the same in every coding.

@@ -23,7 +23,7 @@ from holdfast.config import Settings
 from holdfast.db.models import Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.explanation.explaining import ExplainWish, explain
-from holdfast.index.queries import document_of, text_of
+from holdfast.index.queries import document_of, shown_text
 from holdfast.outside_text import clean
 from holdfast.replay.origins import browse_url
 from holdfast.search.query import MAX_QUERY_CHARS
@@ -213,7 +213,7 @@ def page_text(tools: ToolArchive, asked: TextInput) -> dict[str, Any]:
     with tools.archive.database.read() as session:
         row = _capture(session, asked.snapshot, asked.url, asked.at, what="url or snapshot")
         document = document_of(session, row)
-        text = text_of(session, document.id) if document is not None else None
+        text = shown_text(session, row)
         cited = _citing(session, tools.settings, [row])(row)
     if document is None or text is None:
         what = row.media_type or "of no known type"

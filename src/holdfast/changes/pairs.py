@@ -23,7 +23,7 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Diff, Snapshot
 from holdfast.errors import Invalid, NotFound
-from holdfast.index.queries import open_stored
+from holdfast.index.queries import demand_body, open_stored
 from holdfast.parse.child import ParseChild
 from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
 from holdfast.parse.page import MAX_PARSED_BYTES, looks_pathological
@@ -116,6 +116,10 @@ def compare_captures(database: Database, home: Path, clock: Clock, wanted: Wante
         # The same text under two bodies: there is nothing to compare.
         if pair is not None and pair[0] == pair[1]:
             pair = None
+        # A diff shows the words of both: none of them may be those of a capture that is hidden.
+        for one in (earlier, later) if pair is not None else ():
+            if one is not None:
+                demand_body(session, one)
     found, mode = None, wanted.mode
     if pair is not None and earlier is not None:
         found, mode = _diff(database, home, clock, _Two(pair, earlier, later), wanted.mode)

@@ -121,7 +121,7 @@ def cat(
 
 
 def _text(session: Session, found: Snapshot) -> str:
-    content = queries.text_of(session, found.document_id) if found.document_id is not None else None
+    content = queries.shown_text(session, found)
     if content is None:
         raise NotFound(f"snapshot {found.id} is no page: it has no text")
     return content

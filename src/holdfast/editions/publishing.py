@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from sqlalchemy.orm import Session
 
+from holdfast import cancellation
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files
@@ -93,29 +94,36 @@ def coverage_rows(
 ) -> CoverageStretch:
     """Return the next rows of coverage.csv that had this outcome and reason, at most `limit` of them.
 
-    The table is read from its beginning; a request ends after half a million rows and says where to go on.
+    Rows before `start` are only counted; a request ends after half a million others and says where to go on.
     """
-    rows = csv.reader(_text_lines(table.chunks))
+    rows = csv.reader(_text_lines(table.chunks, start))
     head = next(rows, [])
+    wanted = {name: value for name, value in (("outcome", outcome), ("reason", reason)) if value is not None}
+    # By place: half a million rows are looked at for a reason that none of them has.
+    places = [(at, wanted[name]) for at, name in enumerate(head) if name in wanted]
     found: list[dict[str, str]] = []
-    for number, cells in enumerate(rows):
-        if number < start:
-            continue
+    for number, cells in enumerate(rows, start):
         if len(found) == limit or number >= start + _ROWS_READ:
             return CoverageStretch(found, number)
-        row = dict(zip(head, cells, strict=False))
-        if (outcome is None or row.get("outcome") == outcome) and (reason is None or row.get("reason") == reason):
-            found.append(row)
+        # A row of another length is damaged: which of its cells is which cannot be known.
+        if len(cells) == len(head) and all(cells[at] == value for at, value in places):
+            found.append(dict(zip(head, cells, strict=True)))
     return CoverageStretch(found, None)
 
 
-def _text_lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a table, which has one line a row."""
-    rest = b""
+def _text_lines(chunks: Iterable[bytes], start: int) -> Iterator[str]:
+    """Yield the head of a table and its rows from one on; a row is a line, and those before it are only counted."""
+    rest, left, is_headed = b"", start, False
     for chunk in chunks:
+        cancellation.check()
         *lines, rest = (rest + chunk).split(b"\n")
-        yield from (line.decode("utf-8", "replace") for line in lines)
-    if rest:
+        if lines and not is_headed:
+            yield lines.pop(0).decode("utf-8", "replace")
+            is_headed = True
+        passed = min(left, len(lines))
+        left -= passed
+        yield from (line.decode("utf-8", "replace") for line in lines[passed:])
+    if rest and not (is_headed and left):
         yield rest.decode("utf-8", "replace")
 
 

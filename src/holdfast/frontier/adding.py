@@ -180,7 +180,8 @@ def ending(outcome: Outcome) -> int:
     """Return which of the counts an outcome belongs to."""
     if outcome is Outcome.SUCCESS:
         return _SUCCEEDED
-    return _RULED_OUT if outcome is Outcome.EXCLUDED else _FAILED
+    # What robots.txt forbids was never asked for: nothing has failed.
+    return _RULED_OUT if outcome in (Outcome.EXCLUDED, Outcome.BLOCKED_ROBOTS) else _FAILED
 
 
 FoundRow = tuple[int, int, str, str, int, int, int | None, int | None, int, int]

@@ -92,6 +92,18 @@ def text_of(session: Session, document_id: int) -> str | None:
     return None if packed is None else unpack_text(packed)
 
 
+def demand_body(session: Session, found: Snapshot) -> None:
+    """Refuse, with SnapshotNotFound, a revisit whose original is hidden: text and bytes of both are the same."""
+    if found.original_id is not None and any_snapshot(session, found.original_id) is not None:
+        visible_snapshot(session, found.original_id)
+
+
+def shown_text(session: Session, found: Snapshot) -> str | None:
+    """Return what a capture says; None if it has no text, SnapshotNotFound as `demand_body`."""
+    demand_body(session, found)
+    return None if found.document_id is None else text_of(session, found.document_id)
+
+
 def unpack_text(packed: bytes) -> str:
     """Return the text of a `document_texts` row."""
     unpacker = getattr(_unpackers, "one", None)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, literal, select, tuple_
+from sqlalchemy import Select, and_, literal, select, tuple_
 from sqlalchemy.orm import Session
 
 from holdfast.clock import digits14
@@ -16,7 +16,7 @@ from holdfast.replay import finding
 from holdfast.replay.address import archived_url, is_storable
 from holdfast.replay.finding import CaptureNeighbours, NotCaptured, of_key
 from holdfast.urls import surt
-from holdfast.withdrawals.visibility import visible
+from holdfast.withdrawals.visibility import SnapshotNotFound, visible, visible_change
 
 COUNTED = 50_000
 """Captures whose years are counted, newest first; an address with more says so."""
@@ -97,6 +97,9 @@ def page_history(session: Session, url: str, *, year: int | None = None) -> Page
     """Return the history of an address with one year in full, the latest if none is named; NotCaptured."""
     key = known_key(session, url)
     moments = finding.moments(session, key, limit=COUNTED + 1)
+    if not moments:
+        # Withdrawn since the key was found.
+        raise NotCaptured(url)
     is_cut = len(moments) > COUNTED
     years = Counter(moment.year for moment in moments[:COUNTED])
     shown = max(years) if year is None else year
@@ -131,16 +134,24 @@ def known_key(session: Session, url: str) -> str:
     found = finding.resolve(session, written, digits14(datetime(9999, 12, 31, tzinfo=UTC)))
     if found is None:
         raise NotCaptured(url)
-    return surt(found.url)
+    # Its own key: that of a page which was only ever posted to says what was sent, too.
+    return session.scalars(select(Snapshot.url_key).where(Snapshot.id == found.id)).one()
 
 
 def marked(rows: Iterable[HistoricCapture], before: HistoricCapture | None) -> Iterator[HistoricCapture]:
-    """Yield captures in their order, each with what it brought; what was not compared is judged by its bytes."""
+    """Yield captures in their order, each with what it brought; what was not compared is judged by its bytes.
+
+    Comparisons know one source and one spelling of the address: a page that is new to another is not new here if the
+    last good capture had the same bytes.
+    """
+    shown = before
     for row in rows:
         if row.change is None:
             row = row._replace(change=_judged(row, before))
+        elif row.change == "new_page" and shown is not None and row.body_hash == shown.body_hash is not None:
+            row = row._replace(change="unchanged")
         yield row
-        before = row
+        before, shown = row, row if status_class(row.status) == "2xx" else shown
 
 
 def _judged(row: HistoricCapture, before: HistoricCapture | None) -> str | None:
@@ -192,10 +203,13 @@ def neighbourhood(session: Session, snapshot: Snapshot) -> Neighbourhood:
     captures = _captures(snapshot.url_key)
     earlier = _read(session, captures.where(place < here).order_by(*_BACKWARD).limit(_NEAR + 1))
     later = _read(session, captures.where(place > here).order_by(*_FORWARD).limit(_NEAR))
-    [own] = _read(session, captures.where(Snapshot.id == snapshot.id))
+    own = _read(session, captures.where(Snapshot.id == snapshot.id))
+    if not own:
+        # Withdrawn a moment ago: each statement on PostgreSQL sees what is committed by then.
+        raise SnapshotNotFound(f"there is no snapshot {snapshot.id}")
     # The earliest of those that were read has no capture before it to be judged by, unless it is the first of all.
     before = earlier.pop() if len(earlier) > _NEAR else None
-    told = list(marked([*reversed(earlier), own, *later], before))
+    told = list(marked([*reversed(earlier), *own, *later], before))
     at = len(earlier)
     return Neighbourhood(
         change=told[at].change,
@@ -206,8 +220,9 @@ def neighbourhood(session: Session, snapshot: Snapshot) -> Neighbourhood:
 
 
 def _captures(url_key: str) -> Select[*tuple[Any, ...]]:
-    joined = select(*_COLUMNS).outerjoin(Change, Change.to_snapshot_id == Snapshot.id)
-    return joined.where(of_key(url_key).clause, *visible())
+    # What was found against a capture that may not be seen is not told: its place is taken by the one before.
+    told = and_(Change.to_snapshot_id == Snapshot.id, *visible_change(Change))
+    return select(*_COLUMNS).outerjoin(Change, told).where(of_key(url_key).clause, *visible())
 
 
 def _read(session: Session, statement: Select[*tuple[Any, ...]]) -> list[HistoricCapture]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,8 @@ class Withdrawn:
     subject: str
     snapshots: int
     """Captures that are stored now and concerned by it."""
+    withdrawal_id: int | None = None
+    """What hides it now; None if it is shown again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +67,12 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
     """Hide a snapshot (by its id), or all captures of a page by any spelling of its address, present and future.
 
     With `home`, it is noted in the data directory too, before it is in force: a rebuild from files alone goes by that.
-    Invalid without a reason that says something; NotFound if there is no such snapshot; Conflict if it is hidden already.
+    Invalid without a reason that says something; NotFound if there is no such snapshot; Conflict if it is hidden
+    already.
     """
     if len(reason.strip()) < MIN_REASON_CHARS or len(reason) > MAX_REASON_CHARS:
         raise Invalid(
-            f"say why, in {MIN_REASON_CHARS} to {MAX_REASON_CHARS:,} characters (--reason); it is kept in the audit log",
+            f"say why, in {MIN_REASON_CHARS} to {MAX_REASON_CHARS:,} characters (--reason); the audit log keeps it",
             field="reason",
         )
     with database.write() as session:
@@ -94,7 +97,7 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
         session.flush()
         if target.snapshot_id is not None:
             _compare_again(session, target)
-        return _record(session, clock, subject, target, reason=reason)
+        return replace(_record(session, clock, subject, target, reason=reason), withdrawal_id=row.id)
 
 
 def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None = None) -> Withdrawn:

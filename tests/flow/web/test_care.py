@@ -259,6 +259,11 @@ def test_a_webhook_is_added_tested_and_its_failure_is_told(open_window: OpenWind
     expect(page.get_by_text("webhook.test", exact=True)).to_be_visible(timeout=_LONG_MS)
     page.get_by_text("What was sent and answered").first.click()
     expect(page.get_by_text(re.compile("no answer")).first).to_be_visible(timeout=_LONG_MS)
+    # The settings are made anew when the webhook has changed: its new secret is shown all the same.
+    page.get_by_role("button", name="New secret").click()
+    page.get_by_role("dialog").get_by_role("button", name="Make a new secret").click()
+    expect(page.get_by_test_id("secret")).to_have_text(re.compile("^whsec_"))
+    page.get_by_role("button", name="I have kept it").click()
     assert window.faults == []
 
 

@@ -207,7 +207,14 @@ def test_a_job_is_paused_resumed_and_crawls_are_begun_by_hand(open_window: OpenW
         source = client.post("/api/v1/sources", json={"code": "later", "name": "Later", "config": config}).json()
         client.post("/api/v1/jobs", json={"source_id": source["id"], "interval_minutes": 9, "interval_type": "days",
                                           "schedule_enabled": True})  # fmt: skip
-    page = open_window(role=Role.OPERATOR, width=390).visit("/control/jobs?q=later")
+    page = open_window(role=Role.OPERATOR, width=390).visit("/control/jobs")
+    # The list is asked for while who types rests; the box keeps the focus, and what is typed goes on.
+    box = page.get_by_role("searchbox", name="Search")
+    box.press_sequentially("la")
+    expect(page).to_have_url(re.compile(r"\?q=la$"), timeout=_SOON_MS)
+    expect(box).to_be_focused()
+    page.keyboard.type("ter")
+    expect(page).to_have_url(re.compile(r"\?q=later$"), timeout=_SOON_MS)
     page.get_by_role("link", name="Later").first.click()
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("It waits until you resume it.")).to_be_visible(timeout=_SOON_MS)

@@ -233,3 +233,14 @@ def test_monitors_are_never_limited(make_client: MakeClient, path: str) -> None:
 
     assert {client.get(path).status_code for _ in range(5)} == {200}
     assert [client.get("/api/stats").status_code for _ in range(2)] == [200, 429], "they count for nothing else"
+
+
+def test_files_that_are_made_for_one_reader_count_as_exports(make_client: MakeClient) -> None:
+    client = make_client(exports_per_minute=3, general_per_minute=1, replay_per_minute=1, search_per_minute=1)
+    made = ("/api/search/export?q=x", "/api/snapshots/7/wacz", "/api/exports/snapshots", "/api/snapshots/8/wacz")
+    answers = [client.get(path) for path in made]
+
+    assert {one.headers["ratelimit-policy"] for one in answers} == {'"exports";q=3;w=60'}
+    assert [one.status_code == 429 for one in answers] == [False, False, False, True]
+    # Those of whole crawls are kept, and read in many parts.
+    assert "replay" in client.get("/api/executions/1/wacz").headers["ratelimit-policy"]

@@ -21,6 +21,7 @@ _REPORT = {"category": "takedown", "description": "Please take this page down, i
 @pytest.mark.parametrize(
     ("method", "path", "use"),
     [("GET", "/api/search", Use.SEARCH), ("GET", "/api/snapshot/12", Use.DETAIL),
+     ("GET", "/api/snapshots/12/view", Use.DETAIL), ("GET", "/api/snapshots/12/views", None),
      ("GET", "/api/snapshots/raw/12", Use.RAW), ("GET", "/api/snapshots/12/latest", None),
      ("HEAD", "/api/search", None), ("GET", "/api/searches", None), ("GET", "/api/snapshot/x", None)],
 )  # fmt: skip

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import brotli
 import pytest
 from fastapi.routing import APIRoute
 
@@ -78,6 +79,16 @@ def test_a_configured_replay_origin_is_the_one_that_is_framed(make_archive: Make
         assert "frame-src https://replay.example.org;" in client.get("/").headers["content-security-policy"]
 
 
+@pytest.mark.parametrize("host", ["localhost:18060", "127.0.0.1:443", "localhost", "[::1]:8061"])
+def test_the_framed_origin_is_that_of_the_host_that_was_asked(web: Client, host: str) -> None:
+    # A container or a proxy may map any port to the one that the server knows of.
+    policy = web.get("/", headers={"host": host}).headers["content-security-policy"]
+    led = web.get("/web/2024/http://example.org/", headers={"host": host}).headers["location"]
+
+    assert f"frame-src {led.partition('/web/')[0]};" in policy
+    assert led.startswith("http://replay.localhost")
+
+
 def test_a_file_with_a_hash_in_its_name_is_kept_for_a_year(web: Client) -> None:
     script = web.get("/assets/index-abc123.js", headers={"accept-encoding": "identity"})
     font, theme = web.get("/assets/sans-def456.woff2"), web.get("/theme.js")
@@ -100,6 +111,19 @@ def test_what_was_packed_by_the_build_is_sent_to_who_takes_it(web: Client, accep
 
     assert (answer.headers.get("content-encoding"), answer.text) == (coding, _SCRIPT)
     assert answer.headers["vary"] == "accept-encoding"
+
+
+def test_a_twin_that_is_cut_short_or_of_another_build_is_not_sent(make_archive: MakeArchive, built: Path) -> None:
+    script, packed = built / "assets" / "index-abc123.js", gzip.compress(_SCRIPT.encode())
+    script.with_name("index-abc123.js.gz").write_bytes(packed[: len(packed) // 2])
+    script.with_name("index-abc123.js.br").write_bytes(brotli.compress(b"another build"))
+    (built / "empty.js").write_text("")
+
+    with asking(make_archive(), web=WebFiles.read(built)) as client:
+        answers = [client.get(f"/{path}", headers={"accept-encoding": "br, gzip"})
+                   for path in ("assets/index-abc123.js", "empty.js")]  # fmt: skip
+
+    assert [(one.headers.get("content-encoding"), one.text) for one in answers] == [(None, _SCRIPT), (None, "")]
 
 
 def test_a_look_at_the_head_costs_no_body(web: Client) -> None:

@@ -12,7 +12,8 @@ import { useSession } from "./useSession";
 /** What stands around every page of the control room: its menu, for who may use it; the way to sign in for everybody else. */
 export function ControlShell() {
   const session = useSession();
-  if (session.isError) return <Problem problem={session.error} onAgain={() => void session.refetch()} />;
+  // A question that fails later on takes nobody's page away: the next one that is refused leads to the sign-in.
+  if (session.isError && !session.data) return <Problem problem={session.error} onAgain={() => void session.refetch()} />;
   if (!session.data) return <div className="min-h-[60vh]" aria-busy="true" />;
   if (!session.data.authenticated) return <SignInFirst />;
   if (!session.data.permissions.includes("watch")) return <NotForYou session={session.data} />;
@@ -23,17 +24,17 @@ function SignInFirst() {
   useEffect(leaveForSignIn, []);
   const { pathname, searchStr } = useLocation();
   return (
-    <Notice title="Sign in to go on" actions={<a href={signInPath(pathname, searchStr)} className={buttonClass("main")}>Sign in</a>}>
+    <div lang="en"><Notice title="Sign in to go on" actions={<a href={signInPath(pathname, searchStr)} className={buttonClass("main")}>Sign in</a>}>
       The control room is for people who run this archive. You come back to this page afterwards.
-    </Notice>
+    </Notice></div>
   );
 }
 
 function NotForYou({ session }: { session: Session }) {
   return (
-    <Notice tone="warn" title="The control room is for operators" actions={<>{session.way === "session" && <SignOut className={buttonClass("main")} />}<Link to="/" className={buttonClass()}>To the archive</Link></>}>
+    <div lang="en"><Notice tone="warn" title="The control room is for operators" actions={<>{session.way === "session" && <SignOut className={buttonClass("main")} />}<Link to="/" className={buttonClass()}>To the archive</Link></>}>
       You are signed in as {session.user?.name}, with the role {session.user?.role}. An administrator can give you another role, or sign in with another account.
-    </Notice>
+    </Notice></div>
   );
 }
 

@@ -1,6 +1,6 @@
-import { Link, Outlet, useLocation, useMatches } from "@tanstack/react-router";
+import { Link, Outlet, useLocation, useMatches, useRouterState } from "@tanstack/react-router";
 import { Menu } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { signInPath } from "@/api/session";
 import { useWords } from "@/language/LanguageContext";
 import { LANGUAGES, type Language } from "@/language/words";
@@ -18,6 +18,7 @@ export function Shell() {
   const isWide = useMatches({ select: (matches) => matches.some((match) => match.staticData.isWide) });
   // Tables and charts of the control room take the room that there is; text is read in short lines.
   const width = useLocation().pathname.startsWith("/control") ? "max-w-[88rem]" : "max-w-6xl";
+  const main = useFocusOnArrival();
   return (
     <div className="flex min-h-dvh flex-col">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-sheet focus:p-3">{t("app.skip")}</a>
@@ -40,10 +41,25 @@ export function Shell() {
           </nav>
         </div>
       </header>
-      <main id="content" className={isWide ? "w-full grow" : `mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}><Outlet /></main>
+      <main ref={main} id="content" tabIndex={-1} className={`outline-none ${isWide ? "w-full grow" : `mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}`}><Outlet /></main>
       {!isWide && <Footer width={width} />}
     </div>
   );
+}
+
+/** Who follows a link by keyboard, or hears the page, arrives at what the link led to; a page that puts the focus somewhere itself is left alone. */
+function useFocusOnArrival() {
+  const main = useRef<HTMLElement>(null);
+  const path = useRouterState({ select: (state) => state.resolvedLocation?.pathname });
+  const before = useRef<string | undefined>(undefined);
+  useEffect(() => {
+    const isArrival = before.current !== undefined && path !== before.current;
+    before.current = path;
+    if (!isArrival) return;
+    const focused = document.activeElement;
+    if (!focused || focused === document.body || focused.closest("header")) main.current?.focus({ preventScroll: true });
+  }, [path]);
+  return main;
 }
 
 /** Who reads: the control room for operators, one's account, the way in and out. */

@@ -40,7 +40,7 @@ export const MENU: readonly Part[] = [
     "Administration",
     "administer",
     ["/control/users", "Users"],
-    ["/control/sessions", "Tokens and sessions"],
+    ["/control/sessions", "Tokens and sessions", "own_account"],
     ["/control/webhooks", "Webhooks"],
     ["/control/audit", "Audit"],
     ["/control/settings", "Settings"],
@@ -50,6 +50,8 @@ export const MENU: readonly Part[] = [
 
 /** Return the parts and places that somebody with these permissions can use; a part without any is left out. */
 export function menuFor(permissions: readonly Permission[]): Part[] {
+  // The room itself is for who may watch, whatever else somebody may do.
+  if (!permissions.includes("watch")) return [];
   return MENU.map(({ title, places }) => ({ title, places: places.filter(({ asks }) => permissions.includes(asks)) })).filter(({ places }) => places.length > 0);
 }
 

@@ -9,6 +9,7 @@ import { readAskedView } from "@/view/asked";
 import { root } from "./root";
 import { only } from "./search";
 
+// `only` keeps the router from handing on what else stands in an address, and what was left out of it.
 const home = createRoute({ getParentRoute: () => root, path: "/", component: lazyRouteComponent(() => import("@/home/HomePage"), "HomePage") });
 
 export const searchRoute = createRoute({

@@ -14,4 +14,4 @@ function Missing() {
   );
 }
 
-export const root = createRootRoute({ component: Shell, notFoundComponent: Missing, errorComponent: ({ error, reset }) => <Problem problem={error} onAgain={reset} /> });
+export const root = createRootRoute({ component: Shell, notFoundComponent: Missing, errorComponent: ({ error }) => <Problem problem={error} onAgain={() => location.reload()} isPage /> });

@@ -1,4 +1,5 @@
 import { createRouter } from "@tanstack/react-router";
+import { readSearch, writeSearch } from "./address";
 import { careRoutes } from "./careRoutes";
 import { control } from "./controlRoot";
 import { crawlRoutes } from "./crawlRoutes";
@@ -7,7 +8,7 @@ import { root } from "./root";
 
 const routeTree = root.addChildren([...publicRoutes, control.addChildren([...crawlRoutes, ...careRoutes])]);
 
-export const router = createRouter({ routeTree, defaultPreload: "intent", scrollRestoration: true });
+export const router = createRouter({ routeTree, defaultPreload: "intent", scrollRestoration: true, parseSearch: readSearch, stringifySearch: writeSearch });
 
 declare module "@tanstack/react-router" {
   interface Register {

@@ -15,10 +15,11 @@ import { PAGE_SIZE, useChanges } from "./useChanges";
 /** What happened to pages, newest first, under their days. */
 export function ChangesPage() {
   const { t, date } = useWords();
-  const asked = changesRoute.useSearch();
+  const asked = readAskedChanges({ ...changesRoute.useSearch() });
   const navigate = useNavigate();
   const { data, error, refetch, isFetching } = useChanges(asked);
-  const go = (change: Partial<AskedChanges>) => void navigate({ to: "/changes", search: readAskedChanges({ ...asked, page: undefined, ...change }) });
+  // A day that is typed figure by figure is one step of the history, not four.
+  const go = (change: Partial<AskedChanges>) => void navigate({ to: "/changes", search: readAskedChanges({ ...asked, page: undefined, ...change }), replace: "from" in change || "to" in change });
   useEffect(() => { document.title = `${t("changes.title")} · Holdfast`; }, [t]);
   return (
     <>

@@ -1,3 +1,5 @@
+import { isDay } from "@/api/day";
+
 export const TYPES = ["updated", "new_page", "gone", "error"] as const;
 export type ChangeKind = (typeof TYPES)[number];
 
@@ -10,13 +12,11 @@ export interface AskedChanges {
   page?: number;
 }
 
-const DAY = /^\d{4}-\d{2}-\d{2}$/;
-
 /** Read the address bar; what cannot be meant is left out. */
 export function readAskedChanges(found: Record<string, unknown>): AskedChanges {
   const page = Number(found["page"]);
   const type = TYPES.find((one) => one === found["type"]);
-  const day = (name: "from" | "to") => { const value = found[name]; return typeof value === "string" && DAY.test(value) ? { [name]: value } : {}; };
+  const day = (name: "from" | "to") => { const value = found[name]; return isDay(value) ? { [name]: value } : {}; };
   return {
     ...(typeof found["source"] === "string" && found["source"] ? { source: found["source"] } : {}),
     ...(type ? { type } : {}),

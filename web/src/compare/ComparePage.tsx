@@ -1,5 +1,6 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
+import { CopyButton } from "@/app/CopyButton";
 import { Problem } from "@/app/Problem";
 import { compareRoute } from "@/app/publicRoutes";
 import { Button } from "@/design/Button";
@@ -8,14 +9,14 @@ import type { Word } from "@/language/en";
 import { useWords } from "@/language/LanguageContext";
 import { DiffLines } from "./DiffLines";
 import { Pickers } from "./Pickers";
-import type { AskedComparison } from "./asked";
+import { readAskedComparison, type AskedComparison } from "./asked";
 import { marksOf, placesOf, type Hunk } from "./rows";
 import { useComparison, type Comparison } from "./useComparison";
 
 /** Any two captures of a page: what went and what came, word by word. */
 export function ComparePage() {
   const { t } = useWords();
-  const asked = compareRoute.useSearch();
+  const asked = readAskedComparison({ ...compareRoute.useSearch() });
   const { data, error, refetch } = useComparison(asked);
   useEffect(() => { document.title = `${t("compare.title")} · Holdfast`; }, [t]);
   const heading = <h1 className="mb-4 text-2xl">{t("compare.title")}</h1>;
@@ -31,11 +32,11 @@ export function ComparePage() {
 
 function Compared({ found }: { found: Comparison }) {
   const { t } = useWords();
-  const asked = compareRoute.useSearch();
+  const asked = readAskedComparison({ ...compareRoute.useSearch() });
   const hunks = found.diff?.hunks ?? [];
   const places = hunks.map(placesOf);
   const count = places.flat().length;
-  const [at, goTo] = useJumps(count);
+  const [at, goTo] = useJumps(found, count);
   const isUnified = asked.view === "unified";
   const sections = found.diff?.sections ?? [];
   return (
@@ -51,7 +52,7 @@ function Compared({ found }: { found: Comparison }) {
             <span className="mr-auto text-sm text-soft"><span role="status">{t("compare.where", { at: at + 1, all: count })}</span> <span className="hidden sm:inline">· {t("compare.hint")}</span></span>
             <Button onClick={() => goTo(at - 1)} disabled={at <= 0}>{t("search.previous")}</Button>
             <Button onClick={() => goTo(at + 1)} disabled={at >= count - 1}>{t("search.next")}</Button>
-            <Share />
+            <CopyButton label={t("compare.share")} text={() => location.href} />
           </div>
           <div className="flex gap-3">
             <div className="min-w-0 grow space-y-3">{hunks.map((hunk, number) => <DiffLines key={number} hunk={hunk} first={places.slice(0, number).flat().length} at={at} isUnified={isUnified} isByLine={asked.by === "lines"} isBare={asked.only === "changes"} />)}</div>
@@ -85,20 +86,25 @@ function Choices({ asked }: { asked: AskedComparison }) {
   );
 }
 
-/** The place among the changes; n and p, or j and k, go from one to the next. */
-function useJumps(count: number): [number, (to: number) => void] {
+/** The place among the changes of a comparison, the first of another one; n and p, or j and k, go from one to the next. */
+function useJumps(found: Comparison, count: number): [number, (to: number) => void] {
   const [at, setAt] = useState(0);
+  const [before, remember] = useState(found);
+  if (found !== before) {
+    remember(found);
+    setAt(0);
+  }
   useEffect(() => {
     function pressed(event: KeyboardEvent) {
       if (event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof HTMLElement && event.target.closest("input, textarea, select"))) return;
-      const step = "nj".includes(event.key) ? 1 : "pk".includes(event.key) ? -1 : 0;
+      if (count === 0) return;
+      const step = event.key === "n" || event.key === "j" ? 1 : event.key === "p" || event.key === "k" ? -1 : 0;
       if (step !== 0) setAt((before) => show(Math.min(Math.max(before + step, 0), count - 1)));
     }
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, [count]);
-  // Another pair of captures may have fewer.
-  return [Math.min(at, Math.max(count - 1, 0)), (to) => setAt(show(Math.min(Math.max(to, 0), count - 1)))];
+  return [at, (to) => setAt(show(Math.min(Math.max(to, 0), count - 1)))];
 }
 
 function show(at: number): number {
@@ -118,10 +124,4 @@ function ChangeMap({ hunks, at, onPick }: { hunks: Hunk[]; at: number; onPick: (
       ))}
     </nav>
   );
-}
-
-function Share() {
-  const { t } = useWords();
-  const [isCopied, copied] = useState(false);
-  return <Button onClick={() => { void navigator.clipboard.writeText(location.href).then(() => copied(true)); }}>{t(isCopied ? "compare.copied" : "compare.share")}</Button>;
 }

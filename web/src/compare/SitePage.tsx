@@ -15,6 +15,8 @@ import { useCrawls } from "@/sources/useSource";
 import { joined, KINDS, readAskedSite, readLines, type AskedSite, type SiteComparison, type SiteDifference } from "./site";
 
 const AT_ONCE = 2000;
+/** Rows that a page shows: more would make it slow, and nobody reads them. */
+const LISTED = 1000;
 
 /** GET /api/changes/site, some thousand captures at a time */
 function useSiteComparison(from: number | undefined, to: number | undefined) {
@@ -35,7 +37,7 @@ function useSiteComparison(from: number | undefined, to: number | undefined) {
 /** The site as a whole between two crawls: new, gone, changed, moved. */
 export function SitePage() {
   const { t } = useWords();
-  const asked = siteRoute.useSearch();
+  const asked = readAskedSite({ ...siteRoute.useSearch() });
   const navigate = useNavigate();
   const found = useSiteComparison(asked.from, asked.to);
   const go = (change: Partial<AskedSite>) => void navigate({ to: "/compare/site", search: readAskedSite({ ...asked, ...change }), replace: true, resetScroll: false });
@@ -49,6 +51,7 @@ export function SitePage() {
       <div className="mt-6 min-h-96">
         {found.error ? <Problem problem={found.error} onAgain={() => void found.refetch()} /> : null}
         {(asked.from === undefined || asked.to === undefined) && <Notice title={t("site.title")}>{t("site.pick")}</Notice>}
+        {found.isLoading && <p role="status" className="text-soft">{t("app.loading")}…</p>}
         {whole && <Differences whole={whole} asked={asked} onChange={go} />}
         {found.hasNextPage && <div className="mt-4"><Button disabled={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>{t("site.more")}</Button></div>}
       </div>
@@ -87,12 +90,13 @@ function Differences({ whole, asked, onChange }: { whole: SiteComparison; asked:
         ))}
         <span className="text-soft">{t("site.unchanged", { count: whole.counts["unchanged"] ?? 0 })}</span>
       </div>
-      <DataTable caption={t("site.title")} rows={rows.slice(0, 1000)} keyOf={(one) => `${one.type} ${one.url} ${one.fromUrl ?? ""}`} empty={<Notice tone="good" title={t("site.none")} />}
+      <DataTable caption={t("site.title")} rows={rows.slice(0, LISTED)} keyOf={(one) => `${one.type} ${one.url} ${one.fromUrl ?? ""}`} empty={<Notice tone="good" title={t("site.none")} />}
         columns={[
           { head: t("site.kind"), cell: (one) => <ChangeTag change={one.type} /> },
           { head: t("edition.address"), cell: (one) => <Address one={one} /> },
           { head: t("compare.title"), cell: (one) => <Ways one={one} /> },
         ]} />
+      {rows.length > LISTED && <p className="mt-3 text-sm text-soft">{t("site.cut", { shown: LISTED, count: rows.length })}</p>}
     </>
   );
 }

@@ -50,7 +50,7 @@ export function SelectField({ label, hint, problem, hideLabel, className = "", c
   const around = { label, hint, problem, hideLabel };
   return (
     <Labelled {...around} id={id}>
-      <select id={id} className={`${BOX} ${className}`} aria-describedby={described(id, around)} {...rest}>{children}</select>
+      <select id={id} className={`${BOX} ${className}`} aria-invalid={problem ? true : undefined} aria-describedby={described(id, around)} {...rest}>{children}</select>
     </Labelled>
   );
 }

@@ -10,6 +10,7 @@ import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { ChangeTag } from "@/changes/ChangeTag";
 import { useWords } from "@/language/LanguageContext";
+import { readAskedEdition } from "./asked";
 import { Addresses } from "./Addresses";
 import { CoverageFlow } from "./CoverageFlow";
 import { StatusTag } from "./EditionCard";
@@ -35,7 +36,7 @@ export function EditionPage() {
 
 function Edition({ found }: { found: Coverage }) {
   const { t } = useWords();
-  const asked = editionRoute.useSearch();
+  const asked = readAskedEdition({ ...editionRoute.useSearch() });
   const place = { source: found.sourceCode, year: String(found.year) };
   const frozen = frozenOf(found);
   const notes = Array.isArray(found.coverageSummary["notes"]) ? (found.coverageSummary["notes"] as string[]) : [];

@@ -9,6 +9,7 @@ import { SearchBox } from "@/search/SearchBox";
 import { barsOf } from "@/search/spans";
 import { TimeBars } from "@/search/TimeBars";
 import { useCapturesOverTime, useLatestChanges, useSources, useStats } from "@/api/useArchive";
+import { Commands } from "./Commands";
 
 /** What this archive holds, and one box to ask it. */
 export function HomePage() {
@@ -32,7 +33,7 @@ function Figures() {
   const { t, number, date } = useWords();
   const { data, error, refetch } = useStats();
   if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
-  if (data && data.snapshotsTotal === 0) return <Notice title={t("home.empty")}>{t("home.emptyHow")}</Notice>;
+  if (data && data.snapshotsTotal === 0) return <Notice title={t("home.empty")}><Commands text={t("home.emptyHow")} /></Notice>;
   const shown = (value: number | undefined) => (value === undefined ? "\u2007" : number(value));
   return (
     <dl className="grid grid-cols-2 gap-3 sm:grid-cols-4">
@@ -47,9 +48,10 @@ function Figures() {
 function OverTime() {
   const { t } = useWords();
   const navigate = useNavigate();
-  const { data } = useCapturesOverTime();
+  const { data, error } = useCapturesOverTime();
   const bars = data ? barsOf(data.histogram.buckets, data.histogram.unit) : [];
-  if (data && bars.length < 2) return null;
+  // The list of changes and of sources say what is wrong; a picture less is no harm.
+  if (error || (data && bars.length < 2)) return null;
   return (
     <Card title={t("home.overTime")} className="min-h-36">
       <TimeBars bars={bars} label={t("home.overTime")} onSpan={(from, to) => void navigate({ to: "/search", search: { from, to, view: "snapshots" } })} />
@@ -59,10 +61,10 @@ function OverTime() {
 
 function LatestChanges() {
   const { t } = useWords();
-  const { data } = useLatestChanges();
+  const { data, error, refetch } = useLatestChanges();
   return (
     <Card title={t("home.latestChanges")} actions={<Link to="/changes">{t("home.allChanges")}</Link>} className="min-h-56">
-      {data?.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : data?.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
     </Card>
   );
 }
@@ -70,11 +72,12 @@ function LatestChanges() {
 /** The sources, the one with the most captures first, each with its share as a bar. */
 function Kept() {
   const { t, date } = useWords();
-  const { data } = useSources();
+  const { data, error, refetch } = useSources();
   const most = Math.max(1, ...(data ?? []).map((source) => source.recordCount));
   const shown = [...(data ?? [])].sort((one, other) => other.recordCount - one.recordCount).slice(0, 6);
   return (
     <Card title={t("sources.title")} actions={<Link to="/sources">{t("home.allSources")}</Link>} className="min-h-56">
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <ul className="divide-y divide-line">
         {shown.map((source) => (
           <li key={source.sourceCode} className="py-2.5">

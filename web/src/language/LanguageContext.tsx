@@ -1,7 +1,7 @@
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
+import { keep, readKept } from "@/app/kept";
 import type { Word } from "./en";
-import { dateFormat, localeOf, numberFormat } from "./formats";
-import { say, startLanguage, type Language } from "./words";
+import { localeOf, say, startLanguage, writtenDate, writtenNumber, type Language } from "./words";
 
 interface Spoken {
   language: Language;
@@ -25,10 +25,10 @@ export function useWords(): Spoken {
 }
 
 export function LanguageProvider({ children }: { children: ReactNode }) {
-  const [language, speak] = useState<Language>(() => startLanguage(localStorage.getItem("language"), navigator.languages));
+  const [language, speak] = useState<Language>(() => startLanguage(readKept("language"), navigator.languages));
   useEffect(() => {
     document.documentElement.lang = language;
-    localStorage.setItem("language", language);
+    keep("language", language);
   }, [language]);
   const spoken = useMemo<Spoken>(() => {
     const locale = localeOf(language, navigator.languages);
@@ -36,11 +36,11 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
       language,
       speak,
       t: (word, values) => say(language, word, values),
-      number: (value) => numberFormat(locale).format(value),
+      number: (value) => writtenNumber(locale, value),
       // Dates of captures are UTC: the day that the archive filed them under.
-      date: (moment, options) => dateFormat(locale, { dateStyle: "medium", timeZone: "UTC", ...options }).format(new Date(moment)),
-      moment: (moment) => `${dateFormat(locale, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" }).format(new Date(moment))} UTC`,
-      localMoment: (moment) => dateFormat(locale, { dateStyle: "full", timeStyle: "long" }).format(new Date(moment)),
+      date: (moment, options) => writtenDate(locale, moment, { dateStyle: "medium", timeZone: "UTC", ...options }),
+      moment: (moment) => `${writtenDate(locale, moment, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" })} UTC`,
+      localMoment: (moment) => writtenDate(locale, moment, { dateStyle: "full", timeStyle: "long" }),
     };
   }, [language]);
   return <Context value={spoken}>{children}</Context>;

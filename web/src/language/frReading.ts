@@ -72,7 +72,7 @@ export const frReading: Record<keyof typeof enReading, string> = {
   "view.record": "L’enregistrement WARC",
   "view.headerName": "Nom",
   "view.headerValue": "Valeur",
-  "view.partsFound": "{found} élément sur {count}|{found} éléments sur {count}",
+  "view.partsFound": "éléments : {found} sur {count}",
   "view.partsWithin": "à {time} près",
   "view.partsIntro": "Ce que le code de la page demande, avec la capture affichée. Ce que demandent les scripts et les feuilles de style n’est pas compté.",
   "view.part": "Élément",

@@ -9,6 +9,9 @@ import { useWords } from "@/language/LanguageContext";
 import { classOf, digits, type HistoryCapture } from "./calendar";
 import { Dot } from "./Dot";
 
+/** Rows that are drawn at first: a page that is captured every hour has thousands a year. */
+const AT_FIRST = 200;
+
 const TONES = { "2xx": "good", "3xx": "accent", "4xx": "bad", "5xx": "warn", other: "plain" } as const;
 
 /** Captures as rows; two of them can be chosen and compared. */
@@ -17,6 +20,7 @@ export function CaptureList({ captures, caption }: { captures: HistoryCapture[];
   const navigate = useNavigate();
   const [before, chooseBefore] = useState<number>();
   const [after, chooseAfter] = useState<number>();
+  const [most, show] = useState(AT_FIRST);
   const pick = (one: HistoryCapture, chosen: number | undefined, choose: (id: number) => void, word: "compare.from" | "compare.to") => (
     <label className="inline-grid size-7 cursor-pointer place-items-center">
       <input type="radio" name={`${caption}-${word}`} checked={chosen === one.snapshotId} onChange={() => choose(one.snapshotId)} aria-label={`${t(word)}: ${moment(one.captureTimestamp)}`} className="size-4 accent-accent" />
@@ -33,7 +37,7 @@ export function CaptureList({ captures, caption }: { captures: HistoryCapture[];
       )}
       <DataTable
         caption={caption}
-        rows={captures}
+        rows={captures.slice(0, most)}
         keyOf={(one) => one.snapshotId}
         empty={<Notice title={t("page.noneLeft")}>{t("page.noneLeftHow")}</Notice>}
         columns={[
@@ -47,6 +51,7 @@ export function CaptureList({ captures, caption }: { captures: HistoryCapture[];
           ] : []),
         ]}
       />
+      {captures.length > most && <div className="mt-3"><Button onClick={() => show(most + AT_FIRST)}>{t("search.more", { count: captures.length - most })}</Button></div>}
     </div>
   );
 }

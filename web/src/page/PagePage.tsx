@@ -18,7 +18,7 @@ import { YearStrip } from "./YearStrip";
 /** A page through time: its years, the days of one, and what changed on them. */
 export function PagePage() {
   const { t } = useWords();
-  const asked = pageRoute.useSearch();
+  const asked = readAskedPage({ ...pageRoute.useSearch() });
   const { data, error, refetch, isFetching } = useHistory(asked.url, asked.year);
   useEffect(() => { document.title = `${asked.url ? `${asked.url} · ` : ""}${t("page.title")} · Holdfast`; }, [asked.url, t]);
   const isUnknown = error instanceof ApiProblem && error.status === 404;
@@ -31,6 +31,7 @@ export function PagePage() {
         {asked.url === undefined && <Notice title={t("page.which")}>{t("page.whichHow")}</Notice>}
         {isUnknown && <Notice title={t("page.unknown")} actions={<Link to="/search" search={asked.url ? { q: asked.url } : {}} className={buttonClass("main")}>{t("page.searchIt")}</Link>}>{t("page.unknownHow")}</Notice>}
         {error && !isUnknown ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
+        {asked.url !== undefined && !data && !error && <p role="status" className="text-soft">{t("app.loading")}…</p>}
         {data && !error && <Through found={data} asked={{ ...asked, year: data.year }} />}
       </div>
     </>

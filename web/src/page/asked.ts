@@ -1,3 +1,5 @@
+import { isDay } from "@/api/day";
+
 /** Which page, which of its years, and how it is shown: as it stands in the address bar. */
 export interface AskedPage {
   url?: string;
@@ -19,7 +21,7 @@ export function readAskedPage(found: Record<string, unknown>): AskedPage {
     year: Number.isInteger(year) && year >= 1970 && year <= 9999 ? year : undefined,
     view: found["view"] === "list" ? "list" : undefined,
     only: ONLY.find((one) => one === found["only"]),
-    day: typeof day === "string" && /^\d{4}-\d{2}-\d{2}$/.test(day) ? day : undefined,
+    day: isDay(day) ? day : undefined,
   };
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
 }

@@ -1,4 +1,4 @@
-import { keepPreviousData, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 
@@ -17,9 +17,9 @@ async function read(url: string, year: number | undefined, signal: AbortSignal):
   return whole;
 }
 
-/** GET /api/history: one year of a page, the latest if none is named. */
+/** GET /api/history: one year of a page, the latest if none is named. Another year of it takes the place of the last without a jump; another page is another page. */
 export function useHistory(url: string | undefined, year?: number) {
-  return useQuery({ ...asking(url ?? "", year), enabled: url !== undefined, placeholderData: keepPreviousData });
+  return useQuery({ ...asking(url ?? "", year), enabled: url !== undefined, placeholderData: (before, query) => (query?.queryKey[1] === url ? before : undefined) });
 }
 
 /** Ask for a year as soon as the pointer or the focus is on it: it is there when it is chosen. */

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
+import { Problem } from "@/app/Problem";
 import { useWords } from "@/language/LanguageContext";
 
 /** GET /api/search/syntax */
@@ -11,10 +12,11 @@ function useSyntax(isOpen: boolean) {
 /** The query language, as the server tells it; an example that is clicked goes into the box. */
 export function QueryHelp({ isOpen, onToggle, onInsert }: { isOpen: boolean; onToggle: (isOpen: boolean) => void; onInsert: (text: string) => void }) {
   const { t } = useWords();
-  const { data } = useSyntax(isOpen);
+  const { data, error, refetch } = useSyntax(isOpen);
   return (
     <details open={isOpen} onToggle={(event) => onToggle(event.currentTarget.open)} className="mt-2">
       <summary className="w-fit text-sm text-accent underline">{t("search.help")}</summary>
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       {data && (
         <div className="mt-2 rounded-card border border-line bg-sheet p-4">
         <p className="mb-3 flex flex-wrap gap-x-4 gap-y-2 text-sm">

@@ -6,10 +6,9 @@ import { searchRoute } from "@/app/publicRoutes";
 import { Button, buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
-import { changed, FILTERS, type Asked } from "./asked";
+import { readAsked, changed, FILTERS, type Asked } from "./asked";
 import { Export } from "./Export";
 import { Facets, hasFacets } from "./Facets";
-import { QueryHelp } from "./QueryHelp";
 import { Result } from "./Result";
 import { SearchBox } from "./SearchBox";
 import { barsOf } from "./spans";
@@ -20,7 +19,7 @@ import { PAGE_SIZE, useSearch, type SearchResults } from "./useSearch";
 /** Search: everything that is asked stands in the address bar. */
 export function SearchPage() {
   const { t } = useWords();
-  const asked = searchRoute.useSearch();
+  const asked = readAsked({ ...searchRoute.useSearch() });
   const navigate = useNavigate();
   const { data, error, refetch, isFetching } = useSearch(asked);
   const [isHelping, help] = useState(false);
@@ -30,9 +29,9 @@ export function SearchPage() {
   return (
     <>
       <h1 className="sr-only">{t("search.title")}</h1>
-      <SearchBox key={asked.q} start={asked.q ?? ""} isFirst={!asked.q} onAsk={(q) => go({ q: q || undefined })} />
-      <QueryHelp isOpen={isHelping} onToggle={help} onInsert={(text) => go({ q: [asked.q, text].filter(Boolean).join(" ") })} />
+      <SearchBox key={asked.q} start={asked.q ?? ""} isFirst={!asked.q} onAsk={(q) => go({ q: q || undefined })} help={{ isOpen: isHelping, onToggle: help }} />
       {error ? <div className="mt-6"><Problem problem={error} onAgain={() => void refetch()} /></div> : null}
+      {!data && !error && <p role="status" className="mt-6 min-h-96 text-soft">{t("app.loading")}…</p>}
       {data && !error && (
         <div aria-busy={isFetching} className={`mt-5 grid gap-6 ${hasFacets(data, asked) ? "lg:grid-cols-[15rem_1fr]" : ""}`}>
           {hasFacets(data, asked) && (
@@ -66,7 +65,7 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
     <div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
         <p role="status" className="mr-auto">{t(found.totalIsExact ? "search.results" : "search.atMost", { count: found.total })} <span className="text-sm text-soft">{t("search.took", { ms: Math.round(found.tookMs) })}</span></p>
-        <div className="flex" role="group" aria-label={t("search.pages")}>
+        <div className="flex" role="group" aria-label={t("page.shownAs")}>
           {(["pages", "snapshots"] as const).map((one) => (
             <button key={one} type="button" aria-pressed={view === one} onClick={() => onChange({ view: one === "pages" ? undefined : one })} className="min-h-9 border border-edge px-3 py-1 text-sm first:rounded-l-part last:rounded-r-part aria-pressed:bg-accent aria-pressed:text-on-accent">
               {t(one === "pages" ? "search.pages" : "search.captures")}

@@ -3,7 +3,7 @@ import { changed, exportPath, isLongAddress, isYear, readAsked, yearSpan } from 
 import { nextPlace } from "./useKeys";
 
 test("what cannot be meant is left out", () => {
-  expect(readAsked({ q: "  ", type: "evil", page: "-3", from: "yesterday", sort: "x" })).toEqual({});
+  expect(readAsked({ q: "  ", type: "evil", page: "-3", from: "yesterday", to: "2026-02-30", sort: "x" })).toEqual({});
   expect(readAsked({ q: 2020, page: "4", status: "4xx", to: "2026-01-02" })).toEqual({ q: "2020", page: 4, status: "4xx", to: "2026-01-02" });
 });
 

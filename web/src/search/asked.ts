@@ -1,3 +1,5 @@
+import { isDay } from "@/api/day";
+
 /** What is looked for, as it stands in the address bar: a link to a search is the search. */
 export interface Asked {
   q?: string;
@@ -23,8 +25,6 @@ export type Status = (typeof STATUSES)[number];
 export const FILTERS = ["source", "language", "type", "status", "host"] as const;
 export type Filter = (typeof FILTERS)[number];
 
-const DAY = /^\d{4}-\d{2}-\d{2}$/;
-
 function among<T extends string>(value: unknown, allowed: readonly T[]): T | undefined {
   return allowed.find((one) => one === value);
 }
@@ -37,7 +37,7 @@ function text(value: unknown): string | undefined {
 
 /** Read the address bar; what cannot be meant is left out, for the address may be typed by hand. */
 export function readAsked(found: Record<string, unknown>): Asked {
-  const day = (value: unknown) => (typeof value === "string" && DAY.test(value) ? value : undefined);
+  const day = (value: unknown) => (isDay(value) ? value : undefined);
   const page = Number(found["page"]);
   const similarTo = Number(found["similarTo"]);
   const asked: Asked = {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { barsOf } from "./spans";
+import { barsOf, nextBar } from "./spans";
 
 test("units without a capture have a bar of their own", () => {
   const bars = barsOf([{ start: "2024-11-01", count: 2 }, { start: "2025-02-01", count: 5 }], "month");
@@ -12,4 +12,8 @@ test("a span that no screen has room for ends somewhere, and an unknown unit has
   expect(barsOf([{ start: "1000-01-01", count: 1 }, { start: "9999-01-01", count: 1 }], "day").length).toBe(400);
   expect(barsOf([{ start: "2024-01-01", count: 1 }], "fortnight")).toEqual([]);
   expect(barsOf([], "day")).toEqual([]);
+});
+
+test("arrows go from bar to bar and stay among them", () => {
+  expect([nextBar("ArrowRight", 0, 3), nextBar("ArrowRight", 2, 3), nextBar("ArrowLeft", 0, 3), nextBar("Home", 2, 3), nextBar("End", 0, 3), nextBar("x", 0, 3)]).toEqual([1, 2, 0, 0, 2, null]);
 });

@@ -33,3 +33,11 @@ export function barsOf(buckets: { start: string; count: number }[], unit: string
   }
   return bars;
 }
+
+/** Where a key leads among so many bars; null if it leads nowhere. */
+export function nextBar(key: string, here: number, count: number): number | null {
+  if (key === "ArrowRight") return Math.min(here + 1, count - 1);
+  if (key === "ArrowLeft") return Math.max(here - 1, 0);
+  if (key === "Home") return 0;
+  return key === "End" ? count - 1 : null;
+}

@@ -55,9 +55,9 @@ export function SourcePage() {
 function OverTime({ code }: { code: string }) {
   const { t } = useWords();
   const navigate = useNavigate();
-  const { data } = useSourceOverTime(code);
+  const { data, error } = useSourceOverTime(code);
   const bars = data ? barsOf(data.histogram.buckets, data.histogram.unit) : [];
-  if (data && bars.length < 2) return null;
+  if (error || (data && bars.length < 2)) return null;
   return <Card title={t("sources.through")} className="min-h-36"><TimeBars bars={bars} label={t("sources.through")} onSpan={(from, to) => void navigate({ to: "/search", search: { source: code, from, to, view: "snapshots" } })} /></Card>;
 }
 
@@ -96,10 +96,10 @@ function Crawls({ code }: { code: string }) {
 
 function Latest({ code }: { code: string }) {
   const { t } = useWords();
-  const { data } = useChanges({ source: code }, 6);
+  const { data, error, refetch } = useChanges({ source: code }, 6);
   return (
     <Card title={t("sources.latest")} actions={<Link to="/changes" search={{ source: code }}>{t("home.allChanges")}</Link>} className="min-h-56">
-      {data && data.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : data && data.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
     </Card>
   );
 }

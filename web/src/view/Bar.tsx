@@ -26,7 +26,7 @@ export function Bar({ view, mode }: { view: CaptureView; mode: Mode }) {
         <time dateTime={view.captureTimestamp} title={localMoment(view.captureTimestamp)} className="font-semibold tabular-nums">{moment(view.captureTimestamp)}</time>
         {view.statusCode !== null && view.statusCode !== 200 && <Tag tone={view.statusCode >= 400 ? "bad" : "warn"}>{view.statusCode}</Tag>}
         <ChangeTag change={view.change} />
-        <Steps view={view} />
+        <Steps view={view} mode={mode} />
         <button type="button" aria-expanded={isOpen} aria-controls="view-more" onClick={() => open(!isOpen)} className={`${small} sm:hidden`}>{t("view.more")}</button>
       </div>
       <div id="view-more" className={`${isOpen ? "flex" : "hidden"} mt-1.5 flex-wrap items-center gap-x-3 gap-y-1.5 sm:flex`}>
@@ -58,23 +58,23 @@ function Address({ view }: { view: CaptureView }) {
 }
 
 /** Earlier and later captures and changes; the arrow keys go there too, with Shift from change to change. */
-function Steps({ view }: { view: CaptureView }) {
+function Steps({ view, mode }: { view: CaptureView; mode: Mode }) {
   const { t, moment } = useWords();
   const navigate = useNavigate();
   useEffect(() => {
     function pressed(event: KeyboardEvent) {
       if (event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof HTMLElement && event.target.closest("input, textarea, select, dialog, [role=group]"))) return;
       const to = event.key === "ArrowLeft" ? (event.shiftKey ? view.previousChange : view.previous) : event.key === "ArrowRight" ? (event.shiftKey ? view.nextChange : view.next) : null;
-      if (to) void navigate({ to: "/view/$timestamp", params: { timestamp: digits(to.captureTimestamp) }, search: { url: to.url } });
+      if (to) void navigate({ to: "/view/$timestamp", params: { timestamp: digits(to.captureTimestamp) }, search: readAskedView({ url: to.url, mode }) });
     }
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
-  }, [view, navigate]);
+  }, [view, mode, navigate]);
   const step = (to: Neighbour | null, word: "view.previousChange" | "view.previous" | "view.next" | "view.nextChange", Icon: typeof ChevronLeft) => {
     const name = to ? `${t(word)}: ${moment(to.captureTimestamp)}` : t(word);
     const look = `${small} px-1.5`;
     if (!to) return <span aria-hidden className={`${look} opacity-40`}><Icon className="size-4" /></span>;
-    return <Link to="/view/$timestamp" params={{ timestamp: digits(to.captureTimestamp) }} search={{ url: to.url }} title={name} aria-label={name} className={look}><Icon aria-hidden className="size-4" /></Link>;
+    return <Link to="/view/$timestamp" params={{ timestamp: digits(to.captureTimestamp) }} search={readAskedView({ url: to.url, mode })} title={name} aria-label={name} className={look}><Icon aria-hidden className="size-4" /></Link>;
   };
   return (
     <nav aria-label={t("view.through")} className="flex gap-1">

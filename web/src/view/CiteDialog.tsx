@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { CopyButton } from "@/app/CopyButton";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { useWords } from "@/language/LanguageContext";
@@ -24,12 +24,11 @@ export function CiteDialog({ view, onClose }: { view: CaptureView; onClose: () =
 
 function Kept({ name, text, isCode = false }: { name: string; text: string; isCode?: boolean }) {
   const { t } = useWords();
-  const [isCopied, copied] = useState(false);
   return (
     <section>
       <div className="mb-1 flex items-center justify-between gap-2">
         <h3 className="font-sans text-sm font-semibold">{name}</h3>
-        <Button kind="bare" className="min-h-7 px-2 py-0 text-sm" aria-label={`${t("cite.copy")}: ${name}`} onClick={() => void navigator.clipboard.writeText(text).then(() => copied(true))}>{t(isCopied ? "compare.copied" : "cite.copy")}</Button>
+        <CopyButton kind="bare" className="min-h-7 px-2 py-0 text-sm" label={t("cite.copy")} name={name} text={() => text} />
       </div>
       <p className={`rounded-part bg-sunk p-2 [overflow-wrap:anywhere] whitespace-pre-wrap ${isCode ? "font-mono text-xs" : "text-sm"}`}>{text}</p>
     </section>

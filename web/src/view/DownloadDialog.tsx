@@ -10,17 +10,18 @@ export function DownloadDialog({ view, onClose }: { view: CaptureView; onClose: 
     <Dialog isOpen onClose={onClose} title={t("view.download")} actions={<Button onClick={onClose}>{t("app.close")}</Button>}>
       <ul className="space-y-4">
         <Way href={`/api/snapshots/${view.snapshotId}/wacz`} name={t("download.page")} text={t("download.pageText")} />
-        <Way href={view.rawUrl} name={t("download.bytes")} text={t("download.bytesText")} />
+        <Way isElsewhere href={view.rawUrl} name={t("download.bytes")} text={t("download.bytesText")} />
         <Way href={`/api/executions/${view.jobId}/wacz`} name={t("download.crawl", { name: view.jobName })} text={t("download.crawlText")} />
       </ul>
     </Dialog>
   );
 }
 
-function Way({ href, name, text }: { href: string; name: string; text: string }) {
+function Way({ href, name, text, isElsewhere = false }: { href: string; name: string; text: string; isElsewhere?: boolean }) {
   return (
     <li>
-      <a href={href} download className={buttonClass("plain", "break-all")}>{name}</a>
+      {/* From another host a browser shows it instead of keeping it: beside this page, not in its place. */}
+      <a href={href} download {...(isElsewhere ? { target: "_blank", rel: "noreferrer" } : {})} className={buttonClass("plain", "break-all")}>{name}</a>
       <p className="mt-1 text-sm text-soft">{text}</p>
     </li>
   );

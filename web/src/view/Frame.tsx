@@ -3,16 +3,17 @@ import { buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
 import { digits } from "@/page/calendar";
+import { wholeDigits } from "./asked";
 import { isSameAddress, readTold } from "./messages";
 import { askResolved, type CaptureView } from "./useCapture";
 
 type Go = (url: string, at: string, isReplaced: boolean) => void;
 
 /** The archived page, from the replay host, without an origin and without any power over this page. */
-export function Frame({ view, onGo }: { view: CaptureView; onGo: Go }) {
+export function Frame({ view, place, onGo }: { view: CaptureView; place: string; onGo: Go }) {
   const { t } = useWords();
   const frame = useRef<HTMLIFrameElement>(null);
-  useFollow(frame, view, onGo);
+  useFollow(frame, view, place, onGo);
   // Browsers show no PDF inside a sandbox.
   if (view.mimeType === "application/pdf") {
     return <div className="mx-auto w-full max-w-3xl px-4 py-8"><Notice title={t("view.pdf")} actions={<a href={view.rawUrl} target="_blank" rel="noreferrer" className={buttonClass("main")}>{t("view.openFile")}</a>}>{t("view.pdfHow")}</Notice></div>;
@@ -21,27 +22,34 @@ export function Frame({ view, onGo }: { view: CaptureView; onGo: Go }) {
 }
 
 /** Move along when a link was followed in the frame. What the frame says is looked up, and shown from the archive. */
-function useFollow(frame: React.RefObject<HTMLIFrameElement | null>, view: CaptureView, onGo: Go) {
+function useFollow(frame: React.RefObject<HTMLIFrameElement | null>, view: CaptureView, place: string, onGo: Go) {
   const followed = useRef("");
   useEffect(() => {
+    let isLeft = false;
     async function heard(event: MessageEvent) {
       const told = readTold(event, frame.current?.contentWindow);
       if (!told) return;
       if (told.what === "go") {
         followed.current = "";
-        onGo(told.url, told.digits, false);
+        // A page that goes on by itself leaves no trail of its own: the way back is the reader's.
+        onGo(told.url, told.digits, navigator.userActivation?.isActive === false);
         return;
       }
       if (isSameAddress(told.url, view.url) && told.digits === digits(view.captureTimestamp)) return;
       // A page whose capture the archive would not choose itself is told of once: no going round in circles.
-      const place = `${told.digits} ${told.url}`;
-      if (followed.current === place) return;
-      followed.current = place;
-      const found = await askResolved(told.url, told.digits.padEnd(14, "0")).catch(() => null);
-      if (found?.found && found.snapshotId !== view.snapshotId) onGo(told.url, told.digits, true);
+      const there = `${told.digits} ${told.url}`;
+      if (followed.current === there) return;
+      followed.current = there;
+      const found = await askResolved(told.url, wholeDigits(told.digits)).catch(() => null);
+      // Who has gone elsewhere meanwhile is not called back.
+      if (!isLeft && found?.found && found.snapshotId !== view.snapshotId) onGo(told.url, told.digits, true);
     }
     const listen = (event: MessageEvent) => void heard(event);
     addEventListener("message", listen);
-    return () => removeEventListener("message", listen);
-  }, [frame, view, onGo]);
+    return () => {
+      isLeft = true;
+      removeEventListener("message", listen);
+    };
+    // The place in the address bar changes before its capture has come: what was looked up for the last one is over then.
+  }, [frame, view, place, onGo]);
 }

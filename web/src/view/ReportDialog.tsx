@@ -14,6 +14,9 @@ import type { CaptureView } from "./useCapture";
 type Form = components["schemas"]["ReportForm"];
 const CATEGORIES = ["broken_snapshot", "incorrect_metadata", "missing_snapshot", "takedown", "general_feedback"] as const;
 
+/** What has a box of its own; whatever else is wrong is said below. */
+const FIELDS = ["description", "reporterEmail"] as const;
+
 /** POST /api/reports */
 function useReport() {
   return useMutation({ mutationFn: (form: Form) => body(api.POST("/api/reports", { body: form })) });
@@ -26,7 +29,7 @@ export function ReportDialog({ view, onClose }: { view: CaptureView; onClose: ()
   const [text, write] = useState("");
   const [email, sign] = useState("");
   const report = useReport();
-  const field = report.error instanceof ApiProblem ? report.error.field : undefined;
+  const field = report.error instanceof ApiProblem ? FIELDS.find((one) => one === (report.error as ApiProblem).field) : undefined;
   const send = () => report.mutate({ category, description: text, snapshotId: view.snapshotId, originalUrl: view.url.slice(0, 2000), ...(email ? { reporterEmail: email } : {}) });
   if (report.isSuccess) {
     return <Dialog isOpen onClose={onClose} title={t("view.report")} actions={<Button kind="main" onClick={onClose}>{t("app.close")}</Button>}><Notice tone="good" title={t("report.thanks")}>{t("report.thanksHow")}</Notice></Dialog>;

@@ -1,12 +1,12 @@
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { useCallback, useEffect } from "react";
 import { Problem } from "@/app/Problem";
 import { viewRoute } from "@/app/publicRoutes";
 import { buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
 import { digits } from "@/page/calendar";
-import { wholeDigits, type AskedView } from "./asked";
+import { readAskedView, wholeDigits, type AskedView } from "./asked";
 import { Bar } from "./Bar";
 import { Frame } from "./Frame";
 import { Headers, Parts, Source, Text } from "./Modes";
@@ -16,7 +16,7 @@ import { useResolved, useView, type CaptureView } from "./useCapture";
 export function ViewPage() {
   const { t, date } = useWords();
   const { timestamp } = viewRoute.useParams();
-  const asked = viewRoute.useSearch();
+  const asked = readAskedView({ ...viewRoute.useSearch() });
   const resolved = useResolved(asked.url, wholeDigits(timestamp));
   const found = useView(resolved.data?.found ? resolved.data.snapshotId : null);
   const view = resolved.data?.found ? found.data : undefined;
@@ -32,7 +32,7 @@ export function ViewPage() {
     <div className="flex h-[calc(100dvh-4.25rem)] min-h-[28rem] flex-col">
       <h1 className="sr-only">{view.title ?? view.url}</h1>
       <Bar key={view.snapshotId} view={view} mode={asked.mode ?? "page"} />
-      <Shown view={view} asked={asked} />
+      <Shown view={view} asked={asked} place={`${timestamp} ${asked.url}`} />
     </div>
   );
 }
@@ -52,13 +52,12 @@ function NotCaptured({ url }: { url: string }) {
   );
 }
 
-function Shown({ view, asked }: { view: CaptureView; asked: AskedView }) {
+function Shown({ view, asked, place }: { view: CaptureView; asked: AskedView; place: string }) {
   const { t } = useWords();
   const navigate = useNavigate();
   const mode = asked.mode ?? "page";
-  if (mode === "page") {
-    return <Frame view={view} onGo={(url, at, isReplaced) => void navigate({ to: "/view/$timestamp", params: { timestamp: at }, search: { url }, replace: isReplaced })} />;
-  }
+  const go = useCallback((url: string, at: string, isReplaced: boolean) => void navigate({ to: "/view/$timestamp", params: { timestamp: at }, search: { url }, replace: isReplaced }), [navigate]);
+  if (mode === "page") return <Frame view={view} place={place} onGo={go} />;
   return (
     <div role="region" aria-label={t(`view.mode.${mode}`)} tabIndex={0} className="grow overflow-auto bg-paper -outline-offset-4">
       <div className="mx-auto max-w-5xl px-4 py-5">

@@ -45,6 +45,18 @@ _CDX = ("/cdx", "/cdx/search/cdx")
 _FILES = (".csv", ".json", ".jsonl")
 
 
+def _is_made_anew(path: str) -> bool:
+    """Return whether an answer is a file that is put together for its one reader."""
+    if path.startswith("/api/snapshots/"):
+        # Packages of whole crawls are kept, and read in many small parts; those of a page are not.
+        return path.endswith("/wacz")
+    if path.startswith("/api/coverage/"):
+        return path.endswith(_FILES)
+    # The results of a search are as many searches as they have pages.
+    is_table = path.startswith("/api/exports/") and path != "/api/exports/columns"
+    return is_table or path == "/api/search/export"
+
+
 def address_of(scope: Scope) -> str:
     """Return the address to count a request for: its peer, or what a trusted proxy names; see `client_key`."""
     peer = scope.get("client")
@@ -130,6 +142,8 @@ class RateLimits:
         # On both hosts, and behind a capability: a walk through the index costs more than a page.
         if (without_capability(path) if permissions is None else path) in _CDX:
             return Tier("cdx", settings.cdx_per_minute)
+        if permissions is not None and _is_made_anew(path):
+            return Tier("exports", settings.exports_per_minute)
         is_package = path.endswith(("/wacz", ".wacz"))
         if permissions is None or is_package or path.startswith(("/web/", "/api/snapshots/raw/")):
             return Tier("replay", settings.replay_per_minute)
@@ -138,10 +152,6 @@ class RateLimits:
         # The tools of assistants search, too: they are no second way past the limit of searches.
         if path in ("/api/search", "/api/terms", "/mcp"):
             return Tier("search", settings.search_per_minute)
-        if (path.startswith("/api/exports/") and path != "/api/exports/columns") or (
-            path.startswith("/api/coverage/") and path.endswith(_FILES)
-        ):
-            return Tier("exports", settings.exports_per_minute)
         if path == "/api/reports" or (path == "/report" and scope["method"] == "POST"):
             return Tier("reports", settings.reports_per_minute)
         return Tier("general", settings.general_per_minute)

@@ -34,7 +34,7 @@ def _new_id() -> str:
 
 
 def name_request(scope: Scope) -> str:
-    """Return the id of a request; whoever sees it first gives it one, or keeps the caller's."""
+    """Return the id of a request: the one that it has here, the caller's, or a new one."""
     known = scope.get("holdfast_request_id")
     if known is not None:
         return str(known)

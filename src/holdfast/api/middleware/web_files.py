@@ -11,6 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.middleware.headers import OWN_PAGE, web_policy
 from holdfast.api.web_files import WebFile, WebFiles, first_word
+from holdfast.config import Settings
+from holdfast.replay.origins import origins_of
 
 _FIXED = b"public, max-age=31536000, immutable"
 # Asked for anew each time, and answered 304: a page of yesterday would ask for files that today's build has not.
@@ -21,9 +23,8 @@ _JSON = "application/json"
 class WebPages:
     """Answers the paths of the application's pages and files, and passes everything else on."""
 
-    def __init__(self, app: ASGIApp, files: WebFiles, *, replay_origin: str) -> None:
-        self._app, self._files = app, files
-        self._policy = (b"content-security-policy", web_policy(replay_origin).encode())
+    def __init__(self, app: ASGIApp, files: WebFiles, settings: Settings) -> None:
+        self._app, self._files, self._settings = app, files, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -33,8 +34,7 @@ class WebPages:
             is_page = is_read and _wants_a_page(scope)
             await self._app(scope, receive, self._with_a_page(scope, send) if is_page else send)
             return
-        asked = Headers(scope=scope)
-        status, fields, body = self._answer(found, asked)
+        status, fields, body = self._answer(found, scope)
         if scope["method"] == "HEAD":
             body = b""
         await send({"type": "http.response.start", "status": status, "headers": fields})
@@ -54,22 +54,34 @@ class WebPages:
             if not is_missing:
                 await send(message)
                 return
-            asked = Headers(scope=scope).mutablecopy()
-            del asked["if-none-match"]
-            _, fields, body = self._answer(self._files.page, asked)
+            # What is not there is never as it was: the answer has to be 404, not 304.
+            asked = [(name, value) for name, value in scope["headers"] if name != b"if-none-match"]
+            _, fields, body = self._answer(self._files.page, {**scope, "headers": asked})
             await send({"type": "http.response.start", "status": 404, "headers": fields})
             await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
         return shown
 
-    def _answer(self, found: WebFile, asked: Headers) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    def _policy(self, scope: Scope, asked: Headers) -> tuple[bytes, bytes]:
+        """Return the policy that lets this page frame archived ones."""
+        # By the host that was asked, as `frameUrl` is: a port that a container or a proxy maps is in no setting.
+        origins = origins_of(
+            scope["scheme"],
+            asked.get("host", ""),
+            replay_origin=self._settings.replay.origin,
+            site_url=self._settings.api.site_url,
+        )
+        return b"content-security-policy", web_policy(origins.origin).encode()
+
+    def _answer(self, found: WebFile, scope: Scope) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        asked = Headers(scope=scope)
         fields = [
             (b"cache-control", _FIXED if found.is_fixed else _CHANGING),
             (b"etag", found.etag.encode()),
             (b"vary", b"accept-encoding"),
         ]
         if found.is_page:
-            fields += [self._policy, *OWN_PAGE]
+            fields += [self._policy(scope, asked), *OWN_PAGE]
         if found.etag in (one.strip() for one in asked.get("if-none-match", "").split(",")):
             return 304, fields, b""
         coding, body = found.choose(asked.get("accept-encoding", ""))

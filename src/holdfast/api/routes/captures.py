@@ -17,6 +17,7 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, export, heavily
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.middleware.request_ids import FOR_MEMBERS
 from holdfast.api.routes.replay import origins_here
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.schemas.captures import (
@@ -38,7 +39,7 @@ from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
 from holdfast.exports.queries import file_paths
 from holdfast.exports.selection import SelectedCaptures, pack_selection
-from holdfast.index.queries import StoredRecord, document_of, open_stored, text_of
+from holdfast.index.queries import StoredRecord, document_of, open_stored, shown_text
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.parse.charset import decode_text
@@ -168,6 +169,7 @@ def _origins(
     """Return the origins for what is cited, which is to last, and for what is shown now, by a capability if need be."""
     origins = origins_here(request, archive)
     source_id = members_source(session, found)
+    setattr(request.state, FOR_MEMBERS, source_id is not None)
     if source_id is None:
         return origins, origins
     # Cited is the application's host, which knows who asks and leads a member on: a capability would end.
@@ -237,8 +239,7 @@ def capture_content(
     found = visible_snapshot(session, id)
     if form is ContentForm.SOURCE:
         return _source(archive, session, found)
-    document = document_of(session, found)
-    text = text_of(session, document.id) if document is not None else None
+    text = shown_text(session, found)
     return CaptureContent(
         snapshot_id=found.id,
         form=form.value,

@@ -115,7 +115,7 @@ def list_frontier_hosts(
     place = decode_cursor(cursor, int, int)
     after = None if place is None else [int(part) for part in place]
     rows = hosts_of_crawl(session, meant.frontier_id, order=order, after=after, limit=limit)
-    now = archive.clock.now()
+    now = archive.now(session)
     return Listed(
         items=[CrawledHost.of(row, now=now) for row in rows],
         next=encode_cursor(rows[-1].due_at, rows[-1].domain.id) if len(rows) == limit else None,

@@ -225,7 +225,9 @@ def _first(searching: SearchService, asked: SearchRequest) -> list[Hit]:
 
 def _row(hit: Hit, origins: ReplayOrigins) -> tuple[str | int | datetime | None, ...]:
     row = hit.row
-    permalink = origins.memento(digits14(row.captured_at), "", row.url)
+    # As a capture cites itself: the application's host knows who asks, and leads a member on.
+    host = origins._replace(origin=origins.here) if row.for_members else origins
+    permalink = host.memento(digits14(row.captured_at), "", row.url)
     return (
         *(row.id, row.title, row.url, row.captured_at, hit.source_code, row.language, row.status, row.media_type),
         *(hit.captures, row.snippet, permalink),

@@ -27,7 +27,7 @@ from holdfast.api.dependencies import (
     source_of,
 )
 from holdfast.api.errors import answers
-from holdfast.api.heavy import HeavyWork
+from holdfast.api.heavy import HeavyWork, heavily
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary
@@ -57,6 +57,7 @@ from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.jobs import JobService
 from holdfast.withdrawals.viewers import Visibility
 from holdfast.withdrawals.visibility import hidden_counts, members_among
 
@@ -257,18 +258,35 @@ def export_sources(
     )
 
 
-@admin_router.post("/api/v1/sources/preview", responses=answers(400, 403, 413, 415, 422, 503))
-def preview_of_source(session: SessionDep, job_service: JobServiceDep, form: SourcePreviewForm) -> SourcePreviewShown:
+@admin_router.post(
+    "/api/v1/sources/preview",
+    responses=answers(400, 403, 413, 415, 422, 503),
+    response_model=SourcePreviewShown,
+)
+async def preview_of_source(
+    request: Request, archive: ArchiveDep, job_service: JobServiceDep, form: SourcePreviewForm
+) -> Response:
     """Say what a source would do, without saving it: which addresses it takes and by which rule, and its next runs."""
-    job_service.look(session)
+
+    def work() -> Response:
+        # On a thread for heavy work: a form asks as it is filled in, and YAML of many thousand seeds takes seconds.
+        found = _previewed(archive, job_service, form)
+        return Response(found.model_dump_json(), media_type="application/json")
+
+    return await heavily(request, work)
+
+
+def _previewed(archive: Archive, job_service: JobService, form: SourcePreviewForm) -> SourcePreviewShown:
     content = form.model_dump(exclude_none=True, exclude={"urls", "interval_minutes", "interval_type"})
-    found = preview_source(
-        session,
-        content,
-        urls=form.urls,
-        every=(form.interval_minutes, form.interval_type),
-        now=job_service.clock.now(),
-    )
+    with archive.database.read() as session:
+        job_service.look(session)
+        found = preview_source(
+            session,
+            content,
+            urls=form.urls,
+            every=(form.interval_minutes, form.interval_type),
+            now=job_service.clock.now(),
+        )
     job_service.check(found.spec.config)
     return SourcePreviewShown(
         warnings=list(found.warnings),

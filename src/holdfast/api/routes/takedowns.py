@@ -14,6 +14,7 @@ from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId, Words, checked_text
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
 from holdfast.api.schemas.takedowns import (
+    SUBJECT_CHARS,
     Takedown,
     TakedownCapture,
     TakedownForm,
@@ -37,7 +38,9 @@ router = LateRouter(prefix="/api/admin/takedowns", tags=["takedowns"], dependenc
 TakedownId = Annotated[RowId, Path(description="A takedown's id.", examples=[4])]
 Subject = Annotated[
     str,
-    Query(min_length=1, max_length=4096, description="A snapshot's id, or the address of a page.", examples=["7"]),
+    Query(
+        min_length=1, max_length=SUBJECT_CHARS, description="A snapshot's id, or the address of a page.", examples=["7"]
+    ),
     AfterValidator(checked_text),
 ]
 
@@ -91,10 +94,9 @@ def create_takedown(
     """Take a capture, or a page with all its captures, out of sight: at once, for every reader, until it is undone."""
     with acting(turn.actor):
         done = hide(archive.database, archive.clock, form.subject, reason=form.reason, home=archive.home)
-    with archive.database.read() as session:
-        newest = preview_hiding(session, form.subject).in_force[-1]
-    response.headers["Location"] = f"/api/admin/takedowns/{newest.id}"
-    return TakedownReceipt(**Takedown.of(newest).model_dump(by_alias=False), captures=done.snapshots)
+    assert done.withdrawal_id is not None
+    response.headers["Location"] = f"/api/admin/takedowns/{done.withdrawal_id}"
+    return TakedownReceipt(**_now(archive, done.withdrawal_id).model_dump(by_alias=False), captures=done.snapshots)
 
 
 @router.get("/{id}", responses=answers(403, 404, 422, 503))

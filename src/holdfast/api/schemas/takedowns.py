@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
 from holdfast.api.schemas.base import Answer, RequestForm
 from holdfast.withdrawals.hiding import MAX_REASON_CHARS, MIN_REASON_CHARS, TakedownRow
 
+SUBJECT_CHARS: Final = 8192
+"""What can be taken out of sight can be looked at before."""
 _TAKEDOWN: dict[str, Any] = {
     "id": 4,
     "kind": "page",
@@ -85,7 +87,9 @@ class TakedownForm(RequestForm):
     )
 
     subject: str = Field(
-        min_length=1, max_length=8192, description="A snapshot's id, or a page by any spelling of its address."
+        min_length=1,
+        max_length=SUBJECT_CHARS,
+        description="A snapshot's id, or a page by any spelling of its address.",
     )
     reason: str = Field(min_length=MIN_REASON_CHARS, max_length=MAX_REASON_CHARS, description="Kept in the audit log.")
 

@@ -7,8 +7,8 @@ source are changed with the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -80,15 +80,18 @@ def run_exclusions(session: Session, execution_id: int) -> RunExclusions | None:
     return None if row is None else _shown(row)
 
 
+def _is_ours(config: Mapping[str, Any]) -> bool:
+    """Return whether a run has a plan of ours in its row; one of zimit, which has seeds too, has none."""
+    return bool(config.get("seeds") and config.get("contact"))
+
+
 def _shown(row: Execution) -> RunExclusions:
     config = row.config
-    # A run of zimit has no plan of ours in its row, and no frontier.
-    is_ours = bool(config.get("seeds") and config.get("contact"))
     return RunExclusions(
         execution_id=row.id,
         rules=tuple(config.get("exclude") or ()),
         added=tuple(config.get("exclusions") or ()),
-        is_editable=is_ours and row.state == "running" and row.stop_requested is None,
+        is_editable=_is_ours(config) and row.state == "running" and row.stop_requested is None,
     )
 
 
@@ -102,7 +105,7 @@ def matched_urls(
     row = execution(session, execution_id)
     if row is None:
         return None
-    patterns, policy = _compiled(rules), stored_plan(row.config).normalisation() if row.config.get("seeds") else None
+    patterns, policy = _compiled(rules), stored_plan(row.config).normalisation() if _is_ours(row.config) else None
     matching = looked_at = 0
     samples: list[str] = []
     for url in _queued(session, row.frontier_id or row.id):

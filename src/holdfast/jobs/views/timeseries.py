@@ -21,6 +21,7 @@ STEPS_S: Final = (MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, HOUR_S, 6 * HOUR_S, DAY
 MOST_POINTS: Final = 2000
 _USUAL_POINTS: Final = 300
 DEFAULT_HOURS: Final = 24
+_FIRST: Final = from_micros(0)
 
 
 class BadSpan(Invalid):
@@ -57,6 +58,10 @@ def read_series(session: Session, clock: Clock, settings: JobSettings, asked: Se
     now = moment_in(session, server_clock(clock))
     if asked.execution_id is not None and session.get(Execution, asked.execution_id) is None:
         raise NotFound(f"there is no execution {asked.execution_id}; the newest are listed by: holdfast status")
+    for name, moment in (("from", asked.since), ("to", asked.until)):
+        # No crawl was before, and near the year 1 there is no moment that lies an hour earlier.
+        if moment is not None and moment < _FIRST:
+            raise BadSpan(f"{name}: crawls are told of from 1970 on")
     until = min(asked.until or now, now)
     since = asked.since if asked.since is not None else until - timedelta(hours=asked.hours)
     if since >= until:

@@ -14,7 +14,7 @@ import { useAudit, type AuditEvent } from "./useAudit";
 
 /** Who did what, when, from where and why: newest first, never changed. */
 export function AuditPage() {
-  const asked = auditRoute.useSearch();
+  const asked = readAskedAudit({ ...auditRoute.useSearch() });
   const navigate = useNavigate();
   const list = useAudit(asked);
   const [draft, setDraft] = useState<AskedAudit>(asked);
@@ -43,7 +43,7 @@ export function AuditPage() {
           { head: "To", cell: (row) => <button type="button" className="min-h-6 text-left break-words text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, subject: row.subject })}>{row.subject}</button> },
           { head: "Detail", cell: (row) => <Detail event={row} /> },
         ]} />
-        {list.rows && list.rows.length > 0 && <ShowMore list={list} count={list.rows.length} noun="events" />}
+        {list.rows && list.rows.length > 0 && <ShowMore list={list} count={list.rows.length} noun="event" />}
       </div>
     </>
   );

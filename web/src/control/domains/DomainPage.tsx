@@ -68,8 +68,8 @@ function StateCard({ found, onDone }: { found: DomainDetail; onDone: (deed: Deed
         }}><p>The next request goes out at once, and failures are counted from nothing. If the site is still down, the circuit opens again.</p></Confirm>
       )}
       {open === "purge" && (
-        <Confirm title={`Take ${found.domain} from all queues?`} action="Purge what is queued" onClose={() => setOpen(null)} onConfirm={async () => {
-          const removed = await purge.mutateAsync(undefined);
+        <Confirm title={`Take ${found.domain} from all queues?`} action="Purge what is queued" onClose={() => setOpen(null)} onConfirm={async (_, tell) => {
+          const removed = await purge.mutateAsync((sofar) => tell(`${counted(sofar, "address is", "addresses are")} taken away so far`));
           onDone({ title: `${counted(removed, "queued address was", "queued addresses were")} taken away`, text: "What was captured stays; the next run of a source finds them again." });
         }}>
           <p>{queued ? `${counted(queued, "address is", "addresses are")} queued in the newest crawl.` : "Nothing is queued in the newest crawl; other executions may have something."} All that is queued of this domain, in every execution, will not be asked for. This cannot be undone.</p>

@@ -17,7 +17,7 @@ const SORTS = { domain: "Name", created_at: "Met last", page_count: "Most pages"
 
 /** The domains that crawls have met: how each stands, and why it waits. */
 export function DomainsPage() {
-  const asked = domainsRoute.useSearch();
+  const asked = readAskedDomains({ ...domainsRoute.useSearch() });
   const navigate = useNavigate();
   const list = useDomains(asked);
   const [name, setName] = useState("");
@@ -59,7 +59,7 @@ export function DomainsPage() {
               { head: "Next request", cell: (row) => (row.state === "ready" ? "at once" : <Moment at={row.nextAllowedAt} none="at once" />) },
             ]}
           />
-          <ShowMore list={list} count={list.rows.length} noun={list.rows.length === 1 ? "domain" : "domains"} />
+          <ShowMore list={list} count={list.rows.length} noun="domain" />
         </div>
       )}
     </>

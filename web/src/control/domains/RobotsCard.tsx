@@ -2,6 +2,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { Problem } from "@/app/Problem";
 import { domainRoute } from "@/app/careRoutes";
+import { counted } from "@/control/charts/format";
 import type { Deed } from "@/control/page/Done";
 import { Moment } from "@/control/live/Moment";
 import { plain, sentence } from "@/control/page/words";
@@ -9,12 +10,13 @@ import { Button } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
+import { readAskedRobots } from "./asked";
 import { robotsLines } from "./robotsLines";
 import { useRefreshRobots, useRobots } from "./useDomains";
 
 /** The robots.txt as crawls have read it; for a typed address the line that decides is lit. */
 export function RobotsCard({ domain, onDone }: { domain: string; onDone: (deed: Deed) => void }) {
-  const { url } = domainRoute.useSearch();
+  const { url } = readAskedRobots({ ...domainRoute.useSearch() });
   const navigate = useNavigate();
   const { data, error } = useRobots(domain, url);
   const refresh = useRefreshRobots(domain);
@@ -44,7 +46,7 @@ export function RobotsCard({ domain, onDone }: { domain: string; onDone: (deed: 
           <ul className="mb-3 text-sm text-soft">
             {data.origins.map((origin) => (
               <li key={origin.origin} className="break-words">
-                <span className="font-mono">{origin.origin}/robots.txt</span>: {plain(origin.answer)}{origin.status ? `, status ${origin.status}` : ""}, read <Moment at={origin.fetchedAt} />, checked <Moment at={origin.checkedAt} />{origin.failures > 0 ? `, ${origin.failures} failures` : ""}
+                <span className="font-mono">{origin.origin}/robots.txt</span>: {plain(origin.answer)}{origin.status ? `, status ${origin.status}` : ""}, read <Moment at={origin.fetchedAt} />, checked <Moment at={origin.checkedAt} />{origin.failures > 0 ? `, ${counted(origin.failures, "failure")}` : ""}
               </li>
             ))}
             {data.crawlDelay !== null && <li>It asks for {data.crawlDelay} s between two requests.</li>}

@@ -2,6 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 import { usePieces } from "@/control/page/usePieces";
+import { removeAll } from "@/control/page/removeAll";
 import { useWrite } from "@/control/page/useWrite";
 import type { AskedDomains } from "./asked";
 
@@ -51,12 +52,5 @@ export function useResetCircuit(domain: string) {
 
 /** POST /api/domains/{domain}/purge, until nothing is left */
 export function usePurgeDomain(domain: string) {
-  return useWrite(async (execution: number | undefined) => {
-    let removed = 0;
-    for (;;) {
-      const part = await body<Schemas["ClearReceipt"]>(api.POST("/api/domains/{domain}/purge", { params: { path: { domain }, query: { execution } } }));
-      removed += part.removed;
-      if (part.done) return removed;
-    }
-  }, [["domains"], ["frontier"]]);
+  return useWrite((onRemoved: (removed: number) => void) => removeAll(() => body<Schemas["ClearReceipt"]>(api.POST("/api/domains/{domain}/purge", { params: { path: { domain } } })), onRemoved), [["domains"], ["frontier"], ["crawl"]]);
 }

@@ -9,7 +9,7 @@ import { Button } from "@/design/Button";
 import { DataTable } from "@/design/DataTable";
 import { SelectField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
-import { useSources } from "@/api/useArchive";
+import { useSourceChoices } from "@/control/sources/useSources";
 import { CoverageBar, EditionTag } from "./Coverage";
 import { PlanEditions } from "./PlanEditions";
 import { readAskedEditions, type AskedEditions } from "./asked";
@@ -17,9 +17,9 @@ import { useEditions } from "./useEditions";
 
 /** The yearly editions of all sources: how far each is, and what keeps it from being ready. */
 export function EditionsPage() {
-  const asked = editionsRoute.useSearch();
+  const asked = readAskedEditions({ ...editionsRoute.useSearch() });
   const navigate = useNavigate();
-  const sources = useSources();
+  const sources = useSourceChoices();
   const { data, error, refetch } = useEditions(asked);
   const [isPlanning, setPlanning] = useState(false);
   const [deed, setDeed] = useState<Deed | null>(null);
@@ -32,7 +32,7 @@ export function EditionsPage() {
       <div className="mb-4 grid items-end gap-3 sm:grid-cols-[16rem_10rem]">
         <SelectField label="Source" value={asked.source ?? ""} onChange={(event) => go({ source: event.target.value || undefined })}>
           <option value="">All</option>
-          {sources.data?.map((one) => <option key={one.sourceCode} value={one.sourceCode}>{one.sourceName}</option>)}
+          {sources?.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
         </SelectField>
         <SelectField label="Year" value={asked.year ?? ""} onChange={(event) => go({ year: event.target.value ? Number(event.target.value) : undefined })}>
           <option value="">All</option>

@@ -3,18 +3,18 @@ import { Problem } from "@/app/Problem";
 import { counted } from "@/control/charts/format";
 import type { Deed } from "@/control/page/Done";
 import { plain } from "@/control/page/words";
-import { useManagedSources } from "@/control/sources/useSources";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { SelectField, TextField } from "@/design/Field";
 import { Tag, type Tone } from "@/design/Tag";
+import { useSourceChoices } from "@/control/sources/useSources";
 import { usePlanEditions, type PlanForm } from "./useEditions";
 
 const TONES: Record<string, Tone> = { create: "good", attach: "accent", skip: "plain", error: "bad" };
 
 /** A year is planned: first what would be made, then it is made. */
 export function PlanEditions({ onClose, onDone }: { onClose: () => void; onDone: (deed: Deed) => void }) {
-  const sources = useManagedSources({}, 250);
+  const sources = useSourceChoices();
   const [year, setYear] = useState(() => String(new Date().getUTCFullYear() + 1));
   const [source, setSource] = useState("");
   const [way, setWay] = useState<"yearly" | "shards">("yearly");
@@ -43,7 +43,7 @@ export function PlanEditions({ onClose, onDone }: { onClose: () => void; onDone:
           <TextField label="Year" inputMode="numeric" value={year} onChange={(event) => setYear(event.target.value)} problem={isYear ? null : "Type a year of four figures."} />
           <SelectField label="Sources" value={source} onChange={(event) => setSource(event.target.value)}>
             <option value="">All that are kept yearly</option>
-            {sources.data?.sources.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
+            {sources?.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
           </SelectField>
         </div>
         <SelectField label="What" value={way} onChange={(event) => setWay(event.target.value as typeof way)}>

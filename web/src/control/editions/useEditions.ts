@@ -28,12 +28,12 @@ export function useEdition(id: number) {
 
 /** POST /api/admin/annual-editions/plan; without `apply` it only says what would be made */
 export function usePlanEditions() {
-  return useWrite((form: PlanForm) => body<Plan>(api.POST("/api/admin/annual-editions/plan", { body: form })), [["editions"]]);
+  return useWrite((form: PlanForm) => body<Plan>(api.POST("/api/admin/annual-editions/plan", { body: form })), [["editions"], ["crawl"], ["scheduler"]]);
 }
 
 /** POST /api/admin/annual-editions/jobs/{job_id}/accept-gap */
 export function useAcceptGap() {
-  return useWrite(({ job, reason }: { job: number; reason: string }) => body<EditionDetail>(api.POST("/api/admin/annual-editions/jobs/{job_id}/accept-gap", { params: { path: { job_id: job }, query: { reason } } })), [["editions"]]);
+  return useWrite(({ job, reason }: { job: number; reason: string }) => body<EditionDetail>(api.POST("/api/admin/annual-editions/jobs/{job_id}/accept-gap", { params: { path: { job_id: job }, query: { reason } } })), [["editions"], ["coverage"]]);
 }
 
 export type EditionWork = { kind: "report" } | { kind: "freeze"; again: boolean } | { kind: "verify"; quick: boolean } | { kind: "compare"; earlierYear: number };

@@ -41,20 +41,20 @@ function Editor({ id, added }: { id: number; added: string[] }) {
   const fresh = rules.filter((rule) => !added.includes(rule));
   const save = useSetExclusions(id);
   const preview = useExclusionsPreview(id, useSettled(fresh, 400));
-  const wrong = [save.error, fresh.length > 0 ? preview.error : null].find((one) => one instanceof ApiProblem);
-  const problem = wrong instanceof ApiProblem ? wrong : null;
+  const problem = save.error ?? (fresh.length > 0 ? preview.error : null);
+  const atRules = problem instanceof ApiProblem ? problemAt(problem, "rules") : null;
   const isSame = rules.join("\n") === added.join("\n");
   return (
     <Card title="While it runs">
       <div className="space-y-4">
-        <TextArea label="Leave out" rows={6} spellCheck={false} className="font-mono text-sm" value={text} onChange={(event) => { write(event.target.value); if (save.isError) save.reset(); }} problem={problemAt(problem, "rules")}
+        <TextArea label="Leave out" rows={6} spellCheck={false} className="font-mono text-sm" value={text} onChange={(event) => { write(event.target.value); if (save.isError) save.reset(); }} problem={atRules}
           hint="Patterns (RE2), one on each line, searched for anywhere in an address: /calendar/ or \?sort= or \.zip$" />
         <div role="status" className="min-h-12 text-sm">
           {fresh.length === 0 ? <p className="text-soft">Write a pattern, and you see how much of the queue it matches.</p>
             : preview.data && !problem && <p><strong>{counted(preview.data.matching, "queued address", "queued addresses")}</strong> of {count(preview.data.looked_at)}{preview.data.is_all ? "" : " looked at, and more are queued"} would not be asked for.</p>}
         </div>
         {fresh.length > 0 && preview.data && preview.data.samples.length > 0 && !problem && <ul className="space-y-0.5 text-sm text-soft">{preview.data.samples.slice(0, 5).map((url) => <li key={url} className="break-all">{url}</li>)}</ul>}
-        {problem && !problem.field ? <Problem problem={problem} /> : null}
+        {problem && !atRules ? <Problem problem={problem} /> : null}
         {save.isSuccess && isSame && <Notice tone="good" title="The run heard of it, or will within a second." actions={null}>What is queued and matches is left out when its turn comes. A rule that you take away counts for what is found from then on.</Notice>}
         <div className="flex flex-wrap gap-2">
           <Button kind="main" disabled={isSame || save.isPending} onClick={() => save.mutate(rules)}>Apply to this run</Button>

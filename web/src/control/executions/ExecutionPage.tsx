@@ -25,7 +25,7 @@ import { useExecution, type Execution } from "./useExecution";
 /** One run: what it is at, its hosts and addresses, its log, its rules, and what came of it. */
 export function ExecutionPage() {
   const id = Number(executionRoute.useParams().id);
-  const asked = executionRoute.useSearch();
+  const asked = readAskedRun({ ...executionRoute.useSearch() });
   const navigate = useNavigate();
   const news = useCrawlNews();
   const { data: run, error, refetch } = useExecution(id, news);
@@ -53,8 +53,8 @@ export function ExecutionPage() {
         { value: "now" satisfies RunTab, label: isRunning ? "Now" : "Summary", content: <Now run={run} isRunning={isRunning} /> },
         { value: "hosts" satisfies RunTab, label: "Hosts", content: <Hosts id={id} isRunning={isRunning} /> },
         { value: "urls" satisfies RunTab, label: "Addresses", content: <Urls id={id} asked={asked} isRunning={isRunning} /> },
-        { value: "log" satisfies RunTab, label: "Log", content: <LogView jobId={run.job_id} execution={run.execution_number} /> },
-        { value: "rules" satisfies RunTab, label: "Exclusions", content: <Exclusions id={id} isRunning={isRunning} /> },
+        { value: "log" satisfies RunTab, label: "Log", content: <LogView key={id} jobId={run.job_id} execution={run.execution_number} /> },
+        { value: "rules" satisfies RunTab, label: "Exclusions", content: <Exclusions key={id} id={id} isRunning={isRunning} /> },
         { value: "result" satisfies RunTab, label: "Coverage and changes", content: <Result run={run} isRunning={isRunning} /> },
       ]} />
     </div>

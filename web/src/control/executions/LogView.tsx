@@ -5,7 +5,7 @@ import { Button, buttonClass } from "@/design/Button";
 import { SelectField, TextField } from "@/design/Field";
 import { counted } from "../charts/format";
 import { LiveSign } from "../live/LiveSign";
-import { fieldsOf, LEVELS, shownLines, type Level, type LogEntry } from "./log";
+import { fieldsOf, LEVELS, linesSince, shownLines, type Level, type LogEntry } from "./log";
 import { useLog } from "./useLog";
 
 const LOOKS: Record<string, string> = { error: "text-bad font-semibold", warning: "text-warn font-semibold", debug: "text-soft" };
@@ -32,7 +32,7 @@ export function LogView({ jobId, execution }: { jobId: number; execution: number
       </div>
       <p className="flex flex-wrap items-center gap-3 text-sm text-soft">
         {isOver ? <span>This run is over: its log is whole.</span> : <LiveSign liveness={liveness} />}
-        <span role="status">{counted(shown.length, "line")}{shown.length < lines.length ? ` of ${lines.length}` : ""}{isHeld ? `, held still; ${counted(newest.length - lines.length, "new line")} since` : ""}</span>
+        <span role="status">{counted(shown.length, "line")}{shown.length < lines.length ? ` of ${lines.length}` : ""}{isHeld ? `, held still; ${counted(linesSince(newest, lines), "new line")} since` : ""}</span>
       </p>
       {error ? <Problem problem={error} /> : null}
       <Lines lines={shown} isHeld={isHeld} />

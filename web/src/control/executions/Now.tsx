@@ -1,3 +1,5 @@
+import { ApiProblem } from "@/api/problem";
+import { Problem } from "@/app/Problem";
 import { Card, Figure } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
@@ -11,13 +13,15 @@ import { useFrontierStats, useReport, type Execution, type Report } from "./useE
 
 /** How far a run is, how its addresses ended, and its figures over time. */
 export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) {
-  const { data: stats, error } = useFrontierStats(run.id, isRunning);
+  const { data: stats, error, refetch } = useFrontierStats(run.id, isRunning);
+  const hasNone = error instanceof ApiProblem && error.status === 404;
   const { data: report } = useReport(run.id, isRunning);
   const done = stats ? stats.completed + stats.failed + stats.ruledOut : 0;
   const all = stats ? done + stats.pending : 0;
   return (
     <div className="space-y-5">
-      {error && !stats ? <Notice title="This run has no queue of its own.">It was an import, or another program crawled for it. Its figures stand below.</Notice> : (
+      {error && !stats && !hasNone ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
+      {hasNone && !stats ? <Notice title="This run has no queue of its own.">It was an import, or another program crawled for it. Its figures stand below.</Notice> : (
         <Card title="Progress" className="min-h-28">
           <p className="mb-1 flex flex-wrap justify-between gap-2"><span>{stats ? `${count(done)} of ${count(all)} known addresses` : "\u2007"}</span><span className="tabular-nums">{all ? share(done / all) : ""}</span></p>
           <Meter label="Addresses that are done, of those known" value={done} most={Math.max(1, all)} />
@@ -63,10 +67,10 @@ function Outcomes({ report }: { report: Report }) {
 
 function OverTime({ run }: { run: Execution }) {
   const hours = run.started_at && run.completed_at ? hoursOf(run.started_at) : 1;
-  const { data, dataUpdatedAt } = useSeries(hours, { execution: run.id });
+  const { data } = useSeries(hours, { execution: run.id });
   const isEmpty = data ? data.requests.every((value) => value === 0) : false;
   if (isEmpty) return null;
-  return <Card title="Over time" className="min-h-64"><div className="grid gap-6 lg:grid-cols-2">{data && <Pictures data={data} now={dataUpdatedAt} />}</div></Card>;
+  return <Card title="Over time" className="min-h-64"><div className="grid gap-6 lg:grid-cols-2">{data && <Pictures data={data} />}</div></Card>;
 }
 
 /** How far back the figures of a run reach; asked for once, so that a page does not ask anew each second. */

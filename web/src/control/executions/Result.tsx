@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { Problem } from "@/app/Problem";
 import { Card } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
@@ -11,11 +12,11 @@ const KINDS: Record<string, Tone> = { new: "good", new_page: "good", updated: "a
 
 /** What a run brought: how much of what it meant to, and what had changed since the one before. */
 export function Result({ run, isRunning }: { run: Execution; isRunning: boolean }) {
-  const { data: report } = useReport(run.id, isRunning);
+  const { data: report, error, refetch } = useReport(run.id, isRunning);
   return (
     <div className="space-y-5">
       {isRunning && <Notice title="The run is under way.">Coverage grows until it ends; changes are computed when its captures are indexed.</Notice>}
-      {report ? <Coverage report={report} run={run} /> : <div className="min-h-64" aria-busy />}
+      {report ? <Coverage report={report} run={run} /> : error ? <Problem problem={error} onAgain={() => void refetch()} /> : <div className="min-h-64" aria-busy />}
       <Changes run={run} />
     </div>
   );
@@ -57,10 +58,11 @@ function Coverage({ report, run }: { report: Report; run: Execution }) {
 }
 
 function Changes({ run }: { run: Execution }) {
-  const { data } = useRunChanges(run.id);
+  const { data, error, refetch } = useRunChanges(run.id);
   return (
     <Card title="Changes" className="min-h-40" actions={data ? <span className="text-sm text-soft">{counted(data.total, "change")}</span> : null}>
-      <DataTable caption="What changed with this run" rows={data?.results ?? []} keyOf={(one) => `${one.changeId} ${one.toSnapshotId}`} empty={<p className="text-soft">{data ? "Nothing that it captured was different from before, or it is not compared yet." : "Looking for changes…"}</p>} columns={[
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
+      <DataTable caption="What changed with this run" rows={data?.results ?? []} keyOf={(one) => `${one.changeId} ${one.toSnapshotId}`} empty={error && !data ? null : <p className="text-soft">{data ? "Nothing that it captured was different from before, or it is not compared yet." : "Looking for changes…"}</p>} columns={[
         { head: "What", cell: (one) => <Tag tone={KINDS[one.changeType] ?? "plain"}>{one.changeType.replaceAll("_", " ")}</Tag> },
         { head: "Page", cell: (one) => <><span className="block break-words">{one.summary}</span><span className="text-sm break-all text-soft">{one.normalizedUrlGroup}</span></> },
         { head: "Lines", isNumber: true, cell: (one) => (one.addedLines === null ? "–" : `+${one.addedLines} −${one.removedLines ?? 0}`) },

@@ -1,4 +1,5 @@
 import { useNavigate } from "@tanstack/react-router";
+import { ApiProblem } from "@/api/problem";
 import { Problem } from "@/app/Problem";
 import { Button } from "@/design/Button";
 import { DataTable } from "@/design/DataTable";
@@ -29,12 +30,12 @@ export function Urls({ id, asked, isRunning }: { id: number; asked: AskedRun; is
           {!isRunning && <option value="">all</option>}
           {URL_STATES.map((state) => <option key={state} value={state}>{STATES[state]}</option>)}
         </SelectField>
-        <SearchField label="Host" asked={asked.host ?? ""} onAsk={(host) => go({ host })} problem={error && asked.host ? "No such host in this run." : null} />
+        <SearchField label="Host" asked={asked.host ?? ""} onAsk={(host) => go({ host })} problem={error instanceof ApiProblem && (error.status === 404 || error.status === 422) && asked.host ? "No such host in this run." : null} />
         <SearchField label="Part of the address" asked={asked.q ?? ""} onAsk={(q) => go({ q })} />
       </form>
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <div className="min-h-48" aria-busy={isFetching}>
-        <DataTable caption="Addresses of this run" rows={rows} keyOf={(row) => row.id} empty={<p className="text-soft">{data ? "No address is like that." : "Looking for addresses…"}</p>} columns={[
+        <DataTable caption="Addresses of this run" rows={rows} keyOf={(row) => row.id} empty={<p className="text-soft">{!data ? "Looking for addresses…" : hasNextPage ? "None among the first addresses; the search goes on with More." : "No address is like that."}</p>} columns={[
           { head: "Address", cell: (row) => <span className="break-all">{row.url}</span> },
           { head: "Why", cell: (row) => <Why row={row} /> },
           { head: "When", cell: (row) => <>{row.completedAt ? "ended" : "found"} <Moment at={row.completedAt ?? row.createdAt} relative /></> },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fieldsOf, KEPT, shownLines, withLines, type LogEntry } from "./log";
+import { fieldsOf, KEPT, linesSince, shownLines, withLines, type LogEntry } from "./log";
 
 let number = 0;
 const line = (message: string, level = "info", fields: Record<string, unknown> = {}): LogEntry => ({ id: ++number, schema_version: 1, timestamp: "2026-11-15T12:00:00Z", level, category: "crawler.fetch", message, job_id: 1, execution_id: 2, fields });
@@ -18,6 +18,13 @@ test("a line that is told again stands once", () => {
   const [first, second] = [line("first"), line("second")];
 
   expect(withLines([first], [first, second])).toEqual([first, second]);
+});
+
+test("new lines are counted though as many old ones went", () => {
+  const held = Array.from({ length: KEPT }, (_, at) => line(String(at)));
+
+  expect(linesSince(withLines(held, [line("a"), line("b")]), held)).toBe(2);
+  expect(linesSince(held, held)).toBe(0);
 });
 
 test("a level and words choose lines; words are found in fields too", () => {

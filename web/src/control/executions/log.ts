@@ -13,6 +13,12 @@ export function withLines(kept: readonly LogEntry[], added: readonly LogEntry[])
   return all.length > KEPT ? all.slice(all.length - KEPT) : all;
 }
 
+/** Count the lines that came after those that are held still; the oldest may have made room meanwhile. */
+export function linesSince(newest: readonly LogEntry[], held: readonly LogEntry[]): number {
+  const last = held.at(-1)?.id ?? -1;
+  return newest.filter((line) => line.id > last).length;
+}
+
 /** Return the lines of at least a level that hold every word. */
 export function shownLines(lines: readonly LogEntry[], least: Level, search: string): LogEntry[] {
   const from = LEVELS.indexOf(least);

@@ -2,6 +2,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 import { pollEvery, type Liveness } from "../live/useLive";
+import { pollFew } from "../page/polling";
 
 type Schemas = components["schemas"];
 export type Execution = Schemas["ExecutionShown"];
@@ -34,7 +35,7 @@ export function useHosts(id: number, order: "due" | "met", isRunning: boolean) {
   return useInfiniteQuery({
     queryKey: ["crawl", "frontier", id, "hosts", order],
     staleTime: 0,
-    refetchInterval: isRunning ? 5000 : false,
+    refetchInterval: pollFew(isRunning ? 5000 : false),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last: Piece<Host>) => last.next ?? undefined,
     queryFn: ({ signal, pageParam }) => body<Piece<Host>>(api.GET("/api/frontier/hosts", { signal, params: { query: { execution: id, order, limit: 50, ...(pageParam ? { cursor: pageParam } : {}) } } })),
@@ -49,7 +50,7 @@ export function useUrls(id: number, asked: { status?: UrlState; host?: string; q
   return useInfiniteQuery({
     queryKey: ["crawl", "frontier", id, "urls", asked],
     staleTime: 0,
-    refetchInterval: isRunning ? 5000 : false,
+    refetchInterval: pollFew(isRunning ? 5000 : false),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last: Piece<QueuedUrl>) => last.next ?? undefined,
     queryFn: ({ signal, pageParam }) => body<Piece<QueuedUrl>>(api.GET("/api/frontier/urls", { signal, params: { query: { execution: id, limit: 50, ...(asked.status ? { status: asked.status } : {}), ...(asked.host ? { domain: asked.host } : {}), ...(asked.q ? { search: asked.q } : {}), ...(pageParam ? { cursor: pageParam } : {}) } } })),

@@ -1,8 +1,9 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { api, body } from "@/api/client";
 import { ApiProblem } from "@/api/problem";
 import type { components } from "@/api/schema";
+import { gathered } from "../live/calm";
 import { POLL_MS, useLive, type Liveness } from "../live/useLive";
 import { withLines, type LogEntry } from "./log";
 
@@ -15,17 +16,21 @@ interface Log {
 }
 
 const NONE: LogEntry[] = [];
+/** A run may write a hundred lines a second; a page that is drawn for each of them does nothing else. */
+const TOGETHER_MS = 250;
 
 /** GET /api/v1/jobs/{id}/logs/stream/v2; where no stream stands, /logs/tail every few seconds. */
 export function useLog(jobId: number, execution: number | "latest"): Log {
   const queries = useQueryClient();
-  const [isOver, end] = useState(false);
   const key = ["log", jobId, execution];
-  const take = (added: LogEntry[]) => queries.setQueryData<LogEntry[]>(key, (kept) => withLines(kept ?? NONE, added));
+  const [over, end] = useState<string | null>(null);
+  const isOver = over === key.join(" ");
+  const news = useMemo(() => gathered<LogEntry>((added) => { queries.setQueryData<LogEntry[]>(["log", jobId, execution], (kept) => withLines(kept ?? NONE, added)); }, TOGETHER_MS), [queries, jobId, execution]);
+  useEffect(() => news.stop, [news]);
   const liveness = useLive(isOver ? null : `/api/v1/jobs/${jobId}/logs/stream/v2?execution=${execution}`, {
-    "log:line": (data) => { if (data) take([data as LogEntry]); },
-    "log:replay": (data) => take((data as { lines?: LogEntry[] } | null)?.lines ?? NONE),
-    "log:archived": () => { if (execution !== "latest") end(true); },
+    "log:line": (data) => { if (data) news.add([data as LogEntry]); },
+    "log:replay": (data) => news.add((data as { lines?: LogEntry[] } | null)?.lines ?? NONE),
+    "log:archived": () => { if (execution !== "latest") end(key.join(" ")); },
   });
   const tail = useQuery({
     queryKey: key,

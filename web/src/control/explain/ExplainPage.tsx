@@ -11,6 +11,7 @@ import { Button } from "@/design/Button";
 import { TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
+import { readAskedExplain } from "./asked";
 import { Attempts, Captures } from "./History";
 import { SpellingSteps, Scopes } from "./Spelling";
 import { useExplanation, type Explanation } from "./useExplanation";
@@ -18,7 +19,7 @@ import { verdicts, type Verdict } from "./verdict";
 
 /** Why was this not crawled? Everything that is known of an address, station by station, on one page. */
 export function ExplainPage() {
-  const { url } = explainRoute.useSearch();
+  const { url } = readAskedExplain({ ...explainRoute.useSearch() });
   const navigate = useNavigate();
   const [written, write] = useState(url ?? "");
   const [shownUrl, setShownUrl] = useState(url);

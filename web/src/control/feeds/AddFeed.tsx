@@ -22,8 +22,8 @@ export function AddFeed({ isOpen, onClose, sources, chosen, act }: Shown) {
   const [url, write] = useState("");
   const [kind, be] = useState<"feed" | "sitemap">("feed");
   const owner = source || chosen || sources[0]?.code || "";
-  const problem = act.error instanceof ApiProblem && act.variables?.deed === "add" ? act.error : null;
-  const at = (field: string) => (problem?.field === field ? problem.detail || problem.message : null);
+  const problem = act.variables?.deed === "add" ? act.error : null;
+  const at = (field: string) => (problem instanceof ApiProblem && problem.field === field ? problem.detail || problem.message : null);
   function send(event: FormEvent) {
     event.preventDefault();
     act.mutate({ deed: "add", source: owner, url, kind }, { onSuccess: () => { write(""); onClose(); } });
@@ -38,7 +38,7 @@ export function AddFeed({ isOpen, onClose, sources, chosen, act }: Shown) {
         <SelectField label="Kind" value={kind} onChange={(event) => be(event.target.value as "feed" | "sitemap")}>
           <option value="feed">feed</option><option value="sitemap">sitemap</option>
         </SelectField>
-        {problem && !problem.field ? <Problem problem={problem} /> : null}
+        {problem && !at("source") && !at("url") ? <Problem problem={problem} /> : null}
         <p className="flex justify-end gap-2"><Button onClick={onClose}>Leave it</Button><Button kind="main" type="submit" disabled={act.isPending || !owner}>Add</Button></p>
       </form>
     </Dialog>

@@ -19,7 +19,7 @@ import { undoOf, useFeed, useFeedDeed, useFeeds, type Feed } from "./useFeeds";
 
 /** What is asked for news, and how each does. */
 export function FeedsPage() {
-  const asked = feedsRoute.useSearch();
+  const asked = readAskedFeeds({ ...feedsRoute.useSearch() });
   const navigate = useNavigate();
   const { data, error, refetch, isFetching } = useFeeds(asked);
   const sources = useManagedSources({}, 250);
@@ -52,7 +52,7 @@ export function FeedsPage() {
       </div>
       <div className="mb-4 space-y-3">
         {act.isSuccess && <Notice tone="good" title={act.data} actions={undo && <Button onClick={() => act.mutate(undo)}>Undo</Button>} />}
-        {act.error && act.variables.deed !== "add" ? <Problem problem={act.error} /> : null}
+        {act.error && !isAdding ? <Problem problem={act.error} /> : null}
         {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       </div>
       <div aria-busy={isFetching} className="min-h-64">
@@ -95,10 +95,12 @@ function Health({ feed }: { feed: Feed }) {
 }
 
 function Items({ feed, onClose }: { feed: Feed | null; onClose: () => void }) {
-  const { data } = useFeed(feed?.id ?? null);
+  const { data, error, refetch } = useFeed(feed?.id ?? null);
   return (
     <Dialog isOpen={feed !== null} onClose={onClose} title="What it named last" actions={<Button onClick={onClose}>Close</Button>}>
       <p className="mb-3 text-sm break-all text-soft">{feed?.url}</p>
+      {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
+      {feed && !data && !error && <p role="status" className="text-soft">Looking…</p>}
       {data && data.items.length === 0 && <p>It has named nothing yet.</p>}
       <ul className="divide-y divide-line">{data?.items.map((item) => <li key={item.url} className="py-1.5"><span className="block text-sm break-all">{item.url}</span><span className="text-sm text-soft">found <Moment at={item.foundAt} relative />{item.executionId ? <>, taken by <Link to="/control/executions/$id" params={{ id: String(item.executionId) }}>run #{item.executionId}</Link></> : ", not taken yet"}</span></li>)}</ul>
     </Dialog>

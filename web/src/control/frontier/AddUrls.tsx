@@ -1,11 +1,11 @@
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
-import { useSources } from "@/api/useArchive";
 import { counted } from "@/control/charts/format";
 import { refusedAt } from "@/control/page/refused";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { SelectField, TextArea } from "@/design/Field";
+import { useSourceChoices } from "@/control/sources/useSources";
 import { pasted } from "./asked";
 import { useAddUrls, type AddReceipt } from "./useFrontier";
 
@@ -20,7 +20,7 @@ export function toldOf(receipt: AddReceipt): string {
 export function AddUrls({ isSeed, onClose, onDone }: { isSeed: boolean; onClose: () => void; onDone: (receipt: AddReceipt) => void }) {
   const [written, write] = useState("");
   const [source, setSource] = useState("");
-  const sources = useSources();
+  const sources = useSourceChoices();
   const add = useAddUrls();
   const urls = pasted(written);
   const refused = refusedAt(add.error, "urls");
@@ -41,7 +41,7 @@ export function AddUrls({ isSeed, onClose, onDone }: { isSeed: boolean; onClose:
         <TextArea label="Addresses" rows={6} value={written} onChange={(event) => write(event.target.value)} spellCheck={false} className="font-mono text-sm" hint="One a line. All are checked before one is added." problem={refused} />
         <SelectField label="Source" value={source} onChange={(event) => setSource(event.target.value)}>
           <option value="">Found by its scope</option>
-          {sources.data?.map((one) => <option key={one.sourceCode} value={one.sourceCode}>{one.sourceName}</option>)}
+          {sources?.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
         </SelectField>
         {add.error && !refused ? <Problem problem={add.error} /> : null}
       </div>

@@ -20,7 +20,7 @@ type Open = "add" | "seed" | "recover" | "clear" | null;
 
 /** What a crawl still has to ask for, and what became of the rest. */
 export function FrontierPage() {
-  const asked = frontierRoute.useSearch();
+  const asked = readAskedFrontier({ ...frontierRoute.useSearch() });
   const navigate = useNavigate();
   const stats = useFrontierStats(asked.execution);
   const recover = useRecover();
@@ -74,8 +74,8 @@ export function FrontierPage() {
         </Confirm>
       )}
       {open === "clear" && stats.data && (
-        <Confirm title={`Clear the frontier of execution ${stats.data.executionId}?`} action={`Remove ${counted(stats.data.pending, "queued address", "queued addresses")}`} onClose={close} onConfirm={async () => {
-          const removed = await clear.mutateAsync(stats.data.executionId);
+        <Confirm title={`Clear the frontier of execution ${stats.data.executionId}?`} action={`Remove ${counted(stats.data.pending, "queued address", "queued addresses")}`} onClose={close} onConfirm={async (_, tell) => {
+          const removed = await clear.mutateAsync({ execution: stats.data.executionId, onRemoved: (sofar) => tell(`${counted(sofar, "address is", "addresses are")} removed so far`) });
           setDeed({ title: `${counted(removed, "address was", "addresses were")} taken from the queue`, text: "What was captured stays. The next run of the source finds them again from its seeds and links." });
         }}>
           <p>{counted(stats.data.pending, "address is", "addresses are")} queued for {stats.data.sourceCode}. They will not be asked for in this run, and a crawl that runs ends. This cannot be undone.</p>

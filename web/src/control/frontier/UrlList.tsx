@@ -32,7 +32,7 @@ export function UrlList({ asked }: { asked: AskedFrontier }) {
           { head: "When", cell: (row) => <span className="text-sm whitespace-nowrap">{row.completedAt ? <Moment at={row.completedAt} /> : row.scheduledFor ? <>not before <Moment at={row.scheduledFor} /></> : "in its turn"}</span> },
         ]}
       />
-      <ShowMore list={list} count={list.rows.length} noun="addresses" />
+      <ShowMore list={list} count={list.rows.length} noun="address" many="addresses" />
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
+import { removeAll } from "@/control/page/removeAll";
 import { usePieces } from "@/control/page/usePieces";
 import { useWrite } from "@/control/page/useWrite";
 import type { AskedFrontier } from "./asked";
@@ -46,12 +47,5 @@ export function useRecover() {
 
 /** DELETE /api/frontier, until nothing is left of it */
 export function useClearFrontier() {
-  return useWrite(async (execution: number) => {
-    let removed = 0;
-    for (;;) {
-      const part = await body<Schemas["ClearReceipt"]>(api.DELETE("/api/frontier", { params: { query: { execution } } }));
-      removed += part.removed;
-      if (part.done) return removed;
-    }
-  }, [["frontier"], ["domains"]]);
+  return useWrite(({ execution, onRemoved }: { execution: number; onRemoved: (removed: number) => void }) => removeAll(() => body<Schemas["ClearReceipt"]>(api.DELETE("/api/frontier", { params: { query: { execution } } })), onRemoved), [["frontier"], ["domains"], ["crawl"]]);
 }

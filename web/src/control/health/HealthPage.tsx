@@ -31,7 +31,7 @@ export function HealthPage() {
   return (
     <>
       <PageHead title="Health">Whether everything works. Monitors ask the same at /health/live, /health/ready and /metrics.</PageHead>
-      {health.error ? <div className="mb-4"><Problem problem={health.error} onAgain={() => void health.refetch()} /></div> : null}
+      {health.error || ready.error || alerts.error ? <div className="mb-4"><Problem problem={health.error ?? ready.error ?? alerts.error} onAgain={() => { void health.refetch(); void ready.refetch(); void alerts.refetch(); }} /></div> : null}
       {firing.map((alert) => <div key={alert.id} className="mb-3"><Notice tone={alert.severity === "critical" ? "bad" : "warn"} title={alert.message}>{plain(alert.name)}, since <Moment at={alert.since} /></Notice></div>)}
       <dl className="mb-4 grid min-h-24 grid-cols-2 gap-3 sm:grid-cols-4">
         <Figure label="Answer to monitors" value={ready.data ? plain(ready.data.status) : "–"} />

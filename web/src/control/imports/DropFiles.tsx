@@ -1,10 +1,10 @@
 import { Upload } from "lucide-react";
 import { useId, useState, type DragEvent } from "react";
 import { bytes } from "@/control/charts/format";
-import { useManagedSources } from "@/control/sources/useSources";
 import { Button } from "@/design/Button";
 import { SelectField, TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
+import { useSourceChoices } from "@/control/sources/useSources";
 import { codeOf, isArchiveName, isCode } from "./files";
 import { transfers } from "./transfers";
 
@@ -13,7 +13,7 @@ const NEW = "+";
 /** Files are dropped or chosen, a source is named for them, and they are sent. */
 export function DropFiles() {
   const id = useId();
-  const sources = useManagedSources({}, 250);
+  const sources = useSourceChoices();
   const [files, setFiles] = useState<File[]>([]);
   const [empty, setEmpty] = useState<string[]>([]);
   const [isOver, setOver] = useState(false);
@@ -21,7 +21,7 @@ export function DropFiles() {
   const [code, setCode] = useState("");
   const [name, setName] = useState("");
   const [isStrict, setStrict] = useState(false);
-  const isNew = source === NEW || (source === "" && sources.data?.sources.length === 0);
+  const isNew = source === NEW || (source === "" && sources?.length === 0);
   const chosen = isNew ? code : source;
   const strange = files.filter((file) => !isArchiveName(file.name));
   const isReady = files.length > 0 && isCode(chosen);
@@ -66,7 +66,7 @@ export function DropFiles() {
           <div className="grid gap-4 sm:grid-cols-3">
             <SelectField label="Source" value={isNew ? NEW : source} onChange={(event) => setSource(event.target.value)} hint="Under which the captures are found.">
               {!isNew && <option value="">Choose…</option>}
-              {sources.data?.sources.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
+              {sources?.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
               <option value={NEW}>A new source…</option>
             </SelectField>
             {isNew && <TextField label="Code of the new source" value={code} maxLength={16} spellCheck={false} onChange={(event) => setCode(event.target.value)} hint="Lower-case letters, digits and hyphens." problem={code && !isCode(code) ? "Use lower-case letters, digits and hyphens, sixteen at most." : null} />}

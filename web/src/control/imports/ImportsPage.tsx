@@ -1,4 +1,3 @@
-import { useEffect } from "react";
 import { PageHead } from "@/control/page/PageHead";
 import { OperationList } from "@/control/operations/OperationRow";
 import { Card } from "@/design/Card";
@@ -10,13 +9,6 @@ import { useTransfers } from "./transfers";
 /** WARC and WACZ files of elsewhere come into the archive: dropped, sent in pieces, imported, searchable. */
 export function ImportsPage() {
   const list = useTransfers();
-  const isSending = list.some((one) => one.state === "sends" || one.state === "waits");
-  useEffect(() => {
-    if (!isSending) return;
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", ask);
-    return () => removeEventListener("beforeunload", ask);
-  }, [isSending]);
   return (
     <>
       <PageHead title="Imports">WARC and WACZ files that other tools made. A transfer that breaks goes on where it was, also after a restart of this browser or of the server.</PageHead>

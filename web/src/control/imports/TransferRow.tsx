@@ -1,7 +1,9 @@
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import { Problem } from "@/app/Problem";
 import { OperationRow } from "@/control/operations/OperationRow";
 import { useOperation } from "@/control/operations/useOperations";
+import { Confirm } from "@/control/page/Confirm";
 import { Meter } from "@/control/page/Meter";
 import { bytes, duration } from "@/control/charts/format";
 import { Button, buttonClass } from "@/design/Button";
@@ -14,6 +16,7 @@ const TONES: Record<Transfer["state"], Tone> = { waits: "plain", sends: "accent"
 export function TransferRow({ transfer }: { transfer: Transfer }) {
   const { key, state, sent, size, rate } = transfer;
   const operation = useOperation(transfer.operationId);
+  const [isLeaving, setLeaving] = useState(false);
   const left = rate > 0 && state === "sends" ? `, about ${duration((size - sent) / rate)} left at ${bytes(rate)}/s` : "";
   return (
     <li className="py-3">
@@ -23,13 +26,18 @@ export function TransferRow({ transfer }: { transfer: Transfer }) {
         <span className="text-sm text-soft">for {transfer.source}</span>
         {state === "sends" && <Button onClick={() => transfers.pause(key)}>Pause</Button>}
         {(state === "paused" || state === "failed") && <Button onClick={() => transfers.goOn(key)}>Go on</Button>}
-        {state === "sent" ? <Button kind="bare" onClick={() => void transfers.drop(key)}>Close</Button> : <Button kind="danger" onClick={() => void transfers.drop(key)}>Leave off</Button>}
+        {state === "sent" ? <Button kind="bare" onClick={() => void transfers.drop(key)}>Close</Button> : <Button kind="danger" onClick={() => { if (sent > 0) setLeaving(true); else void transfers.drop(key); }}>Leave off</Button>}
       </div>
       <Meter label={`Sending ${transfer.name}`} done={sent} total={size} text={`${bytes(sent)} of ${bytes(size)}${left}`} />
       {transfer.note && <p role="status" className="mt-1 text-sm text-warn">{transfer.note}</p>}
       {transfer.problem ? <div className="mt-2"><Problem problem={transfer.problem} onAgain={() => transfers.goOn(key)} /></div> : null}
       {operation.data && <OperationRow operation={operation.data} />}
       {operation.data?.state === "done" && <Link to="/search" search={{ source: transfer.source }} className={buttonClass("main")}>Look at {transfer.source}</Link>}
+      {isLeaving && (
+        <Confirm title={`Leave off ${transfer.name}?`} action={`Remove ${bytes(sent)}`} onClose={() => setLeaving(false)} onConfirm={() => transfers.drop(key)}>
+          <p>The {bytes(sent)} that arrived of it go; to import it, the whole file has to be sent again. To go on later, pause it instead.</p>
+        </Confirm>
+      )}
     </li>
   );
 }

@@ -46,7 +46,7 @@ export function UploadList() {
           ) },
         ]}
       />
-      {list.hasNextPage && <ShowMore list={list} count={list.rows.length} noun="files" />}
+      {list.hasNextPage && <ShowMore list={list} count={list.rows.length} noun="file" />}
       {ending && (
         <Confirm title={`Remove ${ending.name}?`} action={`Remove ${bytes(ending.received)}`} onClose={() => setEnding(null)} onConfirm={() => end.mutateAsync(ending.id)}>
           <p>The {bytes(ending.received)} that arrived of it go; to import it, the whole file has to be sent again. What is in the archive already stays.</p>

@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from "react";
+import { keep, readKept } from "@/app/kept";
 import { fingerprint, sendPieces, UploadGone } from "./tus";
 import { createUpload, endUpload, uploadWire, type Wished } from "./uploadWire";
 
@@ -39,7 +40,7 @@ class Transfers {
   add(file: File, wished: Wished): void {
     const key = fingerprint(file, wished.source);
     if (this.list.some((one) => one.key === key && one.state !== "failed" && one.state !== "sent")) return;
-    const known = Number(localStorage.getItem(key));
+    const known = Number(readKept(key));
     this.held.set(key, { file, wished, stop: null });
     this.list = [...this.list.filter((one) => one.key !== key), { key, name: file.name, size: file.size, source: wished.source, sent: 0, rate: 0, state: "waits", uploadId: known || null, operationId: null, note: null, problem: null }];
     this.tell();
@@ -62,7 +63,7 @@ class Transfers {
     const one = this.list.find((found) => found.key === key);
     this.held.get(key)?.stop?.abort();
     this.held.delete(key);
-    localStorage.removeItem(key);
+    keep(key, null);
     this.list = this.list.filter((found) => found.key !== key);
     this.tell();
     if (one?.uploadId && one.state !== "sent") await endUpload(one.uploadId).catch(() => undefined);
@@ -74,7 +75,13 @@ class Transfers {
     this.tell();
   }
 
+  /** Who closes the window while something is on its way is asked first, on whichever page. */
+  private readonly ask = (event: Event) => event.preventDefault();
+
   private tell(): void {
+    const isSending = this.list.some((one) => one.state === "sends" || one.state === "waits");
+    if (isSending) globalThis.addEventListener?.("beforeunload", this.ask);
+    else globalThis.removeEventListener?.("beforeunload", this.ask);
     for (const listener of this.listeners) listener();
   }
 
@@ -85,23 +92,24 @@ class Transfers {
     const held = one && this.held.get(one.key);
     if (!one || !held) return;
     this.set(one.key, { state: "sends" });
+    // Of this try alone: it may have been stopped, and another begun, before its end is heard of.
+    const stop = new AbortController();
+    held.stop = stop;
     try {
-      await this.send(one, held);
+      await this.send(one, held, stop.signal);
     } catch (problem) {
-      if (!held.stop?.signal.aborted) this.set(one.key, { state: "failed", problem, note: null });
+      if (!stop.signal.aborted) this.set(one.key, { state: "failed", problem, note: null });
     }
     void this.next();
   }
 
-  private async send(one: Transfer, held: Held): Promise<void> {
-    const stop = new AbortController();
-    held.stop = stop;
+  private async send(one: Transfer, held: Held, signal: AbortSignal): Promise<void> {
     const id = one.uploadId ?? (await this.begin(one.key, held));
     const started = performance.now();
     let first: number | null = null;
     try {
       const operationId = await sendPieces(uploadWire, id, held.file, {
-        signal: stop.signal,
+        signal,
         onProgress: (sent) => {
           first ??= sent;
           this.set(one.key, { sent, note: null, rate: ((sent - first) * 1000) / Math.max(1, performance.now() - started) });
@@ -110,20 +118,25 @@ class Transfers {
         wait: waitFor,
         now: () => performance.now(),
       });
-      localStorage.removeItem(one.key);
+      keep(one.key, null);
       this.set(one.key, { state: "sent", operationId, note: null });
     } catch (problem) {
       if (!(problem instanceof UploadGone) || one.uploadId === null) throw problem;
       // It was remembered from earlier and the server has let it go since: it begins anew.
-      localStorage.removeItem(one.key);
+      keep(one.key, null);
       this.set(one.key, { uploadId: null });
-      await this.send({ ...one, uploadId: null }, held);
+      await this.send({ ...one, uploadId: null }, held, signal);
     }
   }
 
   private async begin(key: string, held: Held): Promise<number> {
     const id = await createUpload(held.file, held.wished);
-    localStorage.setItem(key, String(id));
+    if (this.held.get(key) !== held) {
+      // It was left off while it began: what the server keeps for it goes too.
+      await endUpload(id).catch(() => undefined);
+      throw new DOMException("stopped", "AbortError");
+    }
+    keep(key, String(id));
     this.set(key, { uploadId: id });
     return id;
   }

@@ -88,7 +88,7 @@ function Broken() {
         { head: "Execution", isNumber: true, cell: (row) => row.executionId },
         { head: "Why", cell: (row) => <span className="break-words">{row.error ?? "not told"}</span> },
       ]} />
-      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="files" />}
+      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="file" />}
     </>
   );
 }

@@ -4,7 +4,7 @@ import { Problem } from "@/app/Problem";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { Notice } from "@/design/Notice";
-import { useJobDeed, type Deed, type Job } from "./useJobs";
+import { useJobDeed, type Deed, type Job, type Wish } from "./useJobs";
 import { DEED_WORDS, deedsOf, warningOf } from "./words";
 
 const ICONS: Record<Deed, typeof Play> = { run: Play, again: Play, pause: Pause, resume: Play, retry: RotateCcw, stop: CircleStop, discard: Trash2, cancel: X, delete: Trash2 };
@@ -12,17 +12,17 @@ const HARSH: readonly Deed[] = ["discard", "cancel", "delete"];
 
 /** What can be done to a job now. What cannot be taken back is asked for once more, in its own words; what was done is said. */
 export function JobActions({ job, only, onDone }: { job: Job; only?: readonly Deed[]; onDone?: (deed: Deed) => void }) {
-  const [asked, ask] = useState<Deed | null>(null);
-  const act = useJobDeed(job);
+  const [asked, ask] = useState<Wish | null>(null);
+  const act = useJobDeed();
   const deeds = deedsOf(job).filter((deed) => !only || only.includes(deed));
-  const warning = asked && warningOf(asked, job);
+  const warning = asked && warningOf(asked.deed, asked.job);
   function start(deed: Deed) {
-    if (warningOf(deed, job)) ask(deed);
-    else perform(deed);
+    if (warningOf(deed, job)) ask({ deed, job });
+    else perform({ deed, job });
   }
-  function perform(deed: Deed) {
+  function perform(wish: Wish) {
     ask(null);
-    act.mutate(deed, { onSuccess: () => onDone?.(deed) });
+    act.mutate(wish, { onSuccess: () => onDone?.(wish.deed) });
   }
   return (
     <div className="space-y-3">

@@ -39,7 +39,7 @@ export function JobPage() {
       {job.paused_by === "source" && <Notice tone="warn" title="It waits because its source is disabled.">Enable the <Link to="/control/sources/$id" params={{ id: String(job.source_id) }}>source</Link> and it goes on.</Notice>}
       <Figures id={id} job={job} />
       <Runs id={id} />
-      <Card title="Log of the newest run"><LogView jobId={id} execution="latest" /></Card>
+      <Card title="Log of the newest run"><LogView key={id} jobId={id} execution="latest" /></Card>
       <Settings job={job} />
     </div>
   );
@@ -58,10 +58,11 @@ function Figures({ id, job }: { id: number; job: Job }) {
 }
 
 function Runs({ id }: { id: number }) {
-  const { data } = useJobExecutions(id);
+  const { data, error, refetch } = useJobExecutions(id);
   return (
     <Card title="Runs" className="min-h-40">
-      <DataTable caption="Runs of this job, newest first" rows={data?.executions ?? []} keyOf={(run) => run.id} empty={<p className="text-soft">{data ? "It has not run yet." : "Looking for runs…"}</p>} columns={[
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
+      <DataTable caption="Runs of this job, newest first" rows={data?.executions ?? []} keyOf={(run) => run.id} empty={error && !data ? null : <p className="text-soft">{data ? "It has not run yet." : "Looking for runs…"}</p>} columns={[
         { head: "Run", cell: (run) => <Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">#{run.id}</Link> },
         { head: "State", cell: (run) => <><Tag tone={toneOf(run.status)}>{run.status}</Tag>{run.research_ready === false && run.status === "completed" && <span className="ml-2 text-sm text-warn">incomplete</span>}</> },
         { head: "Began", cell: (run) => <Moment at={run.started_at} /> },

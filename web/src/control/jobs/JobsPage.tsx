@@ -22,7 +22,7 @@ import { scheduleOf, toneOf } from "./words";
 
 /** Every job, with how it does and when it runs next. */
 export function JobsPage() {
-  const asked = jobsRoute.useSearch();
+  const asked = readAskedJobs({ ...jobsRoute.useSearch() });
   const navigate = useNavigate();
   const news = useCrawlNews();
   const { data, error, refetch, isFetching } = useJobs(asked, news);

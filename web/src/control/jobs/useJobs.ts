@@ -36,26 +36,51 @@ export function useJobExecutions(id: number) {
 
 export type Deed = "run" | "again" | "pause" | "resume" | "retry" | "stop" | "discard" | "cancel" | "delete";
 
+/** A deed, and the job as it stood when the deed was asked for: a run that began meanwhile is another one. */
+export interface Wish {
+  deed: Deed;
+  job: Job;
+}
+
 /** The routes below /api/v1/jobs/{id} that change a job, and /api/admin/crawls/stop; says afterwards what was done. */
-export function useJobDeed(job: Job) {
+export function useJobDeed() {
   const queries = useQueryClient();
+  return useMutation({
+    mutationFn: perform,
+    onSettled: () => Promise.all([queries.invalidateQueries({ queryKey: ["crawl"] }), queries.invalidateQueries({ queryKey: ["scheduler"] })]),
+  });
+}
+
+async function perform({ deed, job }: Wish): Promise<string> {
   const params = { path: { id: job.id } };
   const run = job.latest_execution?.id ?? 0;
-  const deeds: Record<Deed, () => Promise<string>> = {
-    run: async () => { await api.POST("/api/v2/jobs/{id}/force-run", { params }); return "It runs as soon as a worker is free. Its rhythm stays as it is."; },
-    again: async () => { await api.POST("/api/v1/jobs", { body: { source_id: job.source_id } as Schemas["JobForm"] }); return "It runs once more, as soon as a worker is free."; },
-    pause: async () => { await api.POST("/api/v1/jobs/{id}/pause", { params }); return "It waits until you resume it."; },
-    resume: async () => { await api.POST("/api/v1/jobs/{id}/resume", { params }); return "It goes on, at the emptiest time within its interval."; },
-    retry: async () => { await api.POST("/api/v1/jobs/{id}/retry", { params }); return "It is tried again at once, with all its retries."; },
-    stop: async () => said(await body<Schemas["CrawlStopped"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: false } })), "The run drains: pages under way are finished and everything it has captured is kept."),
-    discard: async () => said(await body<Schemas["CrawlStopped"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: true } })), "The run ends and what it has captured is thrown away."),
-    cancel: async () => { await api.POST("/api/v1/jobs/{id}/cancel", { params }); return "The job has ended for good. What it captured is kept."; },
-    delete: async () => { await api.DELETE("/api/v1/jobs/{id}", { params }); return "The job is deleted. Its runs and what they captured stay."; },
-  };
-  return useMutation({
-    mutationFn: (deed: Deed) => deeds[deed](),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["crawl"] }),
-  });
+  switch (deed) {
+    case "run":
+      await api.POST("/api/v2/jobs/{id}/force-run", { params });
+      return "It runs as soon as a worker is free. Its rhythm stays as it is.";
+    case "again":
+      await api.POST("/api/v1/jobs", { body: { source_id: job.source_id } as Schemas["JobForm"] });
+      return "It runs once more, as soon as a worker is free.";
+    case "pause":
+      await api.POST("/api/v1/jobs/{id}/pause", { params });
+      return "It waits until you resume it.";
+    case "resume":
+      await api.POST("/api/v1/jobs/{id}/resume", { params });
+      return "It goes on, at the emptiest time within its interval.";
+    case "retry":
+      await api.POST("/api/v1/jobs/{id}/retry", { params });
+      return "It is tried again at once, with all its retries.";
+    case "stop":
+      return said(await body<Schemas["CrawlStopped"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: false } })), "The run drains: pages under way are finished and everything it has captured is kept.");
+    case "discard":
+      return said(await body<Schemas["CrawlStopped"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: true } })), "The run ends and what it has captured is thrown away.");
+    case "cancel":
+      await api.POST("/api/v1/jobs/{id}/cancel", { params });
+      return "The job has ended for good. What it captured is kept.";
+    case "delete":
+      await api.DELETE("/api/v1/jobs/{id}", { params });
+      return "The job is deleted. Its runs and what they captured stay.";
+  }
 }
 
 function said(done: Schemas["CrawlStopped"], sentence: string): string {

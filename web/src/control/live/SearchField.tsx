@@ -1,4 +1,4 @@
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { TextField } from "@/design/Field";
 
 const WAIT_MS = 300;
@@ -13,20 +13,32 @@ interface Shown {
   problem?: string | null;
 }
 
-/** A box to search with: it asks when who types rests for a moment. */
-export function SearchField(shown: Shown) {
-  return <Typed key={shown.asked} {...shown} />;
-}
-
-function Typed({ asked, onAsk, ...rest }: Shown) {
+/** A box to search with: it asks when who types rests for a moment. The box stays the same meanwhile, and keeps the focus. */
+export function SearchField({ asked, onAsk, ...rest }: Shown) {
   const [text, type] = useState(asked);
+  const [sent, send] = useState(asked);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const latest = useRef(onAsk);
+  useEffect(() => { latest.current = onAsk; });
+  // Who has left the page is not called back to it.
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const [known, know] = useState(asked);
+  if (asked !== known) {
+    know(asked);
+    if (asked !== sent) {
+      send(asked);
+      type(asked);
+    }
+  }
   return (
     <TextField type="search" value={text} {...rest} onChange={(event) => {
       const typed = event.target.value;
       type(typed);
       clearTimeout(timer.current);
-      timer.current = setTimeout(() => onAsk(typed.trim() || undefined), WAIT_MS);
+      timer.current = setTimeout(() => {
+        send(typed.trim());
+        latest.current(typed.trim() || undefined);
+      }, WAIT_MS);
     }} />
   );
 }

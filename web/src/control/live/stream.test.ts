@@ -51,7 +51,7 @@ test("a stream that was cut off is left to the browser; one that was refused is 
 });
 
 test("a stream of what is over is not taken up again", () => {
-  const { now, waits } = stage();
+  const { now, waits, heard } = stage();
 
   now().say("end", { reason: "over" });
   now().readyState = 2;
@@ -59,6 +59,7 @@ test("a stream of what is over is not taken up again", () => {
 
   expect(now().isClosed).toBe(true);
   expect(waits).toHaveLength(0);
+  expect(heard[0]).toBe(false);
 });
 
 test("a session that ended is told", () => {
@@ -66,7 +67,7 @@ test("a session that ended is told", () => {
 
   now().say("end", { reason: "revoked" });
 
-  expect(heard).toEqual(["revoked"]);
+  expect(heard).toEqual([false, "revoked"]);
 });
 
 test("closing takes a wait back", () => {

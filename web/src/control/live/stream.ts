@@ -49,11 +49,10 @@ export function listen(path: string, names: readonly string[], told: Told, aroun
     });
     source.addEventListener("end", (event) => {
       const reason = (read(event.data) as { reason?: string } | null)?.reason;
-      if (reason === "over") end();
-      if (reason === "revoked") {
-        end();
-        told.revoked();
-      }
+      if (reason !== "over" && reason !== "revoked") return;
+      end();
+      told.live(false);
+      if (reason === "revoked") told.revoked();
     });
     for (const name of names) source.addEventListener(name, (event) => told.event(name, read(event.data)));
   }

@@ -1,3 +1,4 @@
+import { Problem } from "@/app/Problem";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { Moment } from "../live/Moment";
@@ -20,9 +21,11 @@ export function Health() {
 
 /** What was measured to be wrong: those that hold first, then a few that are over. */
 export function Alerts() {
-  const { data } = useAlerts();
+  const { data, error, refetch } = useAlerts();
   const firing = data?.items.filter((alert) => alert.state === "firing") ?? [];
   const over = data?.items.filter((alert) => alert.state === "resolved").slice(0, 5) ?? [];
+  // That nothing is heard of alerts is no sign that there are none.
+  if (error && !data) return <Problem problem={error} onAgain={() => void refetch()} />;
   if (firing.length === 0 && over.length === 0) return null;
   return (
     <section aria-label="Alerts" className="space-y-3">

@@ -10,9 +10,9 @@ import { useSeries } from "./useOverview";
 
 /** What all crawls did over time. */
 export function Charts() {
-  const { hours = 1 } = useSearch({ strict: false }) as { hours?: number };
+  const { hours = 1 } = readSpan({ ...useSearch({ strict: false }) });
   const navigate = useNavigate();
-  const { data, dataUpdatedAt, error, refetch } = useSeries(hours);
+  const { data, error, refetch } = useSeries(hours);
   return (
     <Card title="Over time" actions={
       <SelectField label="Span" hideLabel value={hours} onChange={(event) => void navigate({ to: "/control", search: readSpan({ hours: event.target.value }), replace: true })}>
@@ -20,15 +20,16 @@ export function Charts() {
       </SelectField>
     }>
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
-      <div className="grid min-h-64 gap-6 lg:grid-cols-2">{data && <Pictures data={data} now={dataUpdatedAt} />}</div>
+      <div className="grid min-h-64 gap-6 lg:grid-cols-2">{data && <Pictures data={data} />}</div>
     </Card>
   );
 }
 
 /** The four pictures of a span; the page of a run shows the same of that run alone. */
-export function Pictures({ data, now }: { data: NonNullable<ReturnType<typeof useSeries>["data"]>; now: number }) {
-  // The step under way is not counted yet: shown, it would look like a fall.
-  const times = data.timestamps.map((moment) => Date.parse(moment) / 1000).filter((begin) => (begin + data.stepSeconds) * 1000 <= now);
+export function Pictures({ data }: { data: NonNullable<ReturnType<typeof useSeries>["data"]> }) {
+  // The last step is under way and not counted yet: shown, it would look like a fall. The server says where it ends, for this machine's clock may be wrong.
+  const end = Date.parse(data.to) / 1000;
+  const times = data.timestamps.map((moment) => Date.parse(moment) / 1000).filter((begin) => begin + data.stepSeconds < end);
   const step = data.stepSeconds;
   const rate = (value: number) => (value >= 10 ? count(Math.round(value)) : value.toFixed(1));
   return (

@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { Problem } from "@/app/Problem";
 import { Card } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
@@ -35,14 +36,15 @@ const SHOWN = 12;
 /** Hosts of the runs that have something queued and are not being asked, and why. */
 export function WaitingHosts({ runs }: { runs: Running[] }) {
   const now = useNow();
-  const found = runs.flatMap((run) => run.hosts.flatMap((host) => {
+  const isKnown = runs.every((run) => run.hosts);
+  const found = runs.flatMap((run) => (run.hosts ?? []).flatMap((host) => {
     const why = whyItWaits(host, now);
     return why ? [{ run, host, why }] : [];
   }));
   return (
     <Card title="Hosts that wait" className="min-h-32">
       <DataTable caption="Hosts that wait, and why" rows={found.slice(0, SHOWN)} keyOf={({ run, host }) => `${run.id} ${host.domain}`}
-        empty={<p className="text-soft">No host keeps a run waiting.</p>} columns={[
+        empty={<p className="text-soft">{isKnown ? "No host keeps a run waiting." : "Asking which hosts wait…"}</p>} columns={[
           { head: "Host", cell: ({ host }) => <span className="break-all">{host.domain}</span> },
           { head: "Why", cell: ({ why }) => why },
           { head: "Queued", isNumber: true, cell: ({ host }: { host: Host }) => count(host.pending) },
@@ -54,16 +56,16 @@ export function WaitingHosts({ runs }: { runs: Running[] }) {
 
 /** Hosts that are left alone after failures in a row. */
 export function OpenCircuits() {
-  const { data } = useUnreachable();
+  const { data, error, refetch } = useUnreachable();
   return (
     <Card title="Open circuits" className="min-h-24">
-      <DataTable caption="Hosts that are left alone after failures in a row" rows={data?.items ?? []} keyOf={(host) => host.domain}
-        empty={<p className="text-soft">Every host that was asked answers.</p>} columns={[
-          { head: "Host", cell: (host) => <a href={`/control/domains/${encodeURIComponent(host.domain)}`} className="break-all">{host.domain}</a> },
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : <DataTable caption="Hosts that are left alone after failures in a row" rows={data?.items ?? []} keyOf={(host) => host.domain}
+        empty={<p className="text-soft">{data ? "Every host that was asked answers." : "Asking which hosts do not answer…"}</p>} columns={[
+          { head: "Host", cell: (host) => <Link to="/control/domains/$domain" params={{ domain: host.domain }} className="break-all">{host.domain}</Link> },
           { head: "State", cell: (host) => <Tag tone="bad">{host.circuit.replace("_", " ")}</Tag> },
           { head: "Failures", isNumber: true, cell: (host) => count(host.circuitFailures) },
           { head: "Tried again", cell: (host) => <Moment at={host.nextAllowedAt} relative /> },
-        ]} />
+        ]} />}
     </Card>
   );
 }

@@ -1,3 +1,4 @@
+import { Problem } from "@/app/Problem";
 import { Card } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
@@ -10,6 +11,7 @@ export function Stores() {
   const { state, stores } = useStores();
   return (
     <Card title="Disk" className="min-h-48">
+      {(state.error && !state.data) || (stores.error && !stores.data) ? <div className="mb-4"><Problem problem={state.error ?? stores.error} onAgain={() => { void state.refetch(); void stores.refetch(); }} /></div> : null}
       <div className="grid gap-6 lg:grid-cols-2">
         <ul className="space-y-4">
           {state.data?.volumes.map((volume) => {
@@ -25,7 +27,7 @@ export function Stores() {
             );
           })}
         </ul>
-        <DataTable caption="What each store takes" rows={stores.data?.stores ?? []} keyOf={(store) => store.name} empty={<p className="text-soft">Weighing the stores…</p>} columns={[
+        <DataTable caption="What each store takes" rows={stores.data?.stores ?? []} keyOf={(store) => store.name} empty={stores.error ? null : <p className="text-soft">Weighing the stores…</p>} columns={[
           { head: "Store", cell: (store) => store.name.replaceAll("_", " ") },
           { head: "Files", isNumber: true, cell: (store) => (store.files === null ? "–" : count(store.files)) },
           { head: "Size", isNumber: true, cell: (store) => <>{store.whole ? "" : "over "}{bytes(store.bytes)}</> },

@@ -1,6 +1,8 @@
 import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useMemo } from "react";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
+import { calmed } from "../live/calm";
 import { POLL_MS, pollEvery, useLive, type Liveness } from "../live/useLive";
 
 type Schemas = components["schemas"];
@@ -28,11 +30,21 @@ export function useHealth() {
   return { ...asked, liveness };
 }
 
+/** News of many runs come at once; so often is asked what they mean for the page. */
+const NEWS_MS = 1000;
+/** What a run's progress changes; its frontier, hosts and addresses are asked for by the pages that show them. */
+const COUNTED: readonly string[] = ["jobs", "job", "execution"];
+
 /** /api/crawler/events: everything on the page that a job's news may change is asked for anew. */
 export function useCrawlNews(): Liveness {
   const queries = useQueryClient();
-  const look = () => void queries.invalidateQueries({ queryKey: ["crawl"] });
-  return useLive("/api/crawler/events", { "job:status": look, "job:progress": look, "job:completed": look, gap: look });
+  const { all, counts } = useMemo(() => ({
+    all: calmed(() => void queries.invalidateQueries({ queryKey: ["crawl"] }), NEWS_MS),
+    // A question that is under way is not given up for the next one: a crawl tells of its progress all the time.
+    counts: calmed(() => void queries.invalidateQueries({ predicate: ({ queryKey: [room, what] }) => room === "crawl" && COUNTED.includes(String(what)) }, { cancelRefetch: false }), NEWS_MS),
+  }), [queries]);
+  useEffect(() => () => { all.stop(); counts.stop(); }, [all, counts]);
+  return useLive("/api/crawler/events", { "job:status": all.ask, "job:progress": counts.ask, "job:completed": all.ask, gap: all.ask });
 }
 
 /** GET /api/admin/workers */
@@ -49,14 +61,15 @@ export interface Running {
   id: number;
   source: string;
   stats: Schemas["FrontierFigures"] | undefined;
-  hosts: Host[];
+  /** Not known yet where it is missing. */
+  hosts: Host[] | undefined;
 }
 
 /** GET /api/frontier/stats and /api/frontier/hosts of each run */
 export function useFrontiers(runs: { id: number; source: string }[]): Running[] {
   const stats = useQueries({ queries: runs.map(({ id }) => ({ queryKey: ["crawl", "frontier", id, "stats"], ...STILL, refetchInterval: POLL_MS, queryFn: () => body<Schemas["FrontierFigures"]>(api.GET("/api/frontier/stats", { params: { query: { execution: id } } })) })) });
   const hosts = useQueries({ queries: runs.map(({ id }) => ({ queryKey: ["crawl", "frontier", id, "hosts"], ...STILL, refetchInterval: POLL_MS, queryFn: () => body<{ items: Host[] }>(api.GET("/api/frontier/hosts", { params: { query: { execution: id, limit: HOSTS } } })) })) });
-  return runs.map((run, at) => ({ ...run, stats: stats[at]?.data, hosts: hosts[at]?.data?.items ?? [] }));
+  return runs.map((run, at) => ({ ...run, stats: stats[at]?.data, hosts: hosts[at]?.data?.items }));
 }
 
 /** GET /api/stats/timeseries */

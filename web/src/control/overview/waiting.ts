@@ -1,4 +1,4 @@
-import { ago } from "../charts/format";
+import { ago, counted } from "../charts/format";
 import type { Host } from "./useOverview";
 
 /** Return in a sentence what a host with something queued waits for; null if it is being asked, or may be at once. */
@@ -12,7 +12,7 @@ export function whyItWaits(host: Host, now: number): string | null {
     case "active": return null;
     default: break;
   }
-  if (host.circuit === "open") return `Its circuit is open after ${host.circuitFailures} failures in a row; ${again(next, now)}`;
+  if (host.circuit === "open") return `Its circuit is open after ${counted(host.circuitFailures, "failure")} in a row; ${again(next, now)}`;
   if (host.slowDown > 1 && next > now) return `Its server asked us to slow down (${host.slowDown} times the delay); ${again(next, now)}`;
   if (next > now + 1000) return `Its delay has not passed; ${again(next, now)}`;
   if (due > now + 1000) return `What is queued is to be tried later; ${again(due, now)}`;

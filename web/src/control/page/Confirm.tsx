@@ -15,7 +15,8 @@ interface Asked {
   isComplete?: boolean;
   /** A reason is asked for, and kept; this is its label. */
   reason?: string;
-  onConfirm: (reason: string) => Promise<unknown>;
+  /** Does it; what takes long tells how far it is. */
+  onConfirm: (reason: string, tell: (how: string) => void) => Promise<unknown>;
   onClose: () => void;
 }
 
@@ -23,13 +24,14 @@ interface Asked {
 export function Confirm({ title, children, action, isDanger = true, isComplete = true, reason, onConfirm, onClose }: Asked) {
   const [why, setWhy] = useState("");
   const [isBusy, setBusy] = useState(false);
+  const [far, tell] = useState("");
   const [problem, setProblem] = useState<unknown>(null);
   const isReady = !isBusy && isComplete && (!reason || why.trim().length >= 3);
   async function go() {
     setBusy(true);
     setProblem(null);
     try {
-      await onConfirm(why.trim());
+      await onConfirm(why.trim(), tell);
       onClose();
     } catch (caught) {
       setProblem(caught);
@@ -46,6 +48,7 @@ export function Confirm({ title, children, action, isDanger = true, isComplete =
       <div className="space-y-3">
         {children}
         {reason && <TextField label={reason} value={why} maxLength={2000} onChange={(event) => setWhy(event.target.value)} hint="At least three characters. It is kept in the audit log." />}
+        <p role="status" className="text-soft tabular-nums">{isBusy ? far : ""}</p>
         {problem ? <Problem problem={problem} /> : null}
       </div>
     </Dialog>

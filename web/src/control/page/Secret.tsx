@@ -1,16 +1,14 @@
-import { useState } from "react";
+import { CopyButton } from "@/app/CopyButton";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { Notice } from "@/design/Notice";
 
 /** Something that is shown this once: a link, a token, a secret. */
 export function Secret({ title, secret, children, onClose }: { title: string; secret: string; children: string; onClose: () => void }) {
-  const [isCopied, setCopied] = useState(false);
-  const copy = () => { void navigator.clipboard.writeText(secret).then(() => setCopied(true)); };
   return (
     <Dialog isOpen title={title} onClose={onClose} actions={
       <>
-        <Button onClick={copy}>{isCopied ? "Copied" : "Copy"}</Button>
+        <CopyButton label="Copy" text={() => secret} />
         <Button kind="main" onClick={onClose}>I have kept it</Button>
       </>
     }>

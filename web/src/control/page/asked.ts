@@ -1,3 +1,5 @@
+import { isDay } from "@/api/day";
+
 /** Read a word from the address bar; the router reads ?q=2020 as a number and ?q=true as a truth. */
 export function text(value: unknown): string | undefined {
   const found = typeof value === "string" ? value : typeof value === "number" || typeof value === "boolean" ? String(value) : "";
@@ -17,7 +19,7 @@ export function whole(value: unknown): number | undefined {
 
 /** Read a day as 2026-11-17. */
 export function day(value: unknown): string | undefined {
-  return typeof value === "string" && /^\d{4}-\d{2}-\d{2}$/.test(value) ? value : undefined;
+  return isDay(value) ? value : undefined;
 }
 
 type Tidy<T> = { [K in keyof T]?: Exclude<T[K], undefined> };

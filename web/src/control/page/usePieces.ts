@@ -1,4 +1,5 @@
 import { keepPreviousData, useInfiniteQuery, type QueryKey } from "@tanstack/react-query";
+import { pollFew } from "./polling";
 
 export interface Piece<Row> {
   items: Row[];
@@ -13,7 +14,7 @@ export function usePieces<Row>(queryKey: QueryKey, ask: (cursor: string | undefi
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next ?? undefined,
     placeholderData: keepPreviousData,
-    refetchInterval: every ?? false,
+    refetchInterval: pollFew(every ?? false),
   });
   return { ...found, rows: found.data?.pages.flatMap((page) => page.items) };
 }

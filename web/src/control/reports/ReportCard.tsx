@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
+import { useMay } from "@/app/useSession";
 import { Done, type Deed } from "@/control/page/Done";
 import { Facts } from "@/control/page/Facts";
 import { Moment } from "@/control/live/Moment";
@@ -14,6 +15,7 @@ import { useReport, useTriage, type Report } from "./useReports";
 /** One report: what was said, the page it is about, and what was found out. */
 export function ReportCard({ id }: { id: number }) {
   const { data, error, refetch } = useReport(id);
+  const mayTakeDown = useMay("administer");
   const [deed, setDeed] = useState<Deed | null>(null);
   if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
   if (!data) return <p role="status" className="min-h-72 text-soft">Opening the report…</p>;
@@ -31,7 +33,7 @@ export function ReportCard({ id }: { id: number }) {
         <p className="mt-3 flex flex-wrap gap-2">
           {data.snapshotId !== null && <a href={`/api/snapshots/raw/${data.snapshotId}`} className={buttonClass()}>Open the capture</a>}
           {data.originalUrl && <Link to="/control/explain" search={{ url: data.originalUrl }} className={buttonClass()}>Explain this address</Link>}
-          {(data.snapshotId !== null || data.originalUrl) && <Link to="/control/takedowns" search={{ subject: data.snapshotId !== null ? String(data.snapshotId) : data.originalUrl ?? "" }} className={buttonClass()}>Take it down…</Link>}
+          {mayTakeDown && (data.snapshotId !== null || data.originalUrl) && <Link to="/control/takedowns" search={{ subject: data.snapshotId !== null ? String(data.snapshotId) : data.originalUrl ?? "" }} className={buttonClass()}>Take it down…</Link>}
         </p>
         <Triage key={data.updatedAt} report={data} onDone={setDeed} />
       </Card>

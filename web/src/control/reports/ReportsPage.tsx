@@ -18,7 +18,7 @@ export const TONES: Record<Report["status"], Tone> = { new: "accent", triaged: "
 
 /** What readers found wrong: a list, and beside it the report that is open. */
 export function ReportsPage() {
-  const asked = reportsRoute.useSearch();
+  const asked = readAskedReports({ ...reportsRoute.useSearch() });
   const navigate = useNavigate();
   const list = useReports(asked);
   const [search, setSearch] = useState(asked.search ?? "");
@@ -53,7 +53,7 @@ export function ReportsPage() {
               </li>
             ))}
           </ul>
-          {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="reports" />}
+          {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="report" />}
         </div>
         {asked.id !== undefined ? <div className="order-first lg:order-none"><ReportCard key={asked.id} id={asked.id} /></div> : list.rows?.length ? <p className="hidden rounded-card border border-dashed border-line p-6 text-center text-soft lg:block">Choose a report to read and answer it.</p> : null}
       </div>

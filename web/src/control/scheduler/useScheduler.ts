@@ -33,5 +33,5 @@ export function usePreviewRebalance() {
 
 /** POST /api/v1/scheduler/rebalance */
 export function useRebalance() {
-  return useWrite(() => body<Rebalance>(api.POST("/api/v1/scheduler/rebalance")), [["scheduler"], ["jobs"]]);
+  return useWrite(() => body<Rebalance>(api.POST("/api/v1/scheduler/rebalance")), [["scheduler"], ["crawl"]]);
 }

@@ -30,7 +30,8 @@ export function SessionsPage() {
       <Done deed={deed} onClose={() => setDeed(null)} />
       <div className="space-y-4">
         <Card title="Tokens" actions={<Button kind="main" onClick={() => setMaking(true)}>Make a token</Button>}><TokenTable list={tokens} onRevoke={(token) => revoke.mutateAsync(token.id)} /></Card>
-        <Card title="Sessions" actions={<Button disabled={end.isPending} onClick={() => { void end.mutateAsync("others").then(() => setDeed({ title: "All other sessions ended" })); }}>End all others</Button>}>
+        <Card title="Sessions" actions={<Button disabled={end.isPending} onClick={() => end.mutate("others", { onSuccess: () => setDeed({ title: "All other sessions ended" }) })}>End all others</Button>}>
+          {end.error ? <div className="mb-3"><Problem problem={end.error} /></div> : null}
           <SessionTable list={sessions} onEnd={(session) => end.mutateAsync(session.id)} />
         </Card>
       </div>

@@ -27,7 +27,7 @@ export function SessionTable({ list, onEnd }: { list: List<SignedIn>; onEnd: (se
         { head: "Until", cell: (row) => <Moment at={row.expiresAt} /> },
         { head: <span className="sr-only">What can be done</span>, cell: (row) => <Button onClick={() => setEnding(row)}>End</Button> },
       ]} />
-      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="sessions" />}
+      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="session" />}
       {ending && (
         <Confirm title="End this session?" action="End it" onClose={() => setEnding(null)} onConfirm={() => onEnd(ending)}>
           <p>{ending.isCurrent ? "You are signed out here and have to sign in again." : "That browser has to sign in again."}</p>
@@ -51,7 +51,7 @@ export function TokenTable({ list, onRevoke }: { list: List<Token>; onRevoke: (t
         { head: "Until", cell: (row) => <Moment at={row.expiresAt} /> },
         { head: <span className="sr-only">What can be done</span>, cell: (row) => <Button kind="danger" onClick={() => setRevoking(row)}>Revoke</Button> },
       ]} />
-      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="tokens" />}
+      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="token" />}
       {revoking && (
         <Confirm title={`Revoke ${revoking.name}?`} action="Revoke" onClose={() => setRevoking(null)} onConfirm={() => onRevoke(revoking)}>
           <p>Programs that use it are refused from now on. A revoked token cannot be brought back; make a new one instead.</p>

@@ -16,7 +16,7 @@ const FROM: Record<Setting["origin"], string> = { default: "default", file: "set
 
 /** The settings in force, and where each was set. They are changed there, and hold after a restart. */
 export function SettingsPage() {
-  const asked = settingsRoute.useSearch();
+  const asked = readAskedSettings({ ...settingsRoute.useSearch() });
   const navigate = useNavigate();
   const list = useSettings(asked);
   const [search, setSearch] = useState(asked.search ?? "");
@@ -39,7 +39,7 @@ export function SettingsPage() {
           { head: "Value", cell: (row) => <code className="text-sm break-all">{row.value === null || row.value === "" ? "–" : String(row.value)}</code> },
           { head: "Set by", cell: (row) => <Tag tone={row.origin === "default" ? "plain" : "accent"}>{FROM[row.origin]}</Tag> },
         ]} />
-        {list.rows && list.rows.length > 0 && <ShowMore list={list} count={list.rows.length} noun="settings" />}
+        {list.rows && list.rows.length > 0 && <ShowMore list={list} count={list.rows.length} noun="setting" />}
       </div>
     </>
   );

@@ -10,14 +10,15 @@ import { Tag } from "@/design/Tag";
 import type { Job } from "../jobs/useJobs";
 import { scheduleOf } from "../jobs/words";
 import { Moment } from "../live/Moment";
-import { contentOf, draftOf, EMPTY, type Draft } from "./form";
+import { readSourceView } from "./asked";
+import { contentOf, draftOf, EMPTY, mergedDraft, type Draft } from "./form";
 import { SourceForm } from "./SourceForm";
 import { useCrawlJob, useManagedSource, useSourceDeed, type Source } from "./useSources";
 import { YamlView } from "./YamlView";
 
 /** A source that is not there yet. */
 export function NewSourcePage() {
-  const { view, url } = newSourceRoute.useSearch();
+  const { view, url } = readSourceView({ ...newSourceRoute.useSearch() });
   const navigate = useNavigate();
   const [draft, change] = useState<Draft>({ ...EMPTY, ...(url ? { seeds: url } : {}) });
   useEffect(() => { document.title = "New source · Holdfast"; }, []);
@@ -42,14 +43,20 @@ export function SourcePage() {
   useEffect(() => { document.title = `${source?.name ?? "Source"} · Holdfast`; }, [source?.name]);
   if (error && !source) return <Problem problem={error} onAgain={() => void refetch()} />;
   if (!source || job.isPending) return <div className="min-h-96" aria-busy />;
-  // Made anew when it was saved: the form then holds what the server has.
-  return <Loaded key={`${source.id} ${source.updated_at} ${job.data?.updated_at ?? ""}`} source={source} job={job.data ?? null} />;
+  return <Loaded key={source.id} source={source} job={job.data ?? null} />;
 }
 
 function Loaded({ source, job }: { source: Source; job: Job | null }) {
-  const { view } = managedSourceRoute.useSearch();
+  const { view } = readSourceView({ ...managedSourceRoute.useSearch() });
   const navigate = useNavigate();
-  const [draft, change] = useState<Draft>(() => draftOf(source, job));
+  const now = draftOf(source, job);
+  const [draft, change] = useState<Draft>(now);
+  const [before, remember] = useState<Draft>(now);
+  // The server has something new: the form takes it, and keeps what somebody is writing.
+  if (JSON.stringify(now) !== JSON.stringify(before)) {
+    remember(now);
+    change(mergedDraft(draft, before, now));
+  }
   return (
     <div className="space-y-5">
       <header>

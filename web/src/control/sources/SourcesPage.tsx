@@ -17,7 +17,7 @@ import { PAGE_SIZE, useManagedSources, type Source } from "./useSources";
 
 /** What is kept, and how. */
 export function ManagedSourcesPage() {
-  const asked = managedSourcesRoute.useSearch();
+  const asked = readAskedSources({ ...managedSourcesRoute.useSearch() });
   const navigate = useNavigate();
   const { data, error, refetch, isFetching } = useManagedSources(asked);
   useEffect(() => { document.title = "Sources · Holdfast"; }, []);

@@ -16,18 +16,24 @@ export function YamlView({ content, code, onSaved }: { content: Record<string, u
   const error = content ? drafted.error : kept.error;
   if (error) return <Notice tone="warn" title="The form is not complete yet.">{error instanceof ApiProblem ? error.message : "Fill it in first."}</Notice>;
   if (text === undefined) return <div className="min-h-96" aria-busy />;
-  return <Editor key={text} text={text} code={code} onSaved={onSaved} />;
+  return <Editor text={text} code={code} onSaved={onSaved} />;
 }
 
 function Editor({ text, code, onSaved }: { text: string; code: string; onSaved?: (() => void) | undefined }) {
   const [written, write] = useState(text);
+  const [before, remember] = useState(text);
   const queries = useQueryClient();
   const check = useMutation({ mutationFn: () => importYaml(written, true) });
   const save = useMutation({
-    mutationFn: () => importYaml(written, false),
+    mutationFn: (file: string) => importYaml(file, false),
     onSuccess: () => onSaved?.(),
-    onSettled: () => Promise.all([queries.invalidateQueries({ queryKey: ["managed"] }), queries.invalidateQueries({ queryKey: ["crawl"] })]),
+    onSettled: () => Promise.all([["managed"], ["crawl"], ["scheduler"], ["sources"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
   });
+  // What was saved comes back as the server writes it; what somebody is writing stays.
+  if (text !== before) {
+    remember(text);
+    if (written === before || written === save.variables) write(text);
+  }
   const problem = check.error ?? save.error;
   const told = problem instanceof ApiProblem ? problem : null;
   const done = save.data ?? check.data;
@@ -36,7 +42,7 @@ function Editor({ text, code, onSaved }: { text: string; code: string; onSaved?:
       <TextArea label="The source as YAML" hint="The same file that the import takes and the command line writes. Its schedule belongs to its job, not to this file." rows={22} spellCheck={false} className="font-mono text-sm" value={written} onChange={(event) => { write(event.target.value); check.reset(); save.reset(); }} problem={told?.field ? told.message : null} />
       <div className="flex flex-wrap gap-2">
         <Button onClick={() => check.mutate()} disabled={check.isPending}>Check</Button>
-        <Button kind="main" onClick={() => save.mutate()} disabled={save.isPending || (code !== "" && written === text)}>Save</Button>
+        <Button kind="main" onClick={() => save.mutate(written)} disabled={save.isPending || (code !== "" && written === text)}>Save</Button>
         <a className={buttonClass("plain")} download={`${code || "source"}.yaml`} href={`data:application/yaml;charset=utf-8,${encodeURIComponent(written)}`}><Download aria-hidden className="size-4" />Download</a>
       </div>
       {problem && !told?.field ? <Problem problem={problem} /> : null}

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ApiProblem } from "@/api/problem";
-import { codeOf, contentOf, draftOf, EMPTY, problemAt, samplesOf } from "./form";
+import { codeOf, contentOf, draftOf, EMPTY, isNewPlan, mergedDraft, problemAt, samplesOf } from "./form";
 import type { Source } from "./useSources";
 
 const source = (config: object): Source => ({ id: 3, code: "ex", name: "Example <b>", base_url: "https://ex.example/", description: null, enabled: true, visibility: "members", config, warnings: [], created_at: "", updated_at: "" }) as Source;
@@ -13,6 +13,23 @@ test("a form that nobody changed says what the source said, and keeps what it ha
   expect(content).toMatchObject({ code: "ex", name: "Example <b>", visibility: "members", base_url: "https://ex.example/" });
   expect(content.config).toMatchObject({ seeds: ["https://ex.example/"], max_depth: 9, storage: "signals", extract: { main: "main" } });
   expect(content.config).not.toHaveProperty("delay_s");
+});
+
+test("what somebody is writing stays when the server has something new", () => {
+  const before = { ...EMPTY, name: "Example", enabled: true };
+  const written = { ...before, name: "Example of mine" };
+  const now = { ...before, enabled: false, seeds: "https://a.example/" };
+
+  expect(mergedDraft(written, before, now)).toEqual({ ...now, name: "Example of mine" });
+  expect(mergedDraft(before, before, now)).toEqual(now);
+});
+
+test("a schedule that was switched off is switched on again, though its interval is the same", () => {
+  const plan = { interval_minutes: 6, interval_type: "hours", schedule_enabled: true, adaptive_scheduling: true };
+  const off = { ...plan, schedule_enabled: false };
+
+  expect([isNewPlan(plan, undefined), isNewPlan(plan, plan), isNewPlan(plan, off), isNewPlan(off, plan), isNewPlan(off, off), isNewPlan(off, undefined)]).toEqual([true, false, true, true, false, false]);
+  expect(isNewPlan({ ...plan, adaptive_scheduling: false }, plan)).toBe(true);
 });
 
 test("seeds are read line by line, each once", () => {

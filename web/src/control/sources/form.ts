@@ -68,6 +68,26 @@ export function draftOf(source: Source, job: Job | null): Draft {
   };
 }
 
+/** What was changed in the form stays; everything else is as the server has it now. */
+export function mergedDraft(draft: Draft, before: Draft, now: Draft): Draft {
+  const names = Object.keys(now) as (keyof Draft)[];
+  return Object.fromEntries(names.map((name) => [name, draft[name] === before[name] ? now[name] : draft[name]])) as unknown as Draft;
+}
+
+/** When a source is crawled, as its job is told. */
+export interface Plan {
+  interval_minutes: number | null;
+  interval_type: string;
+  schedule_enabled: boolean;
+  adaptive_scheduling: boolean;
+}
+
+/** Whether a job has to be made or changed for a plan: one that is there already, or no schedule where none was, needs nothing. */
+export function isNewPlan(plan: Plan, job: Plan | undefined): boolean {
+  if (!plan.schedule_enabled) return job?.schedule_enabled ?? false;
+  return !job?.schedule_enabled || job.interval_minutes !== plan.interval_minutes || job.interval_type !== plan.interval_type || job.adaptive_scheduling !== plan.adaptive_scheduling;
+}
+
 /** Fields of a configuration that the form has; all others stay as they are. */
 const OWN = ["seeds", "scope", "include", "exclude", "max_depth", "max_pages", "delay_s", "robots", "robots_reason", "sitemaps", "feeds", "requisites"];
 

@@ -1,7 +1,10 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useRef } from "react";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
+import { counted } from "../charts/format";
 import type { AskedSources } from "./asked";
+import { isNewPlan } from "./form";
 
 type Schemas = components["schemas"];
 export type Source = Schemas["ManagedSource"];
@@ -15,6 +18,11 @@ export function useManagedSources(asked: AskedSources, limit = PAGE_SIZE) {
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) => body<Schemas["ManagedSourceList"]>(api.GET("/api/v1/sources", { signal, params: { query: { limit, offset: ((asked.page ?? 1) - 1) * limit, ...(asked.q ? { search: asked.q } : {}), ...(asked.enabled ? { enabled: asked.enabled === "yes" } : {}) } } })),
   });
+}
+
+/** GET /api/v1/sources: those that a form of the control room offers, also sources of which nothing is kept yet */
+export function useSourceChoices() {
+  return useManagedSources({}, 250).data?.sources;
 }
 
 /** GET /api/v1/sources/{id} */
@@ -56,20 +64,22 @@ export interface Saved {
 /** POST or PUT /api/v1/sources, then POST or PUT /api/v1/jobs for its schedule. */
 export function useSaveSource(id: number | null) {
   const queries = useQueryClient();
+  // A source that was made is there, though its schedule may have been refused: the next try changes it.
+  const made = useRef(id);
   return useMutation({
     mutationFn: async ({ source, interval, unit, adapts }: { source: Record<string, unknown>; interval: number | null; unit: string; adapts: boolean }): Promise<Saved> => {
       const form = source as Schemas["SourceForm"];
-      const saved = id === null
+      const saved = made.current === null
         ? await body<Source>(api.POST("/api/v1/sources", { body: form }))
-        : await body<Source>(api.PUT("/api/v1/sources/{id}", { params: { path: { id } }, body: form }));
+        : await body<Source>(api.PUT("/api/v1/sources/{id}", { params: { path: { id: made.current } }, body: form }));
+      made.current = saved.id;
       const { jobs } = await body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { params: { query: { source_id: saved.id, limit: 50 } } }));
       const job = jobs.find((one) => one.type === "crawl" && one.status !== "cancelled");
       const plan = { interval_minutes: interval, interval_type: unit, schedule_enabled: interval !== null, adaptive_scheduling: adapts };
-      const isSame = job && job.interval_minutes === interval && job.interval_type === unit && job.adaptive_scheduling === adapts;
-      if (!isSame && (interval !== null || job?.schedule_enabled)) await api.POST("/api/v1/jobs", { body: { source_id: saved.id, ...plan } as Schemas["JobForm"] });
+      if (isNewPlan(plan, job)) await api.POST("/api/v1/jobs", { body: { source_id: saved.id, ...plan } as Schemas["JobForm"] });
       return { source: saved, said: id === null ? "The source is made." : "The source is saved. A run under way goes on as it began." };
     },
-    onSettled: () => Promise.all([queries.invalidateQueries({ queryKey: ["managed"] }), queries.invalidateQueries({ queryKey: ["crawl"] }), queries.invalidateQueries({ queryKey: ["sources"] })]),
+    onSettled: () => Promise.all([queries.invalidateQueries({ queryKey: ["managed"] }), queries.invalidateQueries({ queryKey: ["crawl"] }), queries.invalidateQueries({ queryKey: ["scheduler"] }), queries.invalidateQueries({ queryKey: ["sources"] })]),
   });
 }
 
@@ -77,7 +87,6 @@ export function useSaveSource(id: number | null) {
 export function useSourceDeed(source: Source) {
   const queries = useQueryClient();
   const params = { path: { id: source.id } };
-  const jobs = (count: number) => (count === 1 ? "1 job" : `${count} jobs`);
   return useMutation({
     mutationFn: async (deed: "enable" | "disable" | "delete"): Promise<string> => {
       if (deed === "delete") {
@@ -85,9 +94,9 @@ export function useSourceDeed(source: Source) {
         return "The source is deleted.";
       }
       const done = await body<Schemas["SwitchedSource"]>(deed === "enable" ? api.POST("/api/v1/sources/{id}/enable", { params }) : api.POST("/api/v1/sources/{id}/disable", { params }));
-      return deed === "enable" ? `It is enabled; ${jobs(done.jobs)} go on.` : `It is disabled; ${jobs(done.jobs)} wait. A run under way goes on to its end.`;
+      return deed === "enable" ? `It is enabled; ${counted(done.jobs, "job goes", "jobs go")} on.` : `It is disabled; ${counted(done.jobs, "job waits", "jobs wait")}. A run under way goes on to its end.`;
     },
-    onSettled: () => Promise.all([queries.invalidateQueries({ queryKey: ["managed"] }), queries.invalidateQueries({ queryKey: ["crawl"] })]),
+    onSettled: () => Promise.all([["managed"], ["crawl"], ["scheduler"], ["sources"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
   });
 }
 

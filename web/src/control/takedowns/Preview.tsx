@@ -10,6 +10,11 @@ import { useTakedownPreview, type TakedownPreview } from "./useTakedowns";
 /** What a takedown would take out of sight; nothing is changed by looking. */
 export function Preview({ subject, onAsk, onTake }: { subject: string | undefined; onAsk: (subject: string | undefined) => void; onTake: (found: TakedownPreview) => void }) {
   const [written, write] = useState(subject ?? "");
+  const [before, remember] = useState(subject);
+  if (subject !== before) {
+    remember(subject);
+    write(subject ?? "");
+  }
   const { data, error, isFetching } = useTakedownPreview(subject);
   return (
     <>

@@ -20,7 +20,7 @@ import { useHide, useTakedowns, useUnhide, type Takedown, type TakedownPreview }
 
 /** What is taken out of sight, by whom and why; every takedown can be undone, for no byte is removed. */
 export function TakedownsPage() {
-  const asked = takedownsRoute.useSearch();
+  const asked = readAskedTakedowns({ ...takedownsRoute.useSearch() });
   const navigate = useNavigate();
   const hide = useHide();
   const unhide = useUnhide();
@@ -38,7 +38,7 @@ export function TakedownsPage() {
       <PageHead title="Takedowns">What is taken out of sight of every reader: search, replay, exports and lists at once. No byte is removed, and each can be undone.</PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       <div className="space-y-4">
-        <Card title="Take something down"><Preview key={asked.subject} subject={asked.subject} onAsk={(subject) => go({ subject })} onTake={setFound} /></Card>
+        <Card title="Take something down"><Preview subject={asked.subject} onAsk={(subject) => go({ subject })} onTake={setFound} /></Card>
         <Card title="Takedowns"><List asked={asked} onChange={go} onLift={setLifting} /></Card>
       </div>
       {found && (
@@ -82,7 +82,7 @@ function List({ asked, onChange, onLift }: { asked: AskedTakedowns; onChange: (c
         { head: "By", cell: (row) => <>{row.hiddenBy}, <Moment at={row.hiddenAt} />{row.shownAt && <><br />shown again by {row.shownBy}, <Moment at={row.shownAt} /></>}</> },
         { head: <span className="sr-only">What can be done</span>, cell: (row) => row.state === "in_force" && <Button onClick={() => onLift(row)}>Undo</Button> },
       ]} />
-      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="takedowns" />}
+      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="takedown" />}
     </>
   );
 }

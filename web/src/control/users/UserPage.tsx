@@ -55,7 +55,7 @@ function Shown({ user, onDone }: { user: User; onDone: (deed: Deed) => void }) {
       <Card title="Account" actions={
         <>
           {!user.provider && <Button disabled={isDisabled} onClick={() => setOpen("link")}>New link</Button>}
-          {isDisabled ? <Button onClick={() => { void change.mutateAsync({ disabled: false }).then(() => onDone({ title: `${user.name} can sign in again` })); }}>Enable</Button> : <Button kind="danger" onClick={() => setOpen("disable")}>Disable</Button>}
+          {isDisabled ? <Button disabled={change.isPending} onClick={() => change.mutate({ disabled: false }, { onSuccess: () => onDone({ title: `${user.name} can sign in again` }) })}>Enable</Button> : <Button kind="danger" onClick={() => setOpen("disable")}>Disable</Button>}
           <Button kind="danger" onClick={() => setOpen("delete")}>Delete</Button>
         </>
       }>
@@ -70,7 +70,8 @@ function Shown({ user, onDone }: { user: User; onDone: (deed: Deed) => void }) {
           <SelectField label="Role" value={user.role} disabled={change.isPending} onChange={(event) => { setRole(event.target.value as Role).catch(() => undefined); }}>{Object.entries(ROLES).map(([value, label]) => <option key={value} value={value}>{label}</option>)}</SelectField>
         </div>
       </Card>
-      <Card title="Sessions" actions={<Button disabled={!sessions.rows?.length || end.isPending} onClick={() => { void end.mutateAsync("all").then(() => onDone({ title: "All sessions ended", text: `${user.name} has to sign in again.` })); }}>End all</Button>}>
+      <Card title="Sessions" actions={<Button disabled={!sessions.rows?.length || end.isPending} onClick={() => end.mutate("all", { onSuccess: () => onDone({ title: "All sessions ended", text: `${user.name} has to sign in again.` }) })}>End all</Button>}>
+        {end.error ? <div className="mb-3"><Problem problem={end.error} /></div> : null}
         <SessionTable list={sessions} onEnd={(session) => end.mutateAsync(session.id)} />
       </Card>
       <Card title="Tokens"><TokenTable list={tokens} onRevoke={(token) => revoke.mutateAsync(token.id)} /></Card>

@@ -33,7 +33,7 @@ export function UsersPage() {
           { head: "Last sign-in", cell: (row) => <Moment at={row.signedInAt} none="never" /> },
           { head: "Since", cell: (row) => <Moment at={row.createdAt} /> },
         ]} />
-        {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="users" />}
+        {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="user" />}
       </div>
       {isInviting && <Invite onClose={() => setInviting(false)} onDone={setInvited} />}
       {invited && <Secret title={`A link for ${invited.user.name}`} secret={invited.link} onClose={() => setInvited(null)}>Pass it on in a safe way. It works once, and for 72 hours: whoever opens it chooses the password.</Secret>}

@@ -47,7 +47,7 @@ export function Deliveries({ id }: { id: number }) {
           </li>
         ))}
       </ul>
-      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="messages" />}
+      {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="message" />}
     </>
   );
 }

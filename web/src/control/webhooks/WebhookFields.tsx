@@ -1,6 +1,6 @@
-import { useSources } from "@/api/useArchive";
 import { SelectField, TextField } from "@/design/Field";
 import { plain } from "@/control/page/words";
+import { useSourceChoices } from "@/control/sources/useSources";
 import { EVENTS, isChosen, switched } from "./events";
 
 export interface Draft {
@@ -12,7 +12,7 @@ export interface Draft {
 
 /** Where messages go, and about what. */
 export function WebhookFields({ draft, onChange, urlProblem }: { draft: Draft; onChange: (draft: Draft) => void; urlProblem?: string | null }) {
-  const sources = useSources();
+  const sources = useSourceChoices();
   return (
     <div className="space-y-4">
       <TextField label="Address" type="url" value={draft.url} maxLength={2048} onChange={(event) => onChange({ ...draft, url: event.target.value })} placeholder="https://example.org/hook" hint="http or https; never a private address." problem={urlProblem} />
@@ -31,7 +31,7 @@ export function WebhookFields({ draft, onChange, urlProblem }: { draft: Draft; o
       </fieldset>
       <SelectField label="Of which source" value={draft.sources[0] ?? ""} onChange={(event) => onChange({ ...draft, sources: event.target.value ? [event.target.value] : [] })} hint={draft.sources.length > 1 ? `Now: ${draft.sources.join(", ")}` : undefined}>
         <option value="">All</option>
-        {sources.data?.map((one) => <option key={one.sourceCode} value={one.sourceCode}>{one.sourceName}</option>)}
+        {sources?.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
       </SelectField>
     </div>
   );

@@ -21,6 +21,8 @@ export function WebhookPage() {
   const { data, error, refetch } = useWebhook(id);
   const test = useTestWebhook(id);
   const [deed, setDeed] = useState<Deed | null>(null);
+  // Not among the settings: those are made anew when the webhook has changed, and a new secret is shown this once.
+  const [secret, setSecret] = useState<string | null>(null);
   return (
     <>
       <p className="mb-2 text-sm"><Link to="/control/webhooks">All webhooks</Link></p>
@@ -31,14 +33,15 @@ export function WebhookPage() {
         <div className="space-y-4">
           {!data.enabled && <Notice tone="bad" title="It is switched off: nothing is sent">{data.disabledReason}{data.disabledAt && <>, since <Moment at={data.disabledAt} /></>}</Notice>}
           <Card title="Deliveries"><Deliveries id={id} /></Card>
-          <Change key={data.updatedAt} webhook={data} onDone={setDeed} />
+          <Change key={data.updatedAt} webhook={data} onDone={setDeed} onSecret={setSecret} />
         </div>
       ) : error ? null : <p role="status" className="min-h-96 text-soft">Opening…</p>}
+      {secret && <Secret title="The new secret" secret={secret} onClose={() => setSecret(null)}>Give it to the system that receives the messages: it checks their signatures with it.</Secret>}
     </>
   );
 }
 
-function Change({ webhook, onDone }: { webhook: Webhook; onDone: (deed: Deed) => void }) {
+function Change({ webhook, onDone, onSecret }: { webhook: Webhook; onDone: (deed: Deed) => void; onSecret: (secret: string | null) => void }) {
   const navigate = useNavigate();
   const change = useChangeWebhook(webhook.id);
   const remove = useDeleteWebhook(webhook.id);
@@ -46,19 +49,18 @@ function Change({ webhook, onDone }: { webhook: Webhook; onDone: (deed: Deed) =>
   const [draft, setDraft] = useState({ url: webhook.url, description: webhook.description ?? "", events: webhook.events, sources: webhook.sources });
   const [open, setOpen] = useState<"delete" | "rotate" | null>(null);
   const [isKnown, setKnown] = useState(false);
-  const [secret, setSecret] = useState<string | null>(null);
   const refused = refusedAt(change.error, "url");
   async function save() {
     const was = { url: webhook.url, description: webhook.description, events: webhook.events, sources: webhook.sources };
     const done = await change.mutateAsync({ ...draft, url: draft.url.trim(), description: draft.description.trim() || null });
-    if (done.secret) setSecret(done.secret);
+    if (done.secret) onSecret(done.secret);
     onDone({ title: "The webhook is changed", ...(done.secret ? {} : { undo: () => change.mutateAsync(was) }) });
   }
   return (
     <Card title="Settings" actions={
       <>
         <Button onClick={() => setOpen("rotate")}>New secret</Button>
-        <Button onClick={() => { void change.mutateAsync({ enabled: !webhook.enabled }).then((done) => onDone({ title: done.enabled ? "It is switched on" : "It is switched off", undo: () => change.mutateAsync({ enabled: webhook.enabled }) })); }}>{webhook.enabled ? "Switch off" : "Switch on"}</Button>
+        <Button onClick={() => { void change.mutateAsync({ enabled: !webhook.enabled }).then((done) => onDone({ title: done.enabled ? "It is switched on" : "It is switched off", undo: () => change.mutateAsync({ enabled: webhook.enabled }) })).catch(() => undefined); }}>{webhook.enabled ? "Switch off" : "Switch on"}</Button>
         <Button kind="danger" onClick={() => setOpen("delete")}>Delete</Button>
       </>
     }>
@@ -69,7 +71,7 @@ function Change({ webhook, onDone }: { webhook: Webhook; onDone: (deed: Deed) =>
         <Button type="submit" kind="main" disabled={!draft.url.trim() || change.isPending}>{change.isPending ? "Saving…" : "Save"}</Button>
       </form>
       {open === "rotate" && (
-        <Confirm title="Make a new secret?" action="Make a new secret" onClose={() => setOpen(null)} onConfirm={async () => setSecret((await rotate.mutateAsync(isKnown)).secret ?? null)}>
+        <Confirm title="Make a new secret?" action="Make a new secret" onClose={() => setOpen(null)} onConfirm={async () => onSecret((await rotate.mutateAsync(isKnown)).secret ?? null)}>
           <p>For a day messages are signed with both, so that the other system has time to change.</p>
           <label className="flex min-h-6 items-start gap-2"><input type="checkbox" className="mt-1 size-4 accent-accent" checked={isKnown} onChange={(event) => setKnown(event.target.checked)} /><span>The old one is known to others: stop signing with it at once</span></label>
         </Confirm>
@@ -79,7 +81,6 @@ function Change({ webhook, onDone }: { webhook: Webhook; onDone: (deed: Deed) =>
           <p>The address is told of nothing any more; its log of deliveries and its secret go for good. To stop for a while, switch it off instead.</p>
         </Confirm>
       )}
-      {secret && <Secret title="The new secret" secret={secret} onClose={() => setSecret(null)}>Give it to the system that receives the messages: it checks their signatures with it.</Secret>}
     </Card>
   );
 }

@@ -33,7 +33,7 @@ export function WebhooksPage() {
           { head: "Sources", cell: (row) => row.sources.join(", ") || "all" },
           { head: "For", cell: (row) => <span className="break-words">{row.description ?? ""}</span> },
         ]} />
-        {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="webhooks" />}
+        {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="webhook" />}
       </div>
       {isAdding && <Add onClose={() => setAdding(false)} onDone={setSecret} />}
       {secret && <Secret title="The webhook's secret" secret={secret} onClose={() => setSecret(null)}>Give it to the system that receives the messages: it checks their signatures with it.</Secret>}
