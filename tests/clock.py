@@ -29,3 +29,12 @@ class FakeClock:
     def shift_wall(self, seconds: float) -> None:
         """Step the wall clock either way, as an administrator or a time server does; monotonic time does not move."""
         self._now += timedelta(seconds=seconds)
+
+
+class SlowClock(FakeClock):
+    """A clock by which everything takes long: a second passes with every look at it."""
+
+    def monotonic(self) -> float:
+        """Return a second more than the last time."""
+        self.advance(1)
+        return super().monotonic()

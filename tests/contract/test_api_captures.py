@@ -26,6 +26,7 @@ from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import hide
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import REPLAY, Client, asking
+from tests.clock import SlowClock
 from tests.editions_bed import adopt
 from tests.postgres import Postgres
 
@@ -69,9 +70,13 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def client(archive: Archive) -> Iterator[Client]:
     """A client for that archive, which may ask as often as it likes."""
-    api = archive.settings.api.model_copy(update={"rate_limiting": False})
-    with asking(replace(archive, settings=archive.settings.model_copy(update={"api": api}))) as open_client:
+    with asking(_unlimited(archive)) as open_client:
         yield open_client
+
+
+def _unlimited(archive: Archive) -> Archive:
+    api = archive.settings.api.model_copy(update={"rate_limiting": False})
+    return replace(archive, settings=archive.settings.model_copy(update={"api": api}))
 
 
 def _id(archive: Archive, url: str, days: float) -> int:
@@ -375,3 +380,24 @@ def test_a_hidden_capture_shows_neither_through_its_revisits_nor_in_what_came_af
     assert client.get(f"/api/snapshots/{after}/content").status_code == 200
     # Before it is compared again: against the last one that may be seen, not against the hidden one.
     assert _told(client, url)[:2] == [(200, "new_page"), (200, "updated")]
+
+
+def test_a_history_that_took_long_is_kept_and_what_is_withdrawn_is_gone_from_it_at_once(tmp_path: Path) -> None:
+    shots = [Shot(url=_HOME, moment=days_later(day), execution=day) for day in (1, 2, 3)]
+    first = build_archive(tmp_path, shots[:2])
+    # Without limits, which look at the clock, too.
+    with asking(replace(_unlimited(first), clock=SlowClock())) as client:
+        told = [_days(client)]
+        build_archive(tmp_path, shots[2:]).database.close()
+        told.append(_days(client))
+        hide(first.database, first.clock, str(_id(first, _HOME, 1)), reason="asked by the owner")
+        told.append(_days(client))
+
+    first.database.close()
+    # The third capture is seen a little later, or with anything that changes what may be seen.
+    assert told == [[2, 3], [2, 3], [3, 4]]
+
+
+def _days(client: Client) -> list[int]:
+    found = client.get("/api/history", params={"url": _HOME}).json()["days"]
+    return [int(one["day"].rpartition("-")[2]) for one in found]

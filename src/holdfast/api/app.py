@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__, config
 from holdfast.api import errors
+from holdfast.api.costly_answers import CostlyAnswers
 from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
@@ -72,6 +73,8 @@ _SCHEMES = {
         "description": "A browser that signed in. Changes need X-CSRF-Token, which GET /api/session gives.",
     },
 }
+# Histories that are kept: one of 20,000 captures takes ten megabytes, and a second to read.
+_HISTORIES = 4
 _LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
 
@@ -204,6 +207,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.frontier = ServedFrontier(archive.settings, archive.clock)
     app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
     app.state.run_reports = RunReports(archive.database, archive.clock)
+    app.state.histories = CostlyAnswers(archive.clock, kept=_HISTORIES)
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.operations = OperationLauncher(archive.settings, archive.clock)
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)

@@ -20,6 +20,7 @@ from fastapi.concurrency import contextmanager_in_threadpool
 from sqlalchemy.orm import Session
 from starlette.types import Scope
 
+from holdfast.api.costly_answers import CostlyAnswers
 from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.middleware.rate_counts import CountedElsewhere, Rates
@@ -31,6 +32,7 @@ from holdfast.errors import NotFound, Unavailable
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.operations.launching import OperationLauncher
+from holdfast.replay.history import PageHistory
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import no_source, source_by_code
 from holdfast.wiring import Runtime
@@ -67,6 +69,8 @@ MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
 SearchDep = Annotated[SearchService, Depends(_held("search"))]
 """One for the process, with the columns that it keeps in memory."""
 AccountsDep = Annotated[Accounts, Depends(_held("accounts"))]
+HistoriesDep = Annotated[CostlyAnswers[PageHistory], Depends(_held("histories"))]
+"""Of addresses with many captures, which take long to read."""
 RunReportsDep = Annotated[RunReports, Depends(_held("run_reports"))]
 FrontierCountsDep = Annotated[FrontierCounts, Depends(_held("frontier_counts"))]
 OperationsDep = Annotated[OperationLauncher, Depends(_held("operations"))]

@@ -61,7 +61,6 @@ export const enResearch = {
   "sources.crawlsNone": "No crawl of this source is indexed yet.",
   "sources.crawlSpan": "Captured",
   "sources.size": "Pages",
-  "sources.compareBefore": "Compare with the crawl before",
   "sources.compareShort": "Compare with the one before",
   "sources.wacz": "Download (WACZ)",
   "sources.through": "Captures over time",

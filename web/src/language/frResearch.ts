@@ -63,7 +63,6 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "sources.crawlsNone": "Aucune collecte de cette source n’est encore indexée.",
   "sources.crawlSpan": "Capturée",
   "sources.size": "Pages",
-  "sources.compareBefore": "Comparer avec la collecte précédente",
   "sources.compareShort": "Comparer avec la précédente",
   "sources.wacz": "Télécharger (WACZ)",
   "sources.through": "Captures dans le temps",

@@ -87,7 +87,7 @@ function Crawls({ code }: { code: string }) {
             { head: t("sources.crawl"), cell: (one) => <span className="break-all">{one.jobName}</span> },
             { head: t("sources.crawlSpan"), cell: (one) => (one.firstCapture === one.lastCapture ? date(one.lastCapture) : `${date(one.firstCapture)} – ${date(one.lastCapture)}`) },
             { head: t("sources.size"), isNumber: true, cell: (one) => number(one.recordCount) },
-            { head: "", cell: (one) => <span className="flex flex-col items-end gap-1 text-sm whitespace-nowrap sm:items-start"><a href={`/api/executions/${one.jobId}/wacz`} download aria-label={`${t("sources.wacz")}: ${one.jobName}`}>{t("sources.wacz")}</a>{before(one) && <Link to="/compare/site" search={{ source: code, from: before(one)?.jobId, to: one.jobId }} aria-label={`${t("sources.compareBefore")}: ${one.jobName}`}>{t("sources.compareShort")}</Link>}</span> },
+            { head: "", cell: (one) => <span className="flex flex-col items-end gap-1 text-sm whitespace-nowrap sm:items-start"><a href={`/api/executions/${one.jobId}/wacz`} download aria-label={`${t("sources.wacz")}: ${one.jobName}`}>{t("sources.wacz")}</a>{before(one) && <Link to="/compare/site" search={{ source: code, from: before(one)?.jobId, to: one.jobId }} aria-label={`${t("sources.compareShort")}: ${one.jobName}`}>{t("sources.compareShort")}</Link>}</span> },
           ]} />
       )}
     </Card>

@@ -97,6 +97,7 @@ class RequestIds:
 _COUNTED = (
     ("GET", re.compile(r"/api/search"), Use.SEARCH),
     ("GET", re.compile(r"/api/snapshot/[0-9]+"), Use.DETAIL),
+    ("GET", re.compile(r"/api/snapshots/[0-9]+/view"), Use.DETAIL),
     ("GET", re.compile(r"/api/snapshots/raw/[0-9]+"), Use.RAW),
 )
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, HistoriesDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, export, heavily
 from holdfast.api.late_routes import LateRouter
@@ -52,7 +52,8 @@ from holdfast.replay.page_parts import PagePart, PageParts, page_parts
 from holdfast.replay.serving import CaptureLost
 from holdfast.warc.reader import DamagedWarc
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.visibility import members_source, visible_snapshot
+from holdfast.withdrawals.viewers import viewer
+from holdfast.withdrawals.visibility import members_source, visibility_mark, visible_snapshot
 
 router = LateRouter(tags=["snapshots"])
 _LISTED = 500
@@ -64,6 +65,7 @@ _TEXTUAL = ("text/", "json", "xml", "javascript", "ecmascript", "x-www-form-urle
 @router.get("/api/history", responses=answers(400, 404, 422, 503))
 def page_history(
     session: SessionDep,
+    histories: HistoriesDep,
     url: Annotated[str, Query(min_length=1, max_length=8192, examples=["https://example.org/"])],
     year: Annotated[int | None, Query(ge=1970, le=9999, description="The latest with captures if left out.")] = None,
     limit: ListLimit = _LISTED,
@@ -75,7 +77,9 @@ def page_history(
     """
     place = decode_cursor(cursor, int)
     at = max(0, int(place[0])) if place else 0
-    found = history.page_history(session, url, year=year)
+    # Under what decides what may be seen of it: what is withdrawn is gone at once.
+    key = (url, year, visibility_mark(session), viewer())
+    found = histories.read(key, lambda: history.page_history(session, url, year=year))
     shown = found.captures[at : at + limit]
     more = at + limit < len(found.captures)
     return PageHistoryShown(
