@@ -82,6 +82,11 @@ class WebFiles:
     def __init__(self, files: Mapping[str, WebFile]) -> None:
         self._files, self._index = files, files[f"/{_INDEX}"]
 
+    @property
+    def page(self) -> WebFile:
+        """The page that all others belong to."""
+        return self._index
+
     @classmethod
     def read(cls, folder: Path = BUILT) -> WebFiles | None:
         """Return the files of a build; None if there is none."""

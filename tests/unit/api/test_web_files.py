@@ -145,6 +145,25 @@ def test_what_is_not_of_the_build_stays_the_api_s_to_refuse(make_archive: MakeAr
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
+def test_a_browser_at_an_address_without_anything_is_shown_the_application(
+    make_archive: MakeArchive, built: Path
+) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    with asking(make_archive(), web=WebFiles.read(built)) as client:
+        page = client.get("/nothing", headers=browser)
+        again = client.get("/nothing", headers={**browser, "if-none-match": page.headers["etag"]})
+        head = client.request("HEAD", "/nothing", headers=browser)
+        data = client.get("/api/nothing", headers=browser)
+        there = client.get("/docs", headers=browser)
+
+    assert (page.status_code, page.text) == (404, _PAGE) == (again.status_code, again.text)
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert (head.status_code, head.content) == (404, b"")
+    assert (data.status_code, data.json()["code"]) == (404, "not_found")
+    assert (there.status_code, there.text == _PAGE) == (200, False)
+
+
 def test_files_are_neither_counted_nor_kept_from_a_session_that_has_ended(web: Client) -> None:
     ended = {"cookie": "holdfast-session=" + "x" * 43}
     answers = [web.get(path, headers=ended) for path in ("/", "/control/jobs", "/assets/index-abc123.js") * 3]

@@ -8,32 +8,33 @@ import { readAskedReports } from "@/control/reports/asked";
 import { readAskedSettings } from "@/control/settings/asked";
 import { readAskedTakedowns } from "@/control/takedowns/asked";
 import { control } from "./controlRoot";
+import { only } from "./search";
 
 export const frontierRoute = createRoute({
   getParentRoute: () => control,
   path: "/frontier",
-  validateSearch: readAskedFrontier,
+  validateSearch: only(readAskedFrontier),
   component: lazyRouteComponent(() => import("@/control/frontier/FrontierPage"), "FrontierPage"),
 });
 
 export const domainsRoute = createRoute({
   getParentRoute: () => control,
   path: "/domains",
-  validateSearch: readAskedDomains,
+  validateSearch: only(readAskedDomains),
   component: lazyRouteComponent(() => import("@/control/domains/DomainsPage"), "DomainsPage"),
 });
 
 export const domainRoute = createRoute({
   getParentRoute: () => control,
   path: "/domains/$domain",
-  validateSearch: readAskedRobots,
+  validateSearch: only(readAskedRobots),
   component: lazyRouteComponent(() => import("@/control/domains/DomainPage"), "DomainPage"),
 });
 
 export const explainRoute = createRoute({
   getParentRoute: () => control,
   path: "/explain",
-  validateSearch: readAskedExplain,
+  validateSearch: only(readAskedExplain),
   component: lazyRouteComponent(() => import("@/control/explain/ExplainPage"), "ExplainPage"),
 });
 
@@ -44,14 +45,14 @@ const storage = createRoute({ getParentRoute: () => control, path: "/storage", c
 export const takedownsRoute = createRoute({
   getParentRoute: () => control,
   path: "/takedowns",
-  validateSearch: readAskedTakedowns,
+  validateSearch: only(readAskedTakedowns),
   component: lazyRouteComponent(() => import("@/control/takedowns/TakedownsPage"), "TakedownsPage"),
 });
 
 export const reportsRoute = createRoute({
   getParentRoute: () => control,
   path: "/reports",
-  validateSearch: readAskedReports,
+  validateSearch: only(readAskedReports),
   component: lazyRouteComponent(() => import("@/control/reports/ReportsPage"), "ReportsPage"),
 });
 
@@ -60,7 +61,7 @@ const scheduler = createRoute({ getParentRoute: () => control, path: "/scheduler
 export const editionsRoute = createRoute({
   getParentRoute: () => control,
   path: "/editions",
-  validateSearch: readAskedEditions,
+  validateSearch: only(readAskedEditions),
   component: lazyRouteComponent(() => import("@/control/editions/EditionsPage"), "EditionsPage"),
 });
 
@@ -90,14 +91,14 @@ export const webhookRoute = createRoute({
 export const auditRoute = createRoute({
   getParentRoute: () => control,
   path: "/audit",
-  validateSearch: readAskedAudit,
+  validateSearch: only(readAskedAudit),
   component: lazyRouteComponent(() => import("@/control/audit/AuditPage"), "AuditPage"),
 });
 
 export const settingsRoute = createRoute({
   getParentRoute: () => control,
   path: "/settings",
-  validateSearch: readAskedSettings,
+  validateSearch: only(readAskedSettings),
   component: lazyRouteComponent(() => import("@/control/settings/SettingsPage"), "SettingsPage"),
 });
 

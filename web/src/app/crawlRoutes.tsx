@@ -5,24 +5,25 @@ import { readAskedJobs } from "@/control/jobs/asked";
 import { readAskedRun } from "@/control/executions/asked";
 import { readAskedSources, readSourceView } from "@/control/sources/asked";
 import { control } from "./controlRoot";
+import { only } from "./search";
 
 const under = { getParentRoute: () => control } as const;
 
-export const overviewRoute = createRoute({ ...under, path: "/", validateSearch: readSpan, component: lazyRouteComponent(() => import("@/control/overview/OverviewPage"), "OverviewPage") });
+export const overviewRoute = createRoute({ ...under, path: "/", validateSearch: only(readSpan), component: lazyRouteComponent(() => import("@/control/overview/OverviewPage"), "OverviewPage") });
 
-export const managedSourcesRoute = createRoute({ ...under, path: "/sources", validateSearch: readAskedSources, component: lazyRouteComponent(() => import("@/control/sources/SourcesPage"), "ManagedSourcesPage") });
+export const managedSourcesRoute = createRoute({ ...under, path: "/sources", validateSearch: only(readAskedSources), component: lazyRouteComponent(() => import("@/control/sources/SourcesPage"), "ManagedSourcesPage") });
 
-export const newSourceRoute = createRoute({ ...under, path: "/sources/new", validateSearch: readSourceView, component: lazyRouteComponent(() => import("@/control/sources/SourcePage"), "NewSourcePage") });
+export const newSourceRoute = createRoute({ ...under, path: "/sources/new", validateSearch: only(readSourceView), component: lazyRouteComponent(() => import("@/control/sources/SourcePage"), "NewSourcePage") });
 
-export const managedSourceRoute = createRoute({ ...under, path: "/sources/$id", validateSearch: readSourceView, component: lazyRouteComponent(() => import("@/control/sources/SourcePage"), "SourcePage") });
+export const managedSourceRoute = createRoute({ ...under, path: "/sources/$id", validateSearch: only(readSourceView), component: lazyRouteComponent(() => import("@/control/sources/SourcePage"), "SourcePage") });
 
-export const jobsRoute = createRoute({ ...under, path: "/jobs", validateSearch: readAskedJobs, component: lazyRouteComponent(() => import("@/control/jobs/JobsPage"), "JobsPage") });
+export const jobsRoute = createRoute({ ...under, path: "/jobs", validateSearch: only(readAskedJobs), component: lazyRouteComponent(() => import("@/control/jobs/JobsPage"), "JobsPage") });
 
-export const jobRoute = createRoute({ ...under, path: "/jobs/$id", validateSearch: readAskedRun, component: lazyRouteComponent(() => import("@/control/jobs/JobPage"), "JobPage") });
+export const jobRoute = createRoute({ ...under, path: "/jobs/$id", validateSearch: only(readAskedRun), component: lazyRouteComponent(() => import("@/control/jobs/JobPage"), "JobPage") });
 
-export const executionRoute = createRoute({ ...under, path: "/executions/$id", validateSearch: readAskedRun, component: lazyRouteComponent(() => import("@/control/executions/ExecutionPage"), "ExecutionPage") });
+export const executionRoute = createRoute({ ...under, path: "/executions/$id", validateSearch: only(readAskedRun), component: lazyRouteComponent(() => import("@/control/executions/ExecutionPage"), "ExecutionPage") });
 
-export const feedsRoute = createRoute({ ...under, path: "/feeds", validateSearch: readAskedFeeds, component: lazyRouteComponent(() => import("@/control/feeds/FeedsPage"), "FeedsPage") });
+export const feedsRoute = createRoute({ ...under, path: "/feeds", validateSearch: only(readAskedFeeds), component: lazyRouteComponent(() => import("@/control/feeds/FeedsPage"), "FeedsPage") });
 
 /** The control room's pages about crawling: overview, sources, jobs, executions, feeds. */
 export const crawlRoutes = [overviewRoute, managedSourcesRoute, newSourceRoute, managedSourceRoute, jobsRoute, jobRoute, executionRoute, feedsRoute] as const;

@@ -7,35 +7,36 @@ import { readAskedPage } from "@/page/asked";
 import { readAsked } from "@/search/asked";
 import { readAskedView } from "@/view/asked";
 import { root } from "./root";
+import { only } from "./search";
 
-// `validateSearch` gives the types. The router hands on what else stands in an address, too, and what was left out of it: every page reads its question once more.
+// `only` keeps the router from handing on what else stands in an address, and what was left out of it.
 const home = createRoute({ getParentRoute: () => root, path: "/", component: lazyRouteComponent(() => import("@/home/HomePage"), "HomePage") });
 
 export const searchRoute = createRoute({
   getParentRoute: () => root,
   path: "/search",
-  validateSearch: readAsked,
+  validateSearch: only(readAsked),
   component: lazyRouteComponent(() => import("@/search/SearchPage"), "SearchPage"),
 });
 
 export const changesRoute = createRoute({
   getParentRoute: () => root,
   path: "/changes",
-  validateSearch: readAskedChanges,
+  validateSearch: only(readAskedChanges),
   component: lazyRouteComponent(() => import("@/changes/ChangesPage"), "ChangesPage"),
 });
 
 export const compareRoute = createRoute({
   getParentRoute: () => root,
   path: "/compare",
-  validateSearch: readAskedComparison,
+  validateSearch: only(readAskedComparison),
   component: lazyRouteComponent(() => import("@/compare/ComparePage"), "ComparePage"),
 });
 
 export const siteRoute = createRoute({
   getParentRoute: () => root,
   path: "/compare/site",
-  validateSearch: readAskedSite,
+  validateSearch: only(readAskedSite),
   component: lazyRouteComponent(() => import("@/compare/SitePage"), "SitePage"),
 });
 
@@ -44,21 +45,21 @@ const editions = createRoute({ getParentRoute: () => root, path: "/editions", co
 export const editionRoute = createRoute({
   getParentRoute: () => root,
   path: "/editions/$source/$year",
-  validateSearch: readAskedEdition,
+  validateSearch: only(readAskedEdition),
   component: lazyRouteComponent(() => import("@/editions/EditionPage"), "EditionPage"),
 });
 
 export const pageRoute = createRoute({
   getParentRoute: () => root,
   path: "/page",
-  validateSearch: readAskedPage,
+  validateSearch: only(readAskedPage),
   component: lazyRouteComponent(() => import("@/page/PagePage"), "PagePage"),
 });
 
 export const viewRoute = createRoute({
   getParentRoute: () => root,
   path: "/view/$timestamp",
-  validateSearch: readAskedView,
+  validateSearch: only(readAskedView),
   staticData: { isWide: true },
   component: lazyRouteComponent(() => import("@/view/ViewPage"), "ViewPage"),
 });

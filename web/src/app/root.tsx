@@ -8,9 +8,10 @@ import { Shell } from "./Shell";
 function Missing() {
   const { t } = useWords();
   return (
-    <Notice title={t("missing.title")} actions={<Link to="/" className={buttonClass("main")}>{t("app.name")}</Link>}>
-      {t("missing.text")}
-    </Notice>
+    <>
+      <h1 className="sr-only">{t("missing.title")}</h1>
+      <Notice title={t("missing.title")} actions={<Link to="/" className={buttonClass("main")}>{t("app.name")}</Link>}>{t("missing.text")}</Notice>
+    </>
   );
 }
 

@@ -10,7 +10,7 @@ import { useWords } from "@/language/LanguageContext";
 import { DiffLines } from "./DiffLines";
 import { Pickers } from "./Pickers";
 import { readAskedComparison, type AskedComparison } from "./asked";
-import { marksOf, type Hunk } from "./rows";
+import { marksOf, placesOf, type Hunk } from "./rows";
 import { useComparison, type Comparison } from "./useComparison";
 
 /** Any two captures of a page: what went and what came, word by word. */
@@ -34,7 +34,9 @@ function Compared({ found }: { found: Comparison }) {
   const { t } = useWords();
   const asked = readAskedComparison({ ...compareRoute.useSearch() });
   const hunks = found.diff?.hunks ?? [];
-  const [at, goTo] = useJumps(found, hunks.length);
+  const places = hunks.map(placesOf);
+  const count = places.flat().length;
+  const [at, goTo] = useJumps(found, count);
   const isUnified = asked.view === "unified";
   const sections = found.diff?.sections ?? [];
   return (
@@ -47,13 +49,13 @@ function Compared({ found }: { found: Comparison }) {
       {hunks.length === 0 ? <Notice title={found.fromSnapshot ? t("compare.none") : t("compare.first")} /> : (
         <>
           <div className="sticky top-0 z-10 mb-3 flex flex-wrap items-center gap-2 border-b border-line bg-paper py-2">
-            <span className="mr-auto text-sm text-soft"><span role="status">{t("compare.where", { at: at + 1, all: hunks.length })}</span> <span className="hidden sm:inline">· {t("compare.hint")}</span></span>
+            <span className="mr-auto text-sm text-soft"><span role="status">{t("compare.where", { at: at + 1, all: count })}</span> <span className="hidden sm:inline">· {t("compare.hint")}</span></span>
             <Button onClick={() => goTo(at - 1)} disabled={at <= 0}>{t("search.previous")}</Button>
-            <Button onClick={() => goTo(at + 1)} disabled={at >= hunks.length - 1}>{t("search.next")}</Button>
+            <Button onClick={() => goTo(at + 1)} disabled={at >= count - 1}>{t("search.next")}</Button>
             <CopyButton label={t("compare.share")} text={() => location.href} />
           </div>
           <div className="flex gap-3">
-            <div className="min-w-0 grow space-y-3">{hunks.map((hunk, number) => <DiffLines key={number} id={`change-${number}`} hunk={hunk} isUnified={isUnified} isByLine={asked.by === "lines"} isHere={number === at} />)}</div>
+            <div className="min-w-0 grow space-y-3">{hunks.map((hunk, number) => <DiffLines key={number} hunk={hunk} first={places.slice(0, number).flat().length} at={at} isUnified={isUnified} isByLine={asked.by === "lines"} isBare={asked.only === "changes"} />)}</div>
             <ChangeMap hunks={hunks} at={at} onPick={goTo} />
           </div>
           {found.diffTruncated && <div className="mt-4"><Notice tone="warn" title={t("compare.truncated")} /></div>}
@@ -79,6 +81,7 @@ function Choices({ asked }: { asked: AskedComparison }) {
       {pair("compare.view", [["compare.sideBySide", asked.view !== "unified", { view: undefined }], ["compare.unified", asked.view === "unified", { view: "unified" }]])}
       {pair("compare.by", [["compare.words", asked.by !== "lines", { by: undefined }], ["compare.lines", asked.by === "lines", { by: "lines" }]])}
       {pair("compare.what", [["compare.main", asked.text !== "full", { text: undefined }], ["compare.all", asked.text === "full", { text: "full" }]])}
+      {pair("compare.around", [["compare.withAround", asked.only !== "changes", { only: undefined }], ["compare.onlyChanges", asked.only === "changes", { only: "changes" }]])}
     </div>
   );
 }
@@ -112,11 +115,12 @@ function show(at: number): number {
 /** Where the changes stand in the page: each as far down as its lines are, and as long. */
 function ChangeMap({ hunks, at, onPick }: { hunks: Hunk[]; at: number; onPick: (to: number) => void }) {
   const { t } = useWords();
-  if (hunks.length < 2 || hunks.length > 200) return null;
+  const places = hunks.flatMap(placesOf);
+  if (places.length < 2 || places.length > 200) return null;
   return (
     <nav aria-label={t("compare.map")} className="sticky top-16 hidden h-[70dvh] w-6 shrink-0 self-start rounded-part bg-sunk sm:block">
-      {marksOf(hunks).map((mark, number) => (
-        <button key={number} type="button" title={t("compare.where", { at: number + 1, all: hunks.length })} aria-label={t("compare.where", { at: number + 1, all: hunks.length })} aria-current={number === at} onClick={() => onPick(number)} style={{ top: `${mark.top}%`, height: `${mark.height}%` }} className="absolute inset-x-1 min-h-1.5 rounded-sm bg-edge hover:bg-accent aria-[current=true]:bg-accent" />
+      {marksOf(places, hunks).map((mark, number) => (
+        <button key={number} type="button" title={t("compare.where", { at: number + 1, all: places.length })} aria-label={t("compare.where", { at: number + 1, all: places.length })} aria-current={number === at} onClick={() => onPick(number)} style={{ top: `${mark.top}%`, height: `${mark.height}%` }} className="absolute inset-x-1 min-h-1.5 rounded-sm bg-edge hover:bg-accent aria-[current=true]:bg-accent" />
       ))}
     </nav>
   );

@@ -1,5 +1,6 @@
 import { Fragment } from "react";
-import { pairsOf, type DiffRow, type Hunk, type Line } from "./rows";
+import { useWords } from "@/language/LanguageContext";
+import { stretchesOf, type DiffRow, type Hunk, type Line, type Pair } from "./rows";
 
 function Words({ row, isByLine }: { row: DiffRow; isByLine: boolean }) {
   if (isByLine) return <>{row.parts.map((part) => part.text).join("")}</>;
@@ -23,16 +24,34 @@ function Side({ line, sign, isByLine }: { line: Line | null; sign: "−" | "+" |
   );
 }
 
-/** One place that changed, with the lines around it. */
-export function DiffLines({ hunk, isUnified, isByLine, isHere, id }: { hunk: Hunk; isUnified: boolean; isByLine: boolean; isHere: boolean; id: string }) {
-  const pairs = pairsOf(hunk);
+interface Shown {
+  hunk: Hunk;
+  /** The number of its first change among all. */
+  first: number;
+  /** The change that the reader is at. */
+  at: number;
+  isUnified: boolean;
+  isByLine: boolean;
+  /** Without the lines around the changes. */
+  isBare: boolean;
+}
+
+/** Changes that lie close together, with the lines around them. */
+export function DiffLines({ hunk, first, at, isUnified, isByLine, isBare }: Shown) {
+  const { t } = useWords();
+  let next = first;
   return (
-    <div id={id} tabIndex={-1} className={`scroll-mt-16 overflow-hidden rounded-card border bg-sheet ${isHere ? "border-accent" : "border-line"}`}>
-      {pairs.map((pair, at) => {
-        if (!pair.isChange) return <div key={at} className={isUnified ? "" : "grid sm:grid-cols-2"}><Side line={pair.before} sign="" isByLine={isByLine} />{!isUnified && <div className="hidden sm:block"><Side line={pair.after} sign="" isByLine={isByLine} /></div>}</div>;
-        if (isUnified) return <div key={at}>{pair.before && <Side line={pair.before} sign="−" isByLine={isByLine} />}{pair.after && <Side line={pair.after} sign="+" isByLine={isByLine} />}</div>;
-        return <div key={at} className="grid sm:grid-cols-2"><Side line={pair.before} sign="−" isByLine={isByLine} /><Side line={pair.after} sign="+" isByLine={isByLine} /></div>;
+    <div className="overflow-hidden rounded-card border border-line bg-sheet">
+      {stretchesOf(hunk).map((stretch, place) => {
+        if (!stretch.isChange) return isBare ? <p key={place} className="bg-sunk px-3 py-0.5 text-xs text-soft">{t("compare.skipped", { count: stretch.pairs.length })}</p> : <Fragment key={place}>{stretch.pairs.map((pair, line) => <div key={line} className={isUnified ? "" : "grid sm:grid-cols-2"}><Side line={pair.before} sign="" isByLine={isByLine} />{!isUnified && <div className="hidden sm:block"><Side line={pair.after} sign="" isByLine={isByLine} /></div>}</div>)}</Fragment>;
+        const number = next++;
+        return <div key={place} id={`change-${number}`} className={`scroll-mt-36 ${number === at ? "outline-2 -outline-offset-2 outline-accent" : ""}`}>{stretch.pairs.map((pair, line) => <Changed key={line} pair={pair} isUnified={isUnified} isByLine={isByLine} />)}</div>;
       })}
     </div>
   );
+}
+
+function Changed({ pair, isUnified, isByLine }: { pair: Pair; isUnified: boolean; isByLine: boolean }) {
+  if (isUnified) return <>{pair.before && <Side line={pair.before} sign="−" isByLine={isByLine} />}{pair.after && <Side line={pair.after} sign="+" isByLine={isByLine} />}</>;
+  return <div className="grid sm:grid-cols-2"><Side line={pair.before} sign="−" isByLine={isByLine} /><Side line={pair.after} sign="+" isByLine={isByLine} /></div>;
 }

@@ -39,10 +39,43 @@ export function pairsOf(hunk: Hunk): Pair[] {
   return pairs;
 }
 
-/** Where each hunk stands in the whole, in per cent: what the map at the side shows. */
-export function marksOf(hunks: Hunk[]): { top: number; height: number }[] {
-  const end = Math.max(1, ...hunks.map((one) => Math.max(one.fromLine + one.fromCount, one.toLine + one.toCount)));
-  return hunks.map((one) => {
+/** Lines that follow each other and all changed, or all did not. */
+export interface Stretch {
+  isChange: boolean;
+  pairs: Pair[];
+}
+
+/** Cut a hunk where changed lines begin and end: changes that lie close together come in one hunk. */
+export function stretchesOf(hunk: Hunk): Stretch[] {
+  const stretches: Stretch[] = [];
+  for (const pair of pairsOf(hunk)) {
+    const last = stretches.at(-1);
+    if (last?.isChange === pair.isChange) last.pairs.push(pair);
+    else stretches.push({ isChange: pair.isChange, pairs: [pair] });
+  }
+  return stretches;
+}
+
+type Span = Pick<Hunk, "fromLine" | "toLine" | "fromCount" | "toCount">;
+
+/** Every place that changed, with the lines it takes: what is counted, and jumped to. */
+export function placesOf(hunk: Hunk): Span[] {
+  const places: Span[] = [];
+  let [fromLine, toLine] = [hunk.fromLine, hunk.toLine];
+  for (const { isChange, pairs } of stretchesOf(hunk)) {
+    const fromCount = pairs.filter((pair) => pair.before).length;
+    const toCount = pairs.filter((pair) => pair.after).length;
+    if (isChange) places.push({ fromLine, toLine, fromCount, toCount });
+    fromLine += fromCount;
+    toLine += toCount;
+  }
+  return places;
+}
+
+/** Where each place stands in the whole, in per cent: what the map at the side shows. */
+export function marksOf(places: Span[], whole: Span[] = places): { top: number; height: number }[] {
+  const end = Math.max(1, ...whole.map((one) => Math.max(one.fromLine + one.fromCount, one.toLine + one.toCount)));
+  return places.map((one) => {
     const top = (Math.max(one.toLine, 1) - 1) / end;
     const height = Math.max(one.fromCount, one.toCount, 1) / end;
     return { top: Math.min(99, top * 100), height: Math.min(100 - Math.min(99, top * 100), Math.max(1, height * 100)) };

@@ -56,5 +56,5 @@ function Count({ count, share }: { count: number; share: number }) {
 }
 
 function Part({ place, ask, isChosen, children }: { place: { source: string; year: string }; ask: AskedEdition; isChosen: boolean; children: React.ReactNode }) {
-  return <Link to="/editions/$source/$year" params={place} search={isChosen ? {} : ask} replace resetScroll={false} aria-current={isChosen ? "true" : undefined} className="flex min-h-8 items-center gap-2 rounded-part px-2 text-ink no-underline hover:bg-sunk aria-[current=true]:bg-wash">{children}</Link>;
+  return <Link to="/editions/$source/$year" params={place} search={isChosen ? {} : ask} replace resetScroll={false} activeOptions={{ exact: true }} aria-current={isChosen ? "true" : undefined} className="flex min-h-8 items-center gap-2 rounded-part px-2 text-ink no-underline hover:bg-sunk aria-[current]:bg-wash">{children}</Link>;
 }

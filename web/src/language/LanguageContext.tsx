@@ -1,7 +1,7 @@
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
 import { keep, readKept } from "@/app/kept";
 import type { Word } from "./en";
-import { say, startLanguage, writtenDate, writtenNumber, type Language } from "./words";
+import { localeOf, say, startLanguage, writtenDate, writtenNumber, type Language } from "./words";
 
 interface Spoken {
   language: Language;
@@ -30,15 +30,18 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
     document.documentElement.lang = language;
     keep("language", language);
   }, [language]);
-  const spoken = useMemo<Spoken>(() => ({
-    language,
-    speak,
-    t: (word, values) => say(language, word, values),
-    number: (value) => writtenNumber(language, value),
-    // Dates of captures are UTC: the day that the archive filed them under.
-    date: (moment, options) => writtenDate(language, moment, { dateStyle: "medium", timeZone: "UTC", ...options }),
-    moment: (moment) => `${writtenDate(language, moment, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" })} UTC`,
-    localMoment: (moment) => writtenDate(language, moment, { dateStyle: "full", timeStyle: "long" }),
-  }), [language]);
+  const spoken = useMemo<Spoken>(() => {
+    const locale = localeOf(language, navigator.languages);
+    return {
+      language,
+      speak,
+      t: (word, values) => say(language, word, values),
+      number: (value) => writtenNumber(locale, value),
+      // Dates of captures are UTC: the day that the archive filed them under.
+      date: (moment, options) => writtenDate(locale, moment, { dateStyle: "medium", timeZone: "UTC", ...options }),
+      moment: (moment) => `${writtenDate(locale, moment, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" })} UTC`,
+      localMoment: (moment) => writtenDate(locale, moment, { dateStyle: "full", timeStyle: "long" }),
+    };
+  }, [language]);
   return <Context value={spoken}>{children}</Context>;
 }

@@ -62,6 +62,8 @@ export const en = {
   "search.capturesOf": "{count} capture|{count} captures",
   "search.didYouMean": "Nothing was found for the words as typed. These are results for {query}.",
   "search.someWords": "No page has all the words; these have some of them.",
+  "search.pastEnd": "The results end before this page",
+  "search.toStart": "To the first page",
   "search.none": "Nothing matches",
   "search.noneHow": "Try fewer words, another spelling, or take a filter away.",
   "search.help": "How to ask",

@@ -141,6 +141,10 @@ export const enResearch = {
   "compare.view": "Shown",
   "compare.fallback": "The captures could not be read whole any more: their main text is compared.",
   "compare.sections": "Sections that differ: {names}",
+  "compare.around": "Lines around the changes",
+  "compare.onlyChanges": "Only what changed",
+  "compare.skipped": "{count} line alike|{count} lines alike",
+  "compare.withAround": "With the lines around",
   "compare.map": "Map of the changes",
   "compare.site": "Compare the whole site",
 } as const;

@@ -62,6 +62,8 @@ export const fr: Record<Word, string> = {
   "search.capturesOf": "{count} capture|{count} captures",
   "search.didYouMean": "Rien n’a été trouvé pour ces mots. Voici les résultats pour {query}.",
   "search.someWords": "Aucune page ne contient tous les mots ; celles-ci en contiennent une partie.",
+  "search.pastEnd": "Les résultats s’arrêtent avant cette page",
+  "search.toStart": "À la première page",
   "search.none": "Aucun résultat",
   "search.noneHow": "Essayez moins de mots, une autre graphie, ou retirez un filtre.",
   "search.help": "Comment chercher",

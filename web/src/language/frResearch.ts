@@ -143,6 +143,10 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "compare.view": "Présentation",
   "compare.fallback": "Les captures n’ont pas pu être relues en entier : leur texte principal est comparé.",
   "compare.sections": "Sections qui diffèrent : {names}",
+  "compare.around": "Lignes autour des changements",
+  "compare.onlyChanges": "Seulement ce qui a changé",
+  "compare.skipped": "{count} ligne identique|{count} lignes identiques",
+  "compare.withAround": "Avec les lignes autour",
   "compare.map": "Carte des changements",
   "compare.site": "Comparer tout le site",
 };

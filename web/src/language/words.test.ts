@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { en } from "./en";
 import { fr } from "./fr";
-import { say, startLanguage } from "./words";
+import { localeOf, say, startLanguage, writtenDate } from "./words";
 
 test("every sentence has the same holes in both languages", () => {
   for (const [word, sentence] of Object.entries(en)) {
@@ -43,4 +43,17 @@ test("the language that was chosen wins over what the browser asks for", () => {
   expect(startLanguage(null, ["de", "en-GB", "fr"])).toBe("en");
   expect(startLanguage(null, ["de", "fr"])).toBe("fr");
   expect(startLanguage("xx", ["de"])).toBe("en");
+});
+
+test("dates are written as the reader's country does", () => {
+  const day = (asked: string[]) => writtenDate(localeOf("en", asked), "2026-11-17T10:00:00Z", { dateStyle: "medium", timeZone: "UTC" });
+  expect(day(["en-GB", "en-US"])).toBe("17 Nov 2026");
+  expect(day(["en-US"])).toBe("Nov 17, 2026");
+  expect(day(["de-DE", "fr-CA"])).toBe("Nov 17, 2026");
+});
+
+test("the language that was chosen decides, and a name that no standard knows is passed over", () => {
+  expect(localeOf("fr", ["en-GB", "fr-CA"])).toBe("fr-CA");
+  expect(localeOf("fr", ["en-GB"])).toBe("fr");
+  expect(localeOf("en", ["en-US@posix", "en-GB"])).toBe("en-GB");
 });

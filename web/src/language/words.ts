@@ -5,7 +5,7 @@ export type Language = "en" | "fr";
 export const LANGUAGES: Record<Language, string> = { en: "English", fr: "Français" };
 const CATALOGUES: Record<Language, Record<Word, string>> = { en, fr: unbroken(fr) };
 
-const numbers = new Map<Language, Intl.NumberFormat>();
+const numbers = new Map<string, Intl.NumberFormat>();
 const plurals = new Map<Language, Intl.PluralRules>();
 const dates = new Map<string, Intl.DateTimeFormat>();
 
@@ -21,13 +21,13 @@ function unbroken(catalogue: Record<Word, string>): Record<Word, string> {
 }
 
 /** Write a number; the rules of a language are read once, for a page has hundreds of them. */
-export function writtenNumber(language: Language, value: number): string {
-  return held(numbers, language, () => new Intl.NumberFormat(language)).format(value);
+export function writtenNumber(locale: string, value: number): string {
+  return held(numbers, locale, () => new Intl.NumberFormat(locale)).format(value);
 }
 
 /** Write a moment as `options` say. */
-export function writtenDate(language: Language, moment: string | Date, options: Intl.DateTimeFormatOptions): string {
-  return held(dates, `${language} ${JSON.stringify(options)}`, () => new Intl.DateTimeFormat(language, options)).format(new Date(moment));
+export function writtenDate(locale: string, moment: string | Date, options: Intl.DateTimeFormatOptions): string {
+  return held(dates, `${locale} ${JSON.stringify(options)}`, () => new Intl.DateTimeFormat(locale, options)).format(new Date(moment));
 }
 
 /** Return a sentence of the catalogue, filled in; `one|many` by the rules of the language. */
@@ -48,4 +48,18 @@ export function startLanguage(chosen: string | null, asked: readonly string[]): 
   if (chosen === "en" || chosen === "fr") return chosen;
   const first = asked.map((one) => one.toLowerCase().split("-")[0]).find((one) => one === "en" || one === "fr");
   return first === "fr" ? "fr" : "en";
+}
+
+/** The reader's own variety of a language, as the browser names it: the United Kingdom writes its days otherwise than the United States. */
+export function localeOf(language: Language, asked: readonly string[]): string {
+  return asked.find((one) => one.toLowerCase().split("-")[0] === language && isLocale(one)) ?? language;
+}
+
+function isLocale(tag: string): boolean {
+  try {
+    return Intl.DateTimeFormat.supportedLocalesOf(tag).length > 0;
+  } catch {
+    // Some browsers name what no standard knows, as en-US@posix.
+    return false;
+  }
 }

@@ -39,8 +39,8 @@ function Cell({ day, found, asked, url }: { day: string; found: Day | undefined;
   const { t, date } = useWords();
   if (!found) return <span className="block pt-0.5 text-xs text-soft tabular-nums">{Number(day.slice(8))}</span>;
   const told = [date(day, { dateStyle: "long" }), t("search.capturesOf", { count: found.captures }), t(`status.${found.status}`), found.changes > 0 ? t("page.changed") : ""].filter(Boolean).join(", ");
-  const look = "inline-flex min-h-11 w-9 flex-col items-center gap-0.5 rounded-part pt-0.5 text-ink no-underline hover:bg-wash aria-[current=true]:bg-wash aria-[current=true]:outline-2 aria-[current=true]:outline-accent";
+  const look = "inline-flex min-h-11 w-9 flex-col items-center gap-0.5 rounded-part pt-0.5 text-ink no-underline hover:bg-wash aria-[current]:bg-wash aria-[current]:outline-2 aria-[current]:outline-accent";
   const dot = <><span aria-hidden className="text-xs font-semibold tabular-nums">{Number(day.slice(8))}</span><Dot status={found.status} captures={found.captures} isChanged={found.changes > 0} /></>;
   if (found.captures === 1) return <Link to="/view/$timestamp" params={{ timestamp: digits(found.first.timestamp) }} search={{ url }} title={told} aria-label={told} className={look}>{dot}</Link>;
-  return <Link to="/page" search={{ ...asked, day }} replace resetScroll={false} hash="day" title={told} aria-label={told} aria-current={asked.day === day} className={look}>{dot}</Link>;
+  return <Link to="/page" search={{ ...asked, day }} replace resetScroll={false} hash="day" title={told} aria-label={told} activeOptions={{ exact: true }} aria-current={asked.day === day ? "date" : undefined} className={look}>{dot}</Link>;
 }

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 
@@ -19,5 +19,15 @@ async function read(url: string, year: number | undefined, signal: AbortSignal):
 
 /** GET /api/history: one year of a page, the latest if none is named. Another year of it takes the place of the last without a jump; another page is another page. */
 export function useHistory(url: string | undefined, year?: number) {
-  return useQuery({ queryKey: ["history", url, year], enabled: url !== undefined, placeholderData: (before: PageHistory | undefined, query) => (query?.queryKey[1] === url ? before : undefined), queryFn: ({ signal }) => read(url ?? "", year, signal) });
+  return useQuery({ ...asking(url ?? "", year), enabled: url !== undefined, placeholderData: (before, query) => (query?.queryKey[1] === url ? before : undefined) });
+}
+
+/** Ask for a year as soon as the pointer or the focus is on it: it is there when it is chosen. */
+export function useYearAhead(url: string | undefined) {
+  const queries = useQueryClient();
+  return (year: number) => { if (url !== undefined) void queries.prefetchQuery(asking(url, year)); };
+}
+
+function asking(url: string, year: number | undefined) {
+  return queryOptions({ queryKey: ["history", url, year], queryFn: ({ signal }) => read(url, year, signal) });
 }

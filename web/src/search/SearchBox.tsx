@@ -1,7 +1,9 @@
+import { useNavigate } from "@tanstack/react-router";
 import { Search } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { buttonClass } from "@/design/Button";
 import { useWords } from "@/language/LanguageContext";
+import { isLongAddress } from "./asked";
 import { QueryHelp } from "./QueryHelp";
 
 interface Shown {
@@ -17,6 +19,11 @@ export function SearchBox({ start = "", onAsk, isFirst = false, help }: Shown) {
   const { t } = useWords();
   const [typed, type] = useState(start);
   const box = useRef<HTMLInputElement>(null);
+  const navigate = useNavigate();
+  function ask(q: string) {
+    if (isLongAddress(q)) void navigate({ to: "/page", search: { url: q } });
+    else onAsk(q);
+  }
   useEffect(() => {
     function pressed(event: KeyboardEvent) {
       const inside = event.target instanceof HTMLElement && event.target.closest("input, textarea, select, [contenteditable], dialog");
@@ -35,10 +42,10 @@ export function SearchBox({ start = "", onAsk, isFirst = false, help }: Shown) {
   }
   return (
     <>
-      <form role="search" className="flex gap-2" onSubmit={(event) => { event.preventDefault(); onAsk(typed.trim()); }}>
+      <form role="search" className="flex gap-2" onSubmit={(event) => { event.preventDefault(); ask(typed.trim()); }}>
         <div className="relative grow">
           <Search aria-hidden className="absolute top-1/2 left-3 size-5 -translate-y-1/2 text-soft" />
-          <input ref={box} type="search" name="q" value={typed} onChange={(event) => type(event.target.value)} autoFocus={isFirst} aria-label={t("home.ask")} placeholder={t("home.ask")} autoComplete="off" spellCheck={false} maxLength={2000} className="min-h-12 w-full rounded-part border border-edge bg-sheet py-2 pr-3 pl-10 text-lg" />
+          <input ref={box} type="search" name="q" value={typed} onChange={(event) => type(event.target.value)} autoFocus={isFirst} aria-label={t("home.ask")} placeholder={t("home.ask")} autoComplete="off" spellCheck={false} maxLength={8192} className="min-h-12 w-full rounded-part border border-edge bg-sheet py-2 pr-3 pl-10 text-lg" />
         </div>
         <button type="submit" className={buttonClass("main", "min-h-12 px-5")}>{t("home.go")}</button>
       </form>

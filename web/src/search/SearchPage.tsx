@@ -43,7 +43,9 @@ export function SearchPage() {
           )}
           <div className="min-w-0">
             <Head found={data} asked={asked} onChange={go} />
-            {data.results.length === 0
+            {data.results.length === 0 && data.total > 0 && data.page > 1
+              ? <div className="mt-4"><Notice title={t("search.pastEnd")} actions={<Button onClick={() => go({})}>{t("search.toStart")}</Button>} /></div>
+              : data.results.length === 0
               ? <div className="mt-4"><Notice title={t("search.none")}>{t("search.noneHow")}</Notice></div>
               : data.results.map((result, at) => <Result key={result.id} result={result} ref={focusOn(at)} />)}
             {data.results.length > 0 && <p className="mt-3 hidden text-sm text-soft sm:block">{t("search.keys")}</p>}

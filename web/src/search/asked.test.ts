@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changed, exportPath, isYear, readAsked, yearSpan } from "./asked";
+import { changed, exportPath, isLongAddress, isYear, readAsked, yearSpan } from "./asked";
 import { nextPlace } from "./useKeys";
 
 test("what cannot be meant is left out", () => {
@@ -26,4 +26,10 @@ test("a year is a span of days", () => {
 test("j and k go through the results and stay among them", () => {
   expect([nextPlace("j", -1, 3), nextPlace("j", 2, 3), nextPlace("k", 0, 3), nextPlace("k", 2, 3)]).toEqual([0, 2, 0, 1]);
   expect([nextPlace("ArrowDown", -1, 3), nextPlace("ArrowDown", 0, 3), nextPlace("x", 0, 3), nextPlace("j", -1, 0)]).toEqual([null, 1, null, null]);
+});
+
+test("an address that is too long to be looked for leads to its page", () => {
+  const long = `https://example.org/${"a".repeat(300)}?q=%zz`;
+  expect([isLongAddress(long), isLongAddress(long.slice(8)), isLongAddress(long.toUpperCase())]).toEqual([true, true, true]);
+  expect([isLongAddress("https://example.org/"), isLongAddress("many words ".repeat(40)), isLongAddress(`${long} budget`)]).toEqual([false, false, false]);
 });

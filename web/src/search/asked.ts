@@ -57,6 +57,14 @@ export function readAsked(found: Record<string, unknown>): Asked {
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
 }
 
+/** As much as can be looked for at once; an address may be longer. */
+const MOST = 256;
+
+/** Whether this is an address too long to be looked for: its page through time is what can be shown. */
+export function isLongAddress(typed: string): boolean {
+  return typed.length > MOST && /^(https?:\/\/|[^\s/?#]+\.[^\s/?#]+\/)\S+$/i.test(typed);
+}
+
 /** Return the search with something changed; every change but of the page starts at the first page. */
 export function changed(asked: Asked, change: Partial<Asked>): Asked {
   return readAsked({ ...asked, page: undefined, ...change });

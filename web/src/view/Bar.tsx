@@ -32,7 +32,7 @@ export function Bar({ view, mode }: { view: CaptureView; mode: Mode }) {
       <div id="view-more" className={`${isOpen ? "flex" : "hidden"} mt-1.5 flex-wrap items-center gap-x-3 gap-y-1.5 sm:flex`}>
         <div role="group" aria-label={t("view.modes")} className="flex flex-wrap">
           {MODES.map((one) => (
-            <Link key={one} to="/view/$timestamp" params={{ timestamp: digits(view.captureTimestamp) }} search={readAskedView({ url: view.url, mode: one })} replace aria-current={mode === one ? "true" : undefined} className="-ml-px inline-flex min-h-8 items-center border border-edge px-2.5 text-ink no-underline first:ml-0 first:rounded-l-part last:rounded-r-part hover:bg-sunk aria-[current=true]:bg-accent aria-[current=true]:text-on-accent">{t(`view.mode.${one}`)}</Link>
+            <Link key={one} to="/view/$timestamp" params={{ timestamp: digits(view.captureTimestamp) }} search={readAskedView({ url: view.url, mode: one })} replace activeOptions={{ exact: true }} aria-current={mode === one ? "true" : undefined} className="-ml-px inline-flex min-h-8 items-center border border-edge px-2.5 text-ink no-underline first:ml-0 first:rounded-l-part last:rounded-r-part hover:bg-sunk aria-[current]:bg-accent aria-[current]:text-on-accent">{t(`view.mode.${one}`)}</Link>
           ))}
         </div>
         <Coherence view={view} />

@@ -7,16 +7,17 @@ database nor a place among the requests that an address may make in a minute.
 from __future__ import annotations
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.middleware.headers import OWN_PAGE, web_policy
-from holdfast.api.web_files import WebFile, WebFiles
+from holdfast.api.web_files import WebFile, WebFiles, first_word
 from holdfast.config import Settings
 from holdfast.replay.origins import origins_of
 
 _FIXED = b"public, max-age=31536000, immutable"
 # Asked for anew each time, and answered 304: a page of yesterday would ask for files that today's build has not.
 _CHANGING = b"no-cache"
+_JSON = "application/json"
 
 
 class WebPages:
@@ -30,13 +31,36 @@ class WebPages:
         is_read = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
         found = self._files.find(scope["path"]) if is_read else None
         if found is None:
-            await self._app(scope, receive, send)
+            is_page = is_read and _wants_a_page(scope)
+            await self._app(scope, receive, self._with_a_page(scope, send) if is_page else send)
             return
         status, fields, body = self._answer(found, scope)
         if scope["method"] == "HEAD":
             body = b""
         await send({"type": "http.response.start", "status": status, "headers": fields})
         await send({"type": "http.response.body", "body": body})
+
+    def _with_a_page(self, scope: Scope, send: Send) -> Send:
+        """Return a `send` that shows the application instead of a 404 for programs: it says so, and leads on."""
+        is_missing = False
+
+        async def shown(message: Message) -> None:
+            nonlocal is_missing
+            if message["type"] != "http.response.start":
+                if not is_missing:
+                    await send(message)
+                return
+            is_missing = message["status"] == 404 and Headers(raw=message["headers"]).get("content-type") == _JSON
+            if not is_missing:
+                await send(message)
+                return
+            # What is not there is never as it was: the answer has to be 404, not 304.
+            asked = [(name, value) for name, value in scope["headers"] if name != b"if-none-match"]
+            _, fields, body = self._answer(self._files.page, {**scope, "headers": asked})
+            await send({"type": "http.response.start", "status": 404, "headers": fields})
+            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+        return shown
 
     def _policy(self, scope: Scope, asked: Headers) -> tuple[bytes, bytes]:
         """Return the policy that lets this page frame archived ones."""
@@ -65,3 +89,8 @@ class WebPages:
             fields.append((b"content-encoding", coding.encode()))
         fields += [(b"content-type", found.media_type.encode()), (b"content-length", b"%d" % len(body))]
         return 200, fields, body
+
+
+def _wants_a_page(scope: Scope) -> bool:
+    """Return whether a person opened the address in a browser; under /api is nothing but data, for them as well."""
+    return first_word(scope["path"]) != "api" and "text/html" in Headers(scope=scope).get("accept", "")

@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { api, body } from "@/api/client";
+import { ApiProblem } from "@/api/problem";
 import type { components } from "@/api/schema";
 import { gathered } from "../live/calm";
 import { POLL_MS, useLive, type Liveness } from "../live/useLive";
@@ -42,5 +43,7 @@ export function useLog(jobId: number, execution: number | "latest"): Log {
     },
   });
   const lines = tail.data ?? NONE;
-  return { lines, liveness, error: lines.length === 0 ? tail.error : null, isOver };
+  // A job that has not run yet has no newest run: that is no error.
+  const isNone = execution === "latest" && tail.error instanceof ApiProblem && tail.error.status === 404;
+  return { lines, liveness, error: lines.length === 0 && !isNone ? tail.error : null, isOver };
 }

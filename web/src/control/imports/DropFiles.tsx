@@ -15,6 +15,7 @@ export function DropFiles() {
   const id = useId();
   const sources = useSourceChoices();
   const [files, setFiles] = useState<File[]>([]);
+  const [empty, setEmpty] = useState<string[]>([]);
   const [isOver, setOver] = useState(false);
   const [source, setSource] = useState("");
   const [code, setCode] = useState("");
@@ -26,6 +27,7 @@ export function DropFiles() {
   const isReady = files.length > 0 && isCode(chosen);
   function take(found: FileList | null) {
     const added = [...(found ?? [])].filter((file) => file.size > 0);
+    setEmpty([...(found ?? [])].filter((file) => file.size === 0).map((file) => file.name));
     if (added.length === 0) return;
     setFiles(added);
     if (!code && added[0]) setCode(codeOf(added[0].name));
@@ -48,6 +50,7 @@ export function DropFiles() {
         <p className="text-sm text-soft">.warc, .warc.gz, .warc.zst, .arc and .wacz, of any size</p>
         <input id={id} type="file" multiple accept=".warc,.gz,.zst,.wacz,.arc" className="sr-only" onChange={(event) => { take(event.target.files); event.target.value = ""; }} />
       </div>
+      {empty.length > 0 && <div className="mt-4"><Notice tone="warn" title={`${empty.join(", ")}: nothing is in ${empty.length === 1 ? "it" : "them"}`}>What is empty is not sent. Folders are not read: choose the files inside.</Notice></div>}
       {files.length > 0 && (
         <div className="mt-4 space-y-4">
           <ul aria-label="Chosen files" className="divide-y divide-line rounded-part border border-line">

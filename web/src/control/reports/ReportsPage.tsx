@@ -46,7 +46,7 @@ export function ReportsPage() {
           <ul className="space-y-2">
             {list.rows?.map((report) => (
               <li key={report.reportId}>
-                <Link to="/control/reports" search={{ ...asked, id: report.reportId }} resetScroll={false} aria-current={asked.id === report.reportId ? "true" : undefined} className="block rounded-card border border-line bg-sheet p-3 text-ink no-underline hover:border-edge aria-[current=true]:border-accent aria-[current=true]:bg-wash">
+                <Link to="/control/reports" search={{ ...asked, id: report.reportId }} resetScroll={false} activeOptions={{ exact: true }} aria-current={asked.id === report.reportId ? "true" : undefined} className="block rounded-card border border-line bg-sheet p-3 text-ink no-underline hover:border-edge aria-[current]:border-accent aria-[current]:bg-wash">
                   <span className="flex flex-wrap items-center gap-2"><Tag tone={TONES[report.status]}>{report.status}</Tag><span className="font-semibold">{plain(report.category)}</span><span className="ml-auto text-sm text-soft"><Moment at={report.createdAt} /></span></span>
                   <span className="mt-1 line-clamp-2 break-words">{report.description}</span>
                 </Link>
