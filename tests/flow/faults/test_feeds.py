@@ -27,12 +27,16 @@ def test_a_poll_that_dies_at_every_step_enqueues_each_item_once(any_crawler: Cra
     taken = rows(crawler, "SELECT execution_id, count(*) FROM feed_items GROUP BY execution_id")
     enqueued = Counter(
         row[0]
-        for row in rows(crawler, "SELECT page_id FROM page_crawls WHERE kind = 'page' AND via_page_id IS NOT NULL")
+        for row in rows(
+            crawler,
+            "SELECT c.page_id FROM page_crawls c JOIN pages p ON p.id = c.page_id WHERE p.url LIKE '%/news/%'",
+        )
     )
 
     assert disarmed(tokens), sorted(tokens.iterdir())
     assert items == {f"/news/{number}": 1 for number in range(6)}
     assert asked["/feed"] > 1
     assert taken == [(1, 6)]
-    assert set(enqueued.values()) == {1}
+    # A process that died before it enqueued what it had written down leaves that to one that has not asked the feed.
+    assert list(enqueued.values()) == [1] * 6
     assert crawler.faults() == []

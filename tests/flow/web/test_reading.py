@@ -160,7 +160,7 @@ def test_a_capture_is_cited_taken_away_and_reported(open_window: OpenWindow, sta
 def test_search_goes_by_keyboard_from_the_box_to_the_page(open_window: OpenWindow, stage: Stage) -> None:
     window = open_window()
     page = window.visit("/search?q=harbour")
-    page.locator("main h1").first.wait_for(state="attached")
+    page.locator("article a").first.wait_for()
 
     page.keyboard.press("j")
     first = str(page.evaluate("document.activeElement.textContent"))

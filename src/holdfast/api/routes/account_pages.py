@@ -72,7 +72,8 @@ def _page(title: str, body: str, *, status: int = 200, wide: bool = False, head:
     top = (
         "<!doctype html><html lang=en><head><meta charset=utf-8>"
         "<meta name=viewport content='width=device-width,initial-scale=1'><meta name=robots content=noindex>"
-        f"<title>{escape(title)} · Holdfast</title><link rel=stylesheet href=/account.css>{head}</head>"
+        f"<title>{escape(title)} · Holdfast</title><link rel=icon href=/holdfast.svg>"
+        f"<link rel=stylesheet href=/account.css>{head}</head>"
     )
     kind = " class=wide" if wide else ""
     home = "<nav class=brand aria-label=Holdfast><a href=/>Holdfast</a></nav>"
