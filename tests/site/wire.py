@@ -19,6 +19,10 @@ SO_TIMESTAMPNS = 35
 _READ_BYTES = 64 * 1024
 _PIECE_BYTES = 64 * 1024
 _LONGEST_WAIT_S = 86_400.0
+# struct tcp_info: its first byte is the state; milliseconds since the last acknowledgement come after twelve numbers.
+_TCP_INFO_BYTES = 104
+_LAST_ACK_AT = 8 + 12 * 4
+_CLOSE_WAIT = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,21 @@ def arrival(sock: socket.socket) -> float:
                 seconds, nanos = struct.unpack("qq", stamp)
                 return float(seconds) + float(nanos) / 1e9 - _wall_minus_monotonic()
     return time.monotonic()
+
+
+def hung_up(sock: socket.socket) -> float:
+    """Return when the kernel heard that a client closed its side, in monotonic seconds; now, if it does not say.
+
+    For the same reason: our loop may hear of it many milliseconds later.
+    """
+    now = time.monotonic()
+    with contextlib.suppress(OSError, struct.error):
+        told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        # A client that closes says so with its last acknowledgement; one that resets says nothing that is noted.
+        if told[0] == _CLOSE_WAIT:
+            (silent_ms,) = struct.unpack_from("I", told, _LAST_ACK_AT)
+            return now - float(silent_ms) / 1000
+    return now
 
 
 def _wall_minus_monotonic() -> float:
@@ -121,6 +140,7 @@ class Connection(asyncio.BufferedProtocol):
         self._inbox = bytearray()
         self._view = memoryview(bytearray(_READ_BYTES))
         self._arrived: float | None = None
+        self._hung_up: float | None = None
         self._task: asyncio.Task[None] | None = None
         self._transport: _Transport | None = None
         self._drained = asyncio.Event()
@@ -161,6 +181,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """A client that closes its side is gone."""
+        self._hung_up = hung_up(self.sock)
         return False
 
     def _advance(self) -> None:
@@ -190,9 +211,10 @@ class Connection(asyncio.BufferedProtocol):
             aborted = True
         except Exception as exc:
             fault, exchange.keep = repr(exc), False
+        gone_at = time.monotonic() if self._hung_up is None else max(self._hung_up, started)
         self.server.closed(
             entry._replace(
-                end=time.monotonic() if aborted else self.wrote_at,
+                end=gone_at if aborted else self.wrote_at,
                 status=exchange.status,
                 sent_bytes=self.sent_bytes,
                 aborted=aborted,

@@ -12,6 +12,7 @@ import pytest
 from tests import patience
 from tests.site import Exchange, Site
 from tests.site.readme import README, render
+from tests.site.wire import hung_up
 from tests.unit.site.client import ask
 
 
@@ -188,3 +189,18 @@ def test_a_stalled_handshake_never_answers() -> None:
 
 def test_the_readme_lists_every_page() -> None:
     assert README.read_text() == render(), "run: python -m tests.site.readme"
+
+
+def test_the_kernel_tells_when_a_client_hung_up_however_late_it_is_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        served, _ = listener.accept()
+        with served:
+            before = time.monotonic()
+            client.close()
+            after = time.monotonic()
+            time.sleep(0.2)
+            told = hung_up(served)
+
+    # It counts in milliseconds.
+    assert before - 0.02 <= told <= after + 0.02
