@@ -47,15 +47,23 @@ def test_a_menu_holds_what_a_role_may_do(open_window: OpenWindow) -> None:
 
 def test_a_session_that_ends_leads_to_sign_in_and_back_to_the_same_page(open_window: OpenWindow, stage: Stage) -> None:
     window = open_window(role=Role.OPERATOR)
-    page = window.visit("/control")
+    page = window.visit("/control/explain")  # asks nothing by itself, so that the click comes first
     stage.end_session(window.secret)
 
     page.get_by_role("navigation", name="Control room", exact=True).get_by_role("link", name="Domains").click()
-    # What the first page still asked may have led to sign-in from there, a moment before.
     expect(page).to_have_url(re.compile(r"/signin\?next=%2Fcontrol%2Fdomains"))
     _sign_in(page, Role.OPERATOR)
 
     page.wait_for_url(re.compile(r"/control/domains"))
+
+
+def test_a_live_page_leads_to_sign_in_by_itself_when_the_session_ends(open_window: OpenWindow, stage: Stage) -> None:
+    window = open_window(role=Role.OPERATOR)
+    page = window.visit("/control")
+
+    stage.end_session(window.secret)
+
+    expect(page).to_have_url(re.compile(r"/signin\?next=%2Fcontrol$"))
 
 
 def test_what_is_public_is_still_there_when_a_session_ends(open_window: OpenWindow, stage: Stage) -> None:
