@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Semaphore
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -20,6 +21,7 @@ from holdfast.api.heavy import HeavyWork
 from holdfast.api.kept_answers import KeptAnswers
 from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
+from holdfast.api.listed_routes import ListedRouter
 from holdfast.api.live.hub import Hub
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.capabilities import Capabilities
@@ -82,13 +84,15 @@ class _Described(FastAPI):
     """An application whose OpenAPI document also says how to show the admin token."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the document; made once."""
+        """Return the document; made once, from all routes."""
+        if not self.openapi_schema:
+            _name_permissions(self.state.routes)
         document = super().openapi()
         document.setdefault("components", {})["securitySchemes"] = _SCHEMES
         return document
 
 
-def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **options: Any) -> FastAPI:
+def assemble(title: str, routers: Iterable[APIRouter | ListedRouter], archive: Archive, **options: Any) -> FastAPI:
     """Return an application with these routes for an open archive; RuntimeError if a route has no permission."""
     table = RouteTable((route for router in routers for route in router.routes), guard=check_permission)
     demand_permissions(table.routes)
@@ -108,7 +112,6 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
     app.state.routes = table.routes
     app.state.route_table = table
     errors.install(app)
-    _name_permissions(table.routes)
     # Not by `include_router`, which makes each route anew for each application.
     app.router.routes.extend(table.routes)
     app.router.middleware_stack = table.in_front_of(app.router.app)
