@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from holdfast.api import lifespan
 from holdfast.api.app import create_inner_app
-from holdfast.api.lifespan import Upkeep
+from holdfast.api.upkeep import Upkeep
 from holdfast.auth.identities import Identities
 from holdfast.db.models import PageSignal
 from holdfast.feedback import UsageTally

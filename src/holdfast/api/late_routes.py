@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from inspect import get_annotations, iscoroutinefunction
-from threading import RLock
 from typing import Any, Final, Protocol
 
 from fastapi import APIRouter
@@ -21,12 +20,10 @@ from starlette.routing import BaseRoute, Match, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.errors import answers
+from holdfast.api.loading import LOADING
 
 # What any route may answer, beside what it says itself.
 _ANYWHERE = (400, 401, 403, 414, 422, 429, 500, 503)
-
-BUILDING: Final = RLock()
-"""One lock for all routes: two requests that build the same models at once would make each of them twice."""
 
 
 class LateRoute(APIRoute):
@@ -63,7 +60,8 @@ class LateRoute(APIRoute):
 
     def build(self) -> None:
         """Read the parameters and models, if nothing has yet."""
-        with BUILDING:
+        # One at a time: two requests that build the same models at once would make each of them twice.
+        with LOADING:
             if not self.is_built:
                 self._build()
 

@@ -1,14 +1,13 @@
 """Routes that are known from a table alone: the file that declares one is loaded by the first request to it.
 
-Most of a start was loading files of routes, and what they load, of which a process is asked for a few. A file is loaded
-on a thread, one at a time, so that requests to other routes are answered meanwhile; one that cannot be loaded is the
-failure of the request, and is tried again by the next. Nothing is loaded ahead: it would compete with the first requests
-for the interpreter, in each process, mostly for routes that nobody asks for.
+Files of routes, and what they load, took a second of each start, and a process is asked for a few of them. A file is
+loaded on a thread, one at a time, so that requests to other routes are answered meanwhile; one that cannot be loaded is
+the failure of the request, and is tried again by the next. Nothing is loaded ahead: it would compete with the first
+requests for the interpreter, in each process, mostly for routes that nobody asks for.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final
@@ -21,7 +20,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, compile_path
 from starlette.types import Receive, Scope, Send
 
-from holdfast.api.late_routes import BUILDING, LateRoute, LateRouter
+from holdfast.api.late_routes import LateRoute, LateRouter
+from holdfast.api.loading import load
 
 ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 """The methods of a row that says ANY."""
@@ -41,16 +41,14 @@ class ListedRouter:
 
     def load(self) -> LateRouter:
         """Return the router itself; ImportError, or whatever its file fails with."""
-        found: LateRouter = getattr(importlib.import_module(self.module), self._name)
+        found: LateRouter = getattr(load(self.module), self._name)
         return found
 
     def declared(self, method: str, path: str) -> LateRoute:
         """Return the route as its file declares it; RuntimeError if the file has none of the kind."""
-        # One at a time: two threads that load modules which import one another may see one of them half done.
-        with BUILDING:
-            for route in self.load().routes:
-                if isinstance(route, LateRoute) and route.path == path and method in (route.methods or ()):
-                    return route
+        for route in self.load().routes:
+            if isinstance(route, LateRoute) and route.path == path and method in (route.methods or ()):
+                return route
         raise RuntimeError(f"{self.module} has no {method} {path}, which its table lists")
 
 

@@ -27,14 +27,14 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /": Permission.READ,
     },
     "archive.router": {
-        "GET /api/health": Permission.READ,
-        "GET /health": Permission.READ,
         "GET /api/stats": Permission.READ,
         "GET /api/usage": Permission.READ,
     },
     "health.router": {
         "GET /health/live": Permission.READ,
         "GET /health/ready": Permission.READ,
+        "GET /api/health": Permission.READ,
+        "GET /health": Permission.READ,
     },
     "series.router": {
         "GET /api/stats/timeseries": Permission.WATCH,
