@@ -25,6 +25,7 @@ _log = log.get()
 # From the start until what runs beside requests begins: all of it loads a lot, and the first requests share the
 # interpreter with it. Who searches before does not wait for it.
 _SETTLE_S = 0.5
+_LET_GO_S = 5.0
 _FLUSH_S = 10.0
 STATEMENT_S = 10.0
 """Longest time of a statement that a request waits for."""
@@ -53,7 +54,8 @@ class BesideRequests:
         """End all that was begun, in its order; does nothing if none ever began."""
         self._ending.set()
         if self._thread.is_alive():
-            self._thread.join()
+            # A large index takes longer to open; that thread ends with the process, and begins nothing more.
+            self._thread.join(_LET_GO_S)
         for part in self._begun:
             part.close()
 

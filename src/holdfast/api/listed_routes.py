@@ -3,7 +3,7 @@
 Files of routes, and what they load, took a second of each start, and a process is asked for a few of them. A file is
 loaded on a thread, one at a time, so that requests to other routes are answered meanwhile; one that cannot be loaded is
 the failure of the request, and is tried again by the next. Nothing is loaded ahead: it would compete with the first
-requests for the interpreter, in each process, mostly for routes that nobody asks for.
+requests for the interpreter, in each process, mostly for routes that are never asked for.
 """
 
 from __future__ import annotations

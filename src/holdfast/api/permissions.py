@@ -103,6 +103,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /cdx/search/cdx": Permission.READ,
     },
     "replay.router": {
+        "OPTIONS /web/{target:path}": Permission.READ,
         "ANY /web/{target:path}": Permission.READ,
     },
     "replay.members_router": {

@@ -40,7 +40,7 @@ class Capabilities:
             await failed_outside(exc, scope)(scope, receive, send)
             return
         if found is None:
-            replay = await run_sync(load, "holdfast.api.routes.replay")
+            replay = await run_sync(lambda: load("holdfast.api.routes.replay"))
             await replay.refuse_expired(scope, self._settings, rest)(scope, receive, send)
             return
         raw = scope.get("raw_path")
