@@ -191,6 +191,7 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     # coverage
     "GET /api/coverage": Permission.READ,
     "GET /api/coverage/{source}/{year}/addresses": Permission.READ,
+    "GET /api/coverage/{source}/{year}/comparison/{earlier}": Permission.READ,
     "GET /api/coverage/{source}/{year}": Permission.READ,
     "GET /api/coverage/{source}/{year}/edition.wacz": Permission.READ,
     "GET /api/coverage/{source}/{year}/{file}": Permission.READ,
