@@ -51,7 +51,7 @@ COMMANDS = {
     "stop": Command(
         "crawl:stop_command", "End a running crawl and keep it (--cancel: discard); see pause.", HelpGroup.CRAWL
     ),
-    "pause": Command("pause", "Let a running crawl wait, asking nothing meanwhile."),
+    "pause": Command("pause", "Let a running crawl wait; nothing is asked."),
     "resume": Command("pause:resume_command", "Let a paused crawl go on where it was."),
     "report": Command("report", "Account for every URL of an execution: outcomes, reasons.", HelpGroup.CRAWL),
     "import": Command(

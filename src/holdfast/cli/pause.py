@@ -33,6 +33,7 @@ def pause(execution: Runs = None, json: AsJson = False, home: Home = None) -> No
 
     They hear of it within a second, on whatever machine, and stay paused when a worker is started anew. Time limits
     stand still meanwhile; `holdfast stop` works as ever. To let the next runs of a job wait: holdfast job pause.
+    Acts at once, also on all runs: nothing is lost by it.
 
     Example: holdfast pause 3
     """
@@ -40,7 +41,7 @@ def pause(execution: Runs = None, json: AsJson = False, home: Home = None) -> No
 
 
 def resume(execution: Runs = None, json: AsJson = False, home: Home = None) -> None:
-    """Let paused crawls go on where they were.
+    """Let paused crawls go on where they were. Acts at once: nothing is lost by it.
 
     Example: holdfast resume 3
     """
