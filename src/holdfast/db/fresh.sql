@@ -444,8 +444,8 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path)
+	CONSTRAINT uq_warc_files_path UNIQUE (path), 
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
@@ -986,4 +986,5 @@ CREATE TABLE webhook_attempts (
 	CONSTRAINT fk_webhook_attempts_delivery_id FOREIGN KEY(delivery_id) REFERENCES webhook_deliveries (id) ON DELETE CASCADE
 );
 CREATE INDEX ix_webhook_attempts_delivery ON webhook_attempts (delivery_id, id);
-INSERT INTO alembic_version(version_num) VALUES ('0021');
+CREATE INDEX ix_snapshots_original ON snapshots (original_id) WHERE original_id IS NOT NULL;
+INSERT INTO alembic_version(version_num) VALUES ('0022');

@@ -58,8 +58,9 @@ from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
+from holdfast.withdrawals.hidden_captures import hidden_counts
 from holdfast.withdrawals.viewers import Visibility
-from holdfast.withdrawals.visibility import hidden_counts, members_among
+from holdfast.withdrawals.visibility import members_among
 
 router = LateRouter(tags=["sources"])
 # Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
