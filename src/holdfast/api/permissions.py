@@ -494,6 +494,8 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "POST /api/admin/annual-editions/{id}/report": Permission.OPERATE,
     "POST /api/admin/annual-editions/{id}/verify": Permission.OPERATE,
     "POST /api/admin/crawls": Permission.OPERATE,
+    "POST /api/admin/crawls/pause": Permission.OPERATE,
+    "POST /api/admin/crawls/resume": Permission.OPERATE,
     "POST /api/admin/crawls/stop": Permission.OPERATE,
     "GET /api/admin/feeds": Permission.OPERATE,
     "POST /api/admin/feeds": Permission.OPERATE,
