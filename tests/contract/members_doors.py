@@ -189,6 +189,10 @@ DOORS: dict[str, tuple[str, Door]] = {
         "GET /api/coverage/{source}/{year}/addresses",
         _asked("/api/coverage/{code}/2024/addresses"),
     ),
+    "comparison of editions": (
+        "GET /api/coverage/{source}/{year}/comparison/{earlier}",
+        _asked("/api/coverage/{code}/2025/comparison/2024"),
+    ),
     "edition": ("GET /api/coverage/{source}/{year}", _asked("/api/coverage/{code}/2024")),
     "package of a page": ("GET /api/snapshots/{id}/wacz", _page_package),
     "results to take away": ("GET /api/search/export", _asked("/api/search/export?q={word}&format=jsonl")),

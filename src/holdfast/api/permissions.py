@@ -66,6 +66,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /api/coverage": Permission.READ,
         "GET /api/coverage/{source}/{year}": Permission.READ,
         "GET /api/coverage/{source}/{year}/addresses": Permission.READ,
+        "GET /api/coverage/{source}/{year}/comparison/{earlier}": Permission.READ,
         "GET /api/coverage/{source}/{year}/{file}": Permission.READ,
     },
     "replay.raw_router": {
@@ -257,6 +258,8 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /api/admin/index": Permission.OPERATE,
         "GET /api/admin/index/broken-files": Permission.OPERATE,
         "POST /api/admin/crawls": Permission.OPERATE,
+        "POST /api/admin/crawls/pause": Permission.OPERATE,
+        "POST /api/admin/crawls/resume": Permission.OPERATE,
         "POST /api/admin/crawls/stop": Permission.OPERATE,
     },
     "feeds.router": {

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, mode
 from pydantic.alias_generators import to_camel
 
 from holdfast.api.schemas.base import Answer, RequestForm, RowId, check_fields
+from holdfast.editions.comparison import EditionKind
 from holdfast.feedback import Category, ReportStatus
 from holdfast.withdrawals.viewers import Visibility
 
@@ -90,8 +91,8 @@ class EditionSummary(Answer):
     entry_browse_url: str | None
 
 
-class Coverage(Answer):
-    """How much of a source was kept in a year."""
+class EditionFigures(Answer):
+    """How much of a source was kept in a year, in numbers."""
 
     edition_id: int
     source_code: str
@@ -112,6 +113,14 @@ class Coverage(Answer):
     backend_counts: dict[str, Any]
     coverage_summary: dict[str, Any]
     generated_at: datetime | None
+
+
+class Coverage(EditionFigures):
+    """How much of a source was kept in a year."""
+
+    compared_years: list[int] = Field(
+        description="Earlier editions that it was compared with page by page, the latest first.", examples=[[2025]]
+    )
 
 
 class EditionListed(Answer):
@@ -145,6 +154,18 @@ class CoverageAddress(Answer):
     via: str = Field(description="The page that named it.", examples=["https://example.org/"])
     redirected_to: str = Field(examples=[""])
     snapshot_id: int | None = Field(examples=[4194305])
+
+
+class EditionDifference(Answer):
+    """What became of one page from an earlier edition to a later one."""
+
+    type: EditionKind = Field(examples=["moved"])
+    url: str | None = Field(
+        description="Where it is, or was if it is gone; null if it was withdrawn.", examples=["https://example.org/new"]
+    )
+    from_url: str | None = Field(description="Where it was, if it moved.", examples=["https://example.org/old"])
+    from_snapshot_id: int | None = Field(examples=[4194305])
+    to_snapshot_id: int | None = Field(examples=[8388609])
 
 
 class UsageTotals(Answer):
@@ -191,7 +212,7 @@ class AuditList(Answer):
     next_before: int | None = Field(description="The same for `before`, as older clients ask.")
 
 
-class AdminEdition(Coverage):
+class AdminEdition(EditionFigures):
     """An edition, with where its files lie below the data directory."""
 
     target_ledger_path: str | None = Field(examples=["editions/hc/2026/target-ledger.jsonl"])
