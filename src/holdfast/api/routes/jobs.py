@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import AdminWrite, AdminWriteDep, JobServiceDep, SessionDep, WriteTurnsDep
+from holdfast.api.dependencies import SessionDep
 from holdfast.api.errors import ExecutionNotFound, answers
+from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceDep, WriteTurnsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.jobs import (

@@ -11,8 +11,9 @@ from fastapi import Query, Response
 
 from holdfast import audit
 from holdfast.api import operator_queries
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import Words
