@@ -227,6 +227,10 @@ PERMISSIONS: Final[dict[str, Permission]] = {
     "POST /report": Permission.READ,
     "GET /members/web/{target:path}": Permission.READ,
     "ANY /web/{target:path}": Permission.READ,
+    "GET /replay-web-page/": Permission.READ,
+    "GET /replay-web-page/open/{id}": Permission.READ,
+    "GET /replay-web-page/captures/{id}.wacz": Permission.READ,
+    "GET /replay-web-page/{file}": Permission.READ,
     "ANY /{target:path}": Permission.READ,
     # search
     "GET /api/search": Permission.READ,

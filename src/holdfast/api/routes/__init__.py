@@ -31,6 +31,7 @@ from holdfast.api.routes import (
     operations,
     operator,
     reference,
+    renderer,
     replay,
     reports,
     search,
@@ -95,5 +96,11 @@ ROUTERS: tuple[LateRouter, ...] = (
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
 
-REPLAY_ROUTERS: tuple[LateRouter, ...] = (replay.raw_router, replay.cdx_router, replay.router, replay.stray_router)
+REPLAY_ROUTERS: tuple[LateRouter, ...] = (
+    replay.raw_router,
+    replay.cdx_router,
+    replay.router,
+    renderer.router,
+    replay.stray_router,
+)
 """The replay host: only what is public, archived pages included."""
