@@ -244,6 +244,7 @@ NO_DOORS = {
     "GET /api/auth/me": "who is signed in",
     "POST /api/auth/login": "signing in",
     "GET /members/web/{target:path}": "leads on to /web/, and looks nothing up",
+    "OPTIONS /web/{target:path}": "which requests may be sent there; looks nothing up",
     "GET /report": "a form",
     "POST /report": "takes a report in, and looks nothing up",
     "POST /api/reports": "the same",

@@ -9,17 +9,10 @@ from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.api.dependencies import (
-    AdminWriteDep,
-    ArchiveDep,
-    OperationsDep,
-    SessionDep,
-    SourceCode,
-    source_id_of,
-    source_of,
-)
+from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of, source_of
 from holdfast.api.errors import FieldRefused, answers
 from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.operations import begin

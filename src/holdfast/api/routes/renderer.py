@@ -16,8 +16,9 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.heavy import Streamed, export
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.middleware.request_ids import CAPABILITY
 from holdfast.api.routes.captures import pack_capture
-from holdfast.api.routes.replay import CAPABILITY, origins_here
+from holdfast.api.routes.replay import origins_here
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.clock import digits14
 from holdfast.errors import NotFound

@@ -17,17 +17,10 @@ from holdfast.api.capture_queries import (
     extent_of_execution,
     newest_crawls,
 )
-from holdfast.api.dependencies import (
-    AdminWrite,
-    AdminWriteDep,
-    ArchiveDep,
-    JobServiceDep,
-    SessionDep,
-    TotalsDep,
-    source_of,
-)
+from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, source_of
 from holdfast.api.errors import answers
 from holdfast.api.heavy import HeavyWork, heavily
+from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
@@ -12,7 +12,6 @@ from pydantic.alias_generators import to_camel
 from holdfast.api.schemas.base import Answer, RequestForm, RowId, check_fields
 from holdfast.editions.comparison import EditionKind
 from holdfast.feedback import Category, ReportStatus
-from holdfast.supervision.state import PartState
 from holdfast.withdrawals.viewers import Visibility
 
 
@@ -191,49 +190,6 @@ class Usage(Answer):
     window_days: int
     totals: UsageTotals
     daily: list[UsageDay]
-
-
-class Checks(Answer):
-    """What was checked, and how it is."""
-
-    db: Literal["ok", "error"]
-    jobs: dict[str, int] | None = Field(
-        None, description="Jobs by status, in the words of `/api/admin/jobs`, with details=1."
-    )
-    snapshots: dict[str, int] | None = Field(None, description="`total`, with details=1.")
-    disk: Literal["ok", "low"] | None = Field(
-        None, description="Whether the volumes of database and captures have room, with details=1."
-    )
-    writes: Literal["ok", "refused"] | None = Field(
-        None, description="Whether the database refused the last write for want of room, with details=1."
-    )
-    parts: dict[str, PartState] | None = Field(
-        None,
-        description="How the parts of `holdfast serve` do, by name, where it runs; `failing` ended ten times in "
-        "a minute and is tried once a minute.",
-    )
-
-
-class Services(Answer):
-    """What the archive depends on."""
-
-    database: Literal["ok", "error"]
-    redis: Literal["ok", "away", "not configured"] = Field(
-        description="`away` while it does not answer and each process counts requests for itself; `not configured` "
-        "without HOLDFAST_REDIS_URL."
-    )
-
-
-class Health(Answer):
-    """Whether the archive can answer, for monitors of either kind: `checks`, and `services` with `workers`."""
-
-    status: Literal["ok", "error"]
-    checks: Checks
-    timestamp: datetime
-    version: str
-    uptime: float = Field(description="Seconds since the server started.")
-    services: Services
-    workers: int = Field(description="Processes at work.")
 
 
 class AuditEventShown(Answer):
