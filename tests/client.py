@@ -60,8 +60,9 @@ def asking(archive: Archive, *, peer: str = "127.0.0.1", web: WebFiles | None = 
         client.close()
         app.state.totals.close()
         app.state.work.close()
-        app.state.frontier_counts.close()
-        app.state.frontier.close()
+        for name in ("frontier_counts", "frontier"):
+            if app.state.is_made(name):
+                getattr(app.state, name).close()
         app.state.quick.close()
         app.state.search_threads.close()
         app.state.connections.close()

@@ -23,6 +23,7 @@ from holdfast.changes.compute import compute_pending
 from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
+from holdfast.editions.comparison import write_comparison
 from holdfast.editions.freezing import freeze
 from holdfast.editions.report import write_report
 from holdfast.search.outbox import drain
@@ -163,10 +164,14 @@ class World:
             registry.edit(session, self.archive.clock, CLUB.code, {"visibility": visibility})
 
 
-def _edition(archive: Archive, side: Side) -> None:
-    number = adopt(archive, side.code, 2024, executions=(f"{side.code}-1",), seeds=(side.own,))
-    write_report(archive.database, archive.home, archive.clock, number)
-    freeze(archive.database, archive.home, archive.clock, number)
+def _editions(archive: Archive, side: Side) -> None:
+    """Make an edition of each crawl, the first frozen, and compare the two."""
+    made = []
+    for number, year in enumerate((2024, 2025), 1):
+        made.append(adopt(archive, side.code, year, executions=(f"{side.code}-{number}",), seeds=(side.own,)))
+        write_report(archive.database, archive.home, archive.clock, made[-1])
+    freeze(archive.database, archive.home, archive.clock, made[0])
+    write_comparison(archive.database, archive.home, archive.clock, *made)
 
 
 def _settings(settings: Settings) -> Settings:
@@ -189,7 +194,7 @@ def open_world(request: pytest.FixtureRequest, template: Path, home: Path) -> It
         registry.edit(session, archive.clock, CLUB.code, {"visibility": "members"})
     drain(archive.database, archive.home, archive.clock)
     for side in (CLUB, OPEN):
-        _edition(archive, side)
+        _editions(archive, side)
     second = Database(url)
     settings = _settings(archive.settings)
     made = [Archive(settings=settings, database=one, clock=archive.clock) for one in (archive.database, second)]

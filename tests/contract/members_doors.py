@@ -189,6 +189,10 @@ DOORS: dict[str, tuple[str, Door]] = {
         "GET /api/coverage/{source}/{year}/addresses",
         _asked("/api/coverage/{code}/2024/addresses"),
     ),
+    "comparison of editions": (
+        "GET /api/coverage/{source}/{year}/comparison/{earlier}",
+        _asked("/api/coverage/{code}/2025/comparison/2024"),
+    ),
     "edition": ("GET /api/coverage/{source}/{year}", _asked("/api/coverage/{code}/2024")),
     "package of a page": ("GET /api/snapshots/{id}/wacz", _page_package),
     "results to take away": ("GET /api/search/export", _asked("/api/search/export?q={word}&format=jsonl")),
@@ -236,6 +240,7 @@ NO_DOORS = {
     "GET /api/auth/me": "who is signed in",
     "POST /api/auth/login": "signing in",
     "GET /members/web/{target:path}": "leads on to /web/, and looks nothing up",
+    "OPTIONS /web/{target:path}": "which requests may be sent there; looks nothing up",
     "GET /report": "a form",
     "POST /report": "takes a report in, and looks nothing up",
     "POST /api/reports": "the same",

@@ -52,9 +52,9 @@ def test_rules_are_added_taken_away_audited_and_told_to_the_crawl(server: Server
         events = server.get("/api/admin/audit", params={"action": "execution.exclusions"}).json()
 
     assert added.json()["added"] == ["/calendar/", r"\?sort="]
-    assert told == (None, (), ("/calendar/", r"\?sort="))
+    assert told == (None, (), ("/calendar/", r"\?sort="), False)
     assert taken.json()["added"] == []
-    assert at_last == (None, ("https://www.ex.example/",), ())
+    assert at_last == (None, ("https://www.ex.example/",), (), False)
     assert f"execution {running.id}" in str(events)
     assert r"\\?sort=" in str(events)
 

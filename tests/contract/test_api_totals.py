@@ -15,8 +15,8 @@ from holdfast.clock import digits14
 from holdfast.db.models import IndexRun, PageGroup, Snapshot, Source, WarcFile, Withdrawal
 from holdfast.noise.marking import NoiseFinding, write_findings
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hidden_captures import hidden_counts, hidden_groups
 from holdfast.withdrawals.hiding import hide
-from holdfast.withdrawals.visibility import hidden_counts, hidden_groups
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import Client, asking
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from threading import Event
+from threading import enumerate as enumerate_threads
 
 import pytest
 from sqlalchemy import select
 
 from holdfast.api import lifespan
 from holdfast.api.app import create_inner_app
-from holdfast.api.lifespan import Upkeep
+from holdfast.api.lifespan import BesideRequests
+from holdfast.api.upkeep import Upkeep
 from holdfast.auth.identities import Identities
 from holdfast.db.models import PageSignal
 from holdfast.feedback import UsageTally
 from holdfast.search.directory import IndexDirectory
+from holdfast.search.search import SearchRequest, SearchService
 from tests import patience
 from tests.archive import Shot, build_archive, days_later
 from tests.client import asking
@@ -73,6 +76,34 @@ def test_upkeep_ends_when_it_is_told_to(tmp_path: Path) -> None:
     upkeep.close()
     Upkeep(archive).close()
     archive.database.close()
+
+
+def test_the_index_is_opened_and_upkeep_begun_once_the_first_requests_had_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = build_archive(tmp_path / "home", _SHOTS)
+    state = create_inner_app(archive).state
+    waiting = BesideRequests(archive, state, settle_s=3600)
+    waiting.start()
+    waiting.close()
+    before = state.is_made("search")
+
+    def breaks(_search: SearchService, _request: SearchRequest) -> None:
+        broken.set()
+        raise ValueError("a fault of ours")
+
+    broken, begun = Event(), Event()
+    monkeypatch.setattr(SearchService, "ask", breaks)
+    monkeypatch.setattr(Upkeep, "step", lambda _upkeep: begun.set())
+    beside = BesideRequests(archive, state, settle_s=0)
+    beside.start()
+    is_begun = begun.wait(patience.deadline(20))
+    beside.close()
+    archive.database.close()
+
+    assert (before, state.is_made("search")) == (False, True)
+    assert (broken.is_set(), is_begun) == (True, True)
+    assert not {"upkeep", "operations", "beside requests"} & {thread.name for thread in enumerate_threads()}
 
 
 def test_half_of_the_time_belongs_to_requests_while_work_waits(tmp_path: Path) -> None:

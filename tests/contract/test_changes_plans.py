@@ -35,7 +35,7 @@ from holdfast.db.models import (
 from holdfast.exports import queries as exports
 from holdfast.index.queries import cdx_rows, cdx_rows_of, unpack_text
 from holdfast.warc.record import ORDINALS
-from holdfast.withdrawals.visibility import hidden_records
+from holdfast.withdrawals.hidden_captures import hidden_records
 
 NOW = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
 PAGES, RUNS = 300, 30

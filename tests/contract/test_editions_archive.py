@@ -271,6 +271,42 @@ def test_readers_see_a_summary_and_files_without_the_inner_life(
     assert client.get("/api/coverage/example/2024/frozen.jsonl").status_code == 404
 
 
+def test_the_pages_behind_each_figure_of_a_comparison_are_read_piece_by_piece(
+    client: Client, archive: Archive, editions: tuple[int, int]
+) -> None:
+    base = "/api/coverage/example/2025"
+    before = client.get(f"{base}/comparison/2024")
+    write_comparison(archive.database, archive.home, archive.clock, *editions)
+
+    told = client.get(base).json()
+    whole = client.get(f"{base}/comparison/2024").json()
+    first = client.get(f"{base}/comparison/2024", params={"limit": 2}).json()
+    rest = client.get(f"{base}/comparison/2024", params={"limit": 100, "cursor": first["next"]}).json()
+    moved = client.get(f"{base}/comparison/2024", params={"kind": "moved"}).json()["items"]
+    same = client.get(f"{base}/comparison/2024", params={"kind": "unchanged"}).json()["items"]
+
+    assert (before.status_code, before.json()["code"]) == (404, "artefact_not_found")
+    assert (told["comparedYears"], client.get("/api/coverage/example/2024").json()["comparedYears"]) == ([2024], [])
+    assert sorted(one["type"] for one in whole["items"]) == ["changed", "gone", "moved", "new"]
+    assert whole["next"] is None
+    assert first["items"] + rest["items"] == whole["items"]
+    assert [(one["fromUrl"], one["url"]) for one in moved] == [(f"{SITE}old", f"{SITE}new")]
+    assert {one["type"] for one in same} == {"unchanged"}
+    changed = next(one for one in whole["items"] if one["type"] == "changed")
+    pair = {"fromSnapshotId": changed["fromSnapshotId"], "toSnapshotId": changed["toSnapshotId"]}
+    assert client.get("/api/changes/compare", params=pair).status_code == 200
+    assert client.get(f"{base}/comparison/2023").status_code == 404
+    assert client.get(f"{base}/comparison/2024", params={"kind": "melted"}).status_code == 422
+
+    _hide(archive, f"{SITE}old")
+    hidden = client.get(f"{base}/comparison/2024").json()["items"]
+
+    assert f"{SITE}old" not in json.dumps(hidden)
+    assert [one for one in hidden if one["type"] == "withdrawn"] == [
+        {"type": "withdrawn", "url": None, "fromUrl": None, "fromSnapshotId": None, "toSnapshotId": None}
+    ]
+
+
 def test_a_withdrawal_is_heeded_at_once_by_every_file(
     client: Client, archive: Archive, editions: tuple[int, int]
 ) -> None:

@@ -77,7 +77,7 @@ def test_of_processes_that_tell_at_once_none_is_lost(runtime: Runtime) -> None:
 
 def test_an_execution_that_is_gone_is_to_stop(runtime: Runtime) -> None:
     with runtime.raw_db.read() as tx:
-        assert execution_queries.run_orders(tx, runtime.raw_db.dialect, execution_id=99) == ("cancel", (), ())
+        assert execution_queries.run_orders(tx, runtime.raw_db.dialect, execution_id=99) == ("cancel", (), (), False)
 
 
 def test_what_is_open_is_counted_by_the_heads_that_have_some(runtime: Runtime) -> None:

@@ -10,21 +10,31 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import delete, select, text
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
+from holdfast.changes.compute import compute_pending
 from holdfast.changes.queries import take_turn
 from holdfast.clock import digits14
 from holdfast.db.engine import Database
 from holdfast.db.migrate import downgrade, upgrade
-from holdfast.db.models import AuditEvent, IndexRun, SearchOutbox, Snapshot, Withdrawal
+from holdfast.db.models import AuditEvent, Change, SearchOutbox, Snapshot, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.index.queries import open_stored
 from holdfast.replay.finding import NotCaptured, candidates
+from holdfast.search.outbox import drain
 from holdfast.urls import parse
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.hiding import WITHDRAWALS, hide, restore_withdrawals, unhide
-from holdfast.withdrawals.visibility import SnapshotNotFound, visible, visible_snapshot, withdrawals_in_force
+from holdfast.withdrawals.hiding import WITHDRAWALS, hide, preview_hiding, restore_withdrawals, unhide
+from holdfast.withdrawals.visibility import (
+    SnapshotNotFound,
+    visible,
+    visible_change,
+    visible_snapshot,
+    withdrawals_in_force,
+    withdrawn_among,
+)
 from tests.archive import BEGIN, Shot, build_archive, days_later
+from tests.client import asking
 from tests.patience import deadline
 
 URL = "https://example.org/page"
@@ -120,22 +130,87 @@ def test_no_number_is_too_large_to_be_not_found(archive: Archive) -> None:
             unhide(archive.database, archive.clock, subject)
 
 
-def test_what_is_withdrawn_shows_through_none_of_its_revisits(tmp_path: Path, migrated_url: str) -> None:
-    shots = [Shot(url=URL), Shot(url=URL, same_as=URL, moment=days_later(1), execution=2)]
-    archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
-    with archive.database.read() as session:
-        original, revisit = session.scalars(select(Snapshot).order_by(Snapshot.captured_at)).all()
-        assert (revisit.record_type, revisit.original_id) == ("revisit", original.id)
-        assert session.scalars(select(IndexRun.pages).order_by(IndexRun.warc_file_id)).all() == [1, 1]
-        with open_stored(session, archive.home, revisit) as stored:
-            assert b"Some words about it" in stored.content(10_000)
-    hide(archive.database, archive.clock, str(original.id), reason="private")
+@pytest.fixture
+def borrowed(tmp_path: Path, migrated_url: str) -> Iterator[Archive]:
+    """A page that was captured, found the same on the next day, and another on the third; and a copy elsewhere that
+    was found the same as the first."""
+    said = "<html><head><title>Zanzibar</title></head><body><p>Some words about it.</p></body></html>"
+    shots = [
+        Shot(url=URL, body="<html><head><title>Before</title></head><body><p>What was before.</p></body></html>"),
+        Shot(url=URL, body=said, moment=days_later(1), execution=2),
+        Shot(url=URL, same_as=URL, moment=days_later(2), execution=3),
+        Shot(url="https://example.org/copy", same_as=URL, moment=days_later(2), execution=3),
+        Shot(url=URL, body=said.replace("words", "verses"), moment=days_later(3), execution=4),
+    ]
+    opened = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    compute_pending(opened.database, opened.clock)
+    drain(opened.database, opened.home, opened.clock)
+    yield opened
+    opened.database.close()
 
+
+def _days(archive: Archive) -> list[tuple[str, int]]:
     with archive.database.read() as session:
-        again = visible_snapshot(session, revisit.id)
-        with pytest.raises(NotFound), open_stored(session, archive.home, again):
-            pass
-    archive.database.close()
+        rows = session.scalars(select(Snapshot).where(*visible()).order_by(Snapshot.captured_at, Snapshot.url))
+        return [(row.url[-4:], (row.captured_at - BEGIN).days) for row in rows]
+
+
+def _changed(archive: Archive) -> list[tuple[int, int]]:
+    """Return the days of what was changed from and to, on the page itself, as readers see it."""
+    compute_pending(archive.database, archive.clock)
+    before, now = aliased(Snapshot), aliased(Snapshot)
+    with archive.database.read() as session:
+        rows = session.execute(
+            select(before.captured_at, now.captured_at)
+            .select_from(Change)
+            .join(before, before.id == Change.from_snapshot_id)
+            .join(now, now.id == Change.to_snapshot_id)
+            .where(now.url == URL, Change.type != "unchanged", *visible_change(Change))
+            .order_by(now.captured_at)
+        )
+        return [((row[0] - BEGIN).days, (row[1] - BEGIN).days) for row in rows]
+
+
+def test_what_is_withdrawn_takes_its_revisits_with_it_and_brings_them_back(borrowed: Archive) -> None:
+    with borrowed.database.read() as session:
+        original = session.scalars(select(Snapshot).where(Snapshot.captured_at == days_later(1))).one()
+        revisits = session.scalars(select(Snapshot).where(Snapshot.original_id == original.id)).all()
+        with open_stored(session, borrowed.home, revisits[0]) as stored:
+            assert b"Some words about it" in stored.content(10_000)
+        assert preview_hiding(session, str(original.id)).captures == 3
+    whole = [("page", 0), ("page", 1), ("copy", 2), ("page", 2), ("page", 3)]
+    assert (_days(borrowed), _changed(borrowed)) == (whole, [(0, 1), (2, 3)])
+
+    assert hide(borrowed.database, borrowed.clock, str(original.id), reason="private").snapshots == 3
+
+    assert (_days(borrowed), _changed(borrowed)) == ([("page", 0), ("page", 3)], [(0, 3)])
+    with borrowed.database.read() as session:
+        assert withdrawn_among(session, snapshots=[row.id for row in revisits]) == {row.id for row in revisits}
+        for revisit in revisits:
+            with pytest.raises(SnapshotNotFound):
+                visible_snapshot(session, revisit.id)
+    with asking(borrowed) as client:
+        found = client.get("/api/search?q=zanzibar&view=snapshots").json()
+        assert [hit["captureTimestamp"][:10] for hit in found["results"]] == [f"{days_later(3):%Y-%m-%d}"]
+        assert {client.get(f"/api/snapshot/{revisit.id}").status_code for revisit in revisits} == {404}
+        assert client.get("/cdx?url=example.org/copy").text == ""
+        assert len(client.get("/cdx?url=example.org/page").text.splitlines()) == 2
+    assert unhide(borrowed.database, borrowed.clock, str(original.id)).snapshots == 3
+    assert (_days(borrowed), _changed(borrowed)) == (whole, [(0, 1), (2, 3)])
+
+
+def test_a_withdrawn_page_takes_copies_with_it_that_show_its_body(borrowed: Archive) -> None:
+    with borrowed.database.read() as session:
+        assert preview_hiding(session, URL).captures == 5
+
+    assert hide(borrowed.database, borrowed.clock, URL, reason="private").snapshots == 5
+
+    assert _days(borrowed) == []
+    with asking(borrowed) as client:
+        assert client.get("/api/search?q=zanzibar").json()["total"] == 0
+    unhide(borrowed.database, borrowed.clock, URL)
+    assert len(_days(borrowed)) == 5
+    assert _changed(borrowed) == [(0, 1), (2, 3)]
 
 
 def test_withdrawals_of_before_are_moved_to_the_key_of_their_page(tmp_path: Path, bare_url: str) -> None:

@@ -291,6 +291,7 @@ _READERS: dict[str, Reader] = {
     "later frozen list": _listed("/api/coverage/example/2023/frozen.jsonl"),
     "comparison of editions": _listed("/api/coverage/example/2023/comparison-2021.json"),
     "table of that comparison": _listed("/api/coverage/example/2023/comparison-2021.csv"),
+    "pages of that comparison": _listed("/api/coverage/example/2023/comparison/2021"),
     "sources": _listed("/api/sources"),
     "figures": _listed("/api/stats"),
     "pages without a body": lambda world, page, _: world.get(f"/api/pages?search={page.word}&limit=100"),

@@ -53,7 +53,7 @@ READ_IN: dict[str, frozenset[str]] = {
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),
     "jobs": _FRONTIER | {"alerts", "owners", "series", "sources", "warc_files"},
     # As text, for the statements of the index.
-    "withdrawals": frozenset({"sources", "withdrawals"}),
+    "withdrawals": frozenset({"snapshots", "sources", "withdrawals"}),
     "warc": frozenset({"executions", "index_runs", "jobs", "owners", "page_crawls", "sources"}),
 }
 """What it may ask, beside what it may change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Semaphore
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,14 +14,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import __version__, config
 from holdfast.api import errors
 from holdfast.api.costly_answers import CostlyAnswers
-from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork
 from holdfast.api.kept_answers import KeptAnswers
 from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
+from holdfast.api.listed_routes import ListedRouter
 from holdfast.api.live.hub import Hub
+from holdfast.api.loading import LateState, load
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.capabilities import Capabilities
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
@@ -32,26 +34,19 @@ from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.middleware.web_files import WebPages
 from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
-from holdfast.api.plain_searches import plain_searches
-from holdfast.api.quick import SEARCH_THREADS, QuickRoutes, QuickThreads, QuickWay
+from holdfast.api.quick import SEARCH_THREADS, QuickHandler, QuickRoutes, QuickThreads, QuickWay, made_late
 from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
-from holdfast.api.run_reports import RunReports
-from holdfast.api.single_rows import quick_cdx, quick_snapshot
 from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
 from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
-from holdfast.operations.launching import OperationLauncher
 from holdfast.replay.capabilities import ReplayKeys
-from holdfast.search.search import SearchService
 from holdfast.supervision.state import served_parts
 from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
-from holdfast.wiring.frontier import ServedFrontier
-from holdfast.wiring.jobs import JobService
 from holdfast.wiring.processes import this_process
 
 _SCHEMES = {
@@ -78,21 +73,25 @@ _HISTORIES = 4
 _LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
 
-class _Described(FastAPI):
+class DescribedApp(FastAPI):
     """An application whose OpenAPI document also says how to show the admin token."""
 
+    state: LateState
+
     def openapi(self) -> dict[str, Any]:
-        """Return the document; made once."""
+        """Return the document; made once, from all routes."""
+        if not self.openapi_schema:
+            _name_permissions(self.state.routes)
         document = super().openapi()
         document.setdefault("components", {})["securitySchemes"] = _SCHEMES
         return document
 
 
-def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **options: Any) -> FastAPI:
+def assemble(title: str, routers: Iterable[APIRouter | ListedRouter], archive: Archive, **options: Any) -> DescribedApp:
     """Return an application with these routes for an open archive; RuntimeError if a route has no permission."""
     table = RouteTable((route for router in routers for route in router.routes), guard=check_permission)
     demand_permissions(table.routes)
-    app = _Described(
+    app = DescribedApp(
         title=title,
         version=__version__,
         summary="An archive of websites: search, replay and compare captures.",
@@ -104,11 +103,11 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
         license_info=_LICENCE,
         **options,
     )
+    app.state = LateState()
     app.state.archive = archive
     app.state.routes = table.routes
     app.state.route_table = table
     errors.install(app)
-    _name_permissions(table.routes)
     # Not by `include_router`, which makes each route anew for each application.
     app.router.routes.extend(table.routes)
     app.router.middleware_stack = table.in_front_of(app.router.app)
@@ -124,7 +123,7 @@ def _name_permissions(routes: tuple[APIRoute, ...]) -> None:
         route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": asked.value, **shown}
 
 
-def create_replay_app(archive: Archive, *, inner: FastAPI) -> FastAPI:
+def create_replay_app(archive: Archive, *, inner: DescribedApp) -> DescribedApp:
     """Return the replay host's routes; RuntimeError if one of them has no permission."""
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
     # Those of the other host: the limits are of the process and its pool of connections.
@@ -148,13 +147,21 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
     # From the inside out. Rates come before bodies: what is refused for its number is not read first.
-    kept = KeptAnswers(inner.state.search, archive.clock, inner.state.metrics)
+    kept = KeptAnswers(archive.clock, inner.state.metrics)
     quick, connections = inner.state.quick, inner.state.connections
-    cdx = QuickWay(quick_cdx(archive.settings), quick)
-    plain = plain_searches(inner.state.search, inner.state.metrics, archive.settings)
+
+    def single_row(name: str) -> QuickWay:
+        return QuickWay(made_late(lambda: getattr(load("holdfast.api.single_rows"), name)(archive.settings)), quick)
+
+    def searches() -> QuickHandler:
+        plain = load("holdfast.api.plain_searches")
+        search, metrics = inner.state.search, inner.state.metrics
+        return kept.searches(plain.plain_searches(search, metrics, archive.settings), search.generation)
+
+    cdx = single_row("quick_cdx")
     ways = {
-        "/api/snapshot": QuickWay(quick_snapshot(archive.settings), quick),
-        "/api/search": QuickWay(kept.searches(plain), inner.state.search_threads),
+        "/api/snapshot": single_row("quick_snapshot"),
+        "/api/search": QuickWay(made_late(searches), inner.state.search_threads),
         "/cdx": cdx,
     }
     app: ASGIApp = QuickRoutes(inner, ways, connections, kept.keeping)
@@ -182,11 +189,10 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     return RequestIds(counted, archive.clock, inner.state)
 
 
-def create_inner_app(archive: Archive) -> FastAPI:
+def create_inner_app(archive: Archive) -> DescribedApp:
     """Return the routes of the readers' host without the layers around them; RuntimeError if one has no permission."""
     totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
-    search = SearchService(archive.database, archive.home, archive.clock)
     accounts = open_accounts(archive)
     metrics = ServerMetrics(started=archive.clock.monotonic(), shared=this_process())
     written = (usage.flush, accounts.identities.flush, metrics.share)
@@ -194,7 +200,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
     api = archive.settings.api
     hub = Hub(in_all=api.streams, per_principal=api.streams_per_principal, lasts_s=api.stream_s)
-    lifespan = lifespan_of(archive, (totals, work), written, search, hub)
+    lifespan = lifespan_of(archive, (totals, work), written, hub)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
     app.state.accounts = accounts
     app.state.hub = hub
@@ -202,20 +208,28 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.quick, app.state.connections = QuickThreads(), RawConnections(archive.settings.database)
     app.state.search_threads = QuickThreads(SEARCH_THREADS)
     app.state.sessions = Semaphore(SESSIONS)
-    app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
+    app.state.turn = Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
-    app.state.frontier = ServedFrontier(archive.settings, archive.clock)
-    app.state.frontier_counts = FrontierCounts(archive.database, archive.clock)
-    app.state.run_reports = RunReports(archive.database, archive.clock)
     app.state.histories = CostlyAnswers(archive.clock, kept=_HISTORIES)
-    app.state.search, app.state.heavy = search, HeavyWork()
-    app.state.operations = OperationLauncher(archive.settings, archive.clock)
+    app.state.heavy = HeavyWork()
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = metrics
     app.state.readiness = ReadinessProbe(
         ArchiveChecks(archive.settings).as_mapping(), archive.clock, served=lambda: served_parts(archive.home)
     )
+    _promise_services(app.state, archive)
     return app
+
+
+def _promise_services(state: LateState, archive: Archive) -> None:
+    """Let what few requests need be made, and loaded, by the first that does."""
+    settings, database, clock = archive.settings, archive.database, archive.clock
+    state.promise("search", lambda: load("holdfast.search.search").SearchService(database, archive.home, clock))
+    state.promise("job_service", lambda: load("holdfast.wiring.jobs").JobService(database, clock, settings))
+    state.promise("frontier", lambda: load("holdfast.wiring.frontier").ServedFrontier(settings, clock))
+    state.promise("frontier_counts", lambda: load("holdfast.api.crawler_figures").FrontierCounts(database, clock))
+    state.promise("run_reports", lambda: load("holdfast.api.run_reports").RunReports(database, clock))
+    state.promise("operations", lambda: load("holdfast.operations.launching").OperationLauncher(settings, clock))
 
 
 def application(*, tools_only: bool = False) -> ASGIApp:

@@ -1,45 +1,34 @@
-"""What a route may ask for: sessions, services, the turn to write.
+"""What many routes ask for: a session, the archive, its totals. What few need stands in files that only they load:
+`search_dependencies` and `job_dependencies`.
 
 A session lives until its function returns, never while a response is streamed.
 """
 
 from __future__ import annotations
 
-import asyncio
 from asyncio import Semaphore
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import date
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-from anyio import from_thread
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import contextmanager_in_threadpool
 from sqlalchemy.orm import Session
 from starlette.types import Scope
 
-from holdfast.api.costly_answers import CostlyAnswers
-from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.middleware.rate_counts import CountedElsewhere, Rates
 from holdfast.api.permissions import principal_of
-from holdfast.api.run_reports import RunReports
 from holdfast.config import Settings
 from holdfast.db.models import Source
-from holdfast.errors import NotFound, Unavailable
+from holdfast.errors import NotFound
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
-from holdfast.operations.launching import OperationLauncher
-from holdfast.replay.history import PageHistory
-from holdfast.search.search import SearchService
 from holdfast.sources.queries import no_source, source_by_code
-from holdfast.wiring import Runtime
 from holdfast.wiring.accounts import Accounts
 from holdfast.wiring.archive import Archive
-from holdfast.wiring.frontier import ServedFrontier
-from holdfast.wiring.jobs import JobService
 from holdfast.withdrawals.visibility import may_see
 
 SESSIONS = 5
@@ -50,7 +39,7 @@ of 20 connections, so that no thread ever waits for one: one that did could keep
 on."""
 
 
-def _held(name: str) -> Callable[[Request], Awaitable[Any]]:
+def held(name: str) -> Callable[[Request], Awaitable[Any]]:
     """Return what gives a route something that the application holds for as long as it runs."""
 
     # `async`, although it waits for nothing: a plain dependency is run on a thread.
@@ -60,23 +49,13 @@ def _held(name: str) -> Callable[[Request], Awaitable[Any]]:
     return found
 
 
-ArchiveDep = Annotated[Archive, Depends(_held("archive"))]
-TotalsDep = Annotated[CountedTotals, Depends(_held("totals"))]
-WorkDep = Annotated[CountedWork, Depends(_held("work"))]
-UsageDep = Annotated[UsageTally, Depends(_held("usage"))]
-RatesDep = Annotated[Rates | CountedElsewhere, Depends(_held("rates"))]
-MetricsDep = Annotated[ServerMetrics, Depends(_held("metrics"))]
-SearchDep = Annotated[SearchService, Depends(_held("search"))]
-"""One for the process, with the columns that it keeps in memory."""
-AccountsDep = Annotated[Accounts, Depends(_held("accounts"))]
-HistoriesDep = Annotated[CostlyAnswers[PageHistory], Depends(_held("histories"))]
-"""Of addresses with many captures, which take long to read."""
-RunReportsDep = Annotated[RunReports, Depends(_held("run_reports"))]
-FrontierCountsDep = Annotated[FrontierCounts, Depends(_held("frontier_counts"))]
-OperationsDep = Annotated[OperationLauncher, Depends(_held("operations"))]
-"""Starts what was queued; told of it once that is committed."""
-JobServiceDep = Annotated[JobService, Depends(_held("job_service"))]
-"""For reading only; what writes has one of the two at the end of this file."""
+ArchiveDep = Annotated[Archive, Depends(held("archive"))]
+TotalsDep = Annotated[CountedTotals, Depends(held("totals"))]
+WorkDep = Annotated[CountedWork, Depends(held("work"))]
+UsageDep = Annotated[UsageTally, Depends(held("usage"))]
+RatesDep = Annotated[Rates | CountedElsewhere, Depends(held("rates"))]
+MetricsDep = Annotated[ServerMetrics, Depends(held("metrics"))]
+AccountsDep = Annotated[Accounts, Depends(held("accounts"))]
 
 
 async def open_session(request: Request, archive: ArchiveDep) -> AsyncIterator[Session]:
@@ -134,87 +113,6 @@ def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
         return None
 
 
-# How long a change waits for its turn. It waits on the event loop, where that costs no thread: readers go on.
-_WAIT_S = 10.0
-
-
-class AdminWrite(NamedTuple):
-    """The job service, for as long as one request is served: no other request writes meanwhile."""
-
-    job_service: JobService
-    actor: str
-
-    def write(self) -> AbstractContextManager[Session]:
-        """Open a short transaction; what is audited in it is in the name of who asked."""
-        return self.job_service.write(self.actor)
-
-
-class WriteTurns(NamedTuple):
-    """The job service for work of many short transactions: each has a turn of its own, so that others come between."""
-
-    job_service: JobService
-    actor: str
-    turn: asyncio.Semaphore
-
-    @contextmanager
-    def write(self) -> Iterator[Session]:
-        """Wait for a turn and open a short transaction; only on the thread of a route."""
-        from_thread.run(_wait_for, self.turn)
-        try:
-            with self.job_service.write(self.actor) as session:
-                yield session
-        finally:
-            from_thread.run_sync(self.turn.release)
-
-
 def actor_of(request: Request) -> str:
     """Return who asks, and from where: `admin@203.0.113.7`."""
     return f"{principal_of(request.scope).name}@{peer_of(request.scope) or 'unknown'}"
-
-
-async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
-    """Wait for the turn to write, and hold it while the route runs; Unavailable if that takes too long."""
-    turn: asyncio.Semaphore = request.app.state.turn
-    await _wait_for(turn)
-    try:
-        yield AdminWrite(request.app.state.job_service, actor_of(request))
-    finally:
-        turn.release()
-
-
-async def open_turns(request: Request) -> WriteTurns:
-    """Give the job service for as many turns as are needed."""
-    return WriteTurns(request.app.state.job_service, actor_of(request), request.app.state.turn)
-
-
-class ServedFrontierTurn(NamedTuple):
-    """The frontier, for what an operator changes."""
-
-    served: ServedFrontier
-    actor: str
-
-    def open(self) -> AbstractContextManager[Runtime]:
-        """Have it alone for a few short transactions; what is audited is in the name of who asked."""
-        return self.served.open(self.actor)
-
-
-async def open_frontier(request: Request) -> ServedFrontierTurn:
-    """Give the frontier to a route."""
-    return ServedFrontierTurn(request.app.state.frontier, actor_of(request))
-
-
-async def _wait_for(turn: asyncio.Semaphore) -> None:
-    # SQLite has one writer, and its own waiting would hold one of the few threads that routes run on.
-    try:
-        async with asyncio.timeout(_WAIT_S):
-            await turn.acquire()
-    except TimeoutError:
-        raise Unavailable("other changes are still being written; try again in a moment") from None
-
-
-AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
-"""For one short change. A route that has it opens no session of its own."""
-WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]
-"""For a change that is made in portions."""
-FrontierDep = Annotated[ServedFrontierTurn, Depends(open_frontier)]
-"""For changes to the frontier and its domains, which a crawl that runs hears of."""

@@ -91,6 +91,7 @@ ERROR_CODES: Final = (
     "not_indexable",
     "not_judged",
     "not_patchable",
+    "not_pausable",
     "not_permitted",
     "not_retryable",
     "not_running",

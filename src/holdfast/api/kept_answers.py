@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 from cachetools import TTLCache
 from starlette.types import Message, Scope, Send
 
+from holdfast.api.middleware.request_ids import CAPABILITY
 from holdfast.api.quick import QuickAnswer, QuickHandler
-from holdfast.api.routes.replay import CAPABILITY
 from holdfast.clock import Clock
 from holdfast.db.prepared import RawConnections
 from holdfast.metrics import ServerMetrics
-from holdfast.search.search import SearchService
 from holdfast.withdrawals.viewers import viewer
 from holdfast.withdrawals.visibility import VISIBILITY_MARK
 
@@ -40,8 +39,8 @@ class _Kept(NamedTuple):
 class KeptAnswers:
     """Answers of one process, the least recent forgotten first."""
 
-    def __init__(self, search: SearchService, clock: Clock, metrics: ServerMetrics) -> None:
-        self._search, self._metrics = search, metrics
+    def __init__(self, clock: Clock, metrics: ServerMetrics) -> None:
+        self._metrics = metrics
         self._lock = Lock()
         self._kept: TTLCache[Any, _Kept] = TTLCache(
             maxsize=_BYTES, ttl=KEPT_S, timer=clock.monotonic, getsizeof=lambda kept: kept.size
@@ -53,13 +52,16 @@ class KeptAnswers:
         with self._lock:
             return int(self._kept.currsize)
 
-    def searches(self, plain: Callable[[Scope], QuickAnswer | None]) -> QuickHandler:
-        """Return the quick way of `/api/search`: what is kept, if it still holds, or else what answers a plain one."""
+    def searches(self, plain: Callable[[Scope], QuickAnswer | None], generation: Callable[[], object]) -> QuickHandler:
+        """Return the quick way of `/api/search`: what is kept, if it still holds, or else what answers a plain one.
+
+        What was found in one generation of the index does not hold in the next.
+        """
 
         def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
             if scope["path"] != "/api/search":
                 return None
-            found = self._look(scope, connections, ("search", scope["query_string"], self._search.generation()))
+            found = self._look(scope, connections, ("search", scope["query_string"], generation()))
             if found is not None:
                 self._metrics.searched("kept")
                 return found

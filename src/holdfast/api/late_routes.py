@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from inspect import get_annotations, iscoroutinefunction
-from threading import RLock
 from typing import Any, Final, Protocol
 
 from fastapi import APIRouter
@@ -21,12 +20,10 @@ from starlette.routing import BaseRoute, Match, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.errors import answers
+from holdfast.api.loading import LOADING
 
 # What any route may answer, beside what it says itself.
 _ANYWHERE = (400, 401, 403, 414, 422, 429, 500, 503)
-
-# One lock for all routes: two requests that build the same models at once would make each of them twice.
-_building: Final = RLock()
 
 
 class LateRoute(APIRoute):
@@ -55,13 +52,18 @@ class LateRoute(APIRoute):
         # Called only for what is not there yet: the first look at a parameter, a model or the handler builds them.
         if name.startswith("__") or name == "_declared":
             raise AttributeError(name)
-        with _building:
-            if not self.is_built:
-                self._build()
+        self.build()
         try:
             return vars(self)[name]
         except KeyError:
             raise AttributeError(name) from None
+
+    def build(self) -> None:
+        """Read the parameters and models, if nothing has yet."""
+        # One at a time: two requests that build the same models at once would make each of them twice.
+        with LOADING:
+            if not self.is_built:
+                self._build()
 
     def _build(self) -> None:
         built = APIRoute(self.path, self.endpoint, **{**self._declared, "openapi_extra": self.openapi_extra})
@@ -148,7 +150,7 @@ class RouteTable:
         # Filled as paths are asked for, by words of our own routes alone: to sort all of them out costs a tenth of a
         # second of each start, and few are asked for.
         self._by_path: dict[str, tuple[APIRoute, ...] | None] = {
-            route.path: None for route in self.routes if not route.param_convertors
+            route.path: None for route in self.routes if "{" not in route.path
         }
         self._by_start: dict[tuple[str, ...], tuple[APIRoute, ...]] = {}
 

@@ -6,148 +6,96 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Protocol
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
-from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import log
 from holdfast.api.dependencies import THREADS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.live.hub import Hub
-from holdfast.changes.compute import ComputeWish, compute_pending
+from holdfast.api.loading import LateState, load
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
-from holdfast.jobs.alerts import look_for_alerts
-from holdfast.noise.chore import judge_pending
-from holdfast.search.directory import IndexBusy
-from holdfast.search.linked_hosts import refresh_linked_hosts
-from holdfast.search.outbox import drain
-from holdfast.search.search import SearchRequest, SearchService
-from holdfast.search.signals import refresh
-from holdfast.webhooks.delivery import DeliveryThread
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.server import END_STREAMS
 
-_REST_S = 2.0
-_DRAIN_S = 5.0
-_EVENTS = 200
-_JUDGED = 500
-# Between two looks whether the link signals are due.
-_LOOK_S = 60.0
-_FEW_PAGES = 50_000
 _log = log.get()
+# From the start until what runs beside requests begins: all of it loads a lot, and the first requests share the
+# interpreter with it. Who searches before does not wait for it.
+_SETTLE_S = 0.5
+_LET_GO_S = 5.0
+_FLUSH_S = 10.0
+STATEMENT_S = 10.0
+"""Longest time of a statement that a request waits for."""
 
 
-class Upkeep:
-    """A thread that does what waits, a little at a time, until it is closed."""
+class _Part(Protocol):
+    def start(self) -> None: ...
 
-    def __init__(self, archive: Archive, *, rest_s: float = _REST_S) -> None:
-        self._archive, self._rest_s, self._ending = archive, rest_s, Event()
-        self._looked_at: float | None = None
-        self._judged_at: float | None = None
-        self._thread = Thread(target=self._run, name="upkeep", daemon=True)
+    def close(self) -> None: ...
+
+
+class BesideRequests:
+    """A thread that opens the search index and begins what else runs beside requests, once the first had their turn."""
+
+    def __init__(self, archive: Archive, state: LateState, *, settle_s: float = _SETTLE_S) -> None:
+        self._archive, self._state, self._settle_s = archive, state, settle_s
+        self._ending = Event()
+        self._begun: list[_Part] = []
+        self._thread = Thread(target=self._run, name="beside requests", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
     def close(self) -> None:
-        """End after the step that runs; does nothing if none ever began."""
+        """End all that was begun, in its order; does nothing if none ever began."""
         self._ending.set()
         if self._thread.is_alive():
-            self._thread.join()
+            # A large index takes longer to open; that thread ends with the process, and begins nothing more.
+            self._thread.join(_LET_GO_S)
+        for part in self._begun:
+            part.close()
 
     def _run(self) -> None:
-        clock = self._archive.clock
-        while not self._ending.is_set():
-            began = clock.monotonic()
-            more = self.step()
-            self._ending.wait(self.rest_s(clock.monotonic() - began, more=more))
+        if self._ending.wait(self._settle_s):
+            return
+        for begin in (self._open_search, self._begin_upkeep, self._begin_webhooks):
+            try:
+                begin()
+            except HoldfastError as exc:
+                # What cannot be done now, the first request will.
+                _log.warning("api.cold", message=str(exc))
+            except Exception:
+                # If the thread ended here, no request would notice that the rest was never begun.
+                _log.exception("api.cold")
 
-    def rest_s(self, took_s: float, *, more: bool) -> float:
-        """Return how long to rest behind a step that took so long."""
-        # Requests share this process and its interpreter: while work waits, at least half of the time is theirs.
-        return took_s if more else self._rest_s
+    def _open_search(self) -> None:
+        self._state.search.ask(load("holdfast.search.search").SearchRequest())
 
-    def step(self) -> bool:
-        """Do a little of what waits; return whether more does. What fails is logged and tried again later."""
+    def _begin_upkeep(self) -> None:
+        if self._archive.settings.api.upkeep:
+            self._begin(self._state.operations)
+            self._begin(load("holdfast.api.upkeep").Upkeep(self._archive))
+
+    def _begin_webhooks(self) -> None:
         archive = self._archive
-        more = self._tried(
-            "noise",
-            lambda: (
-                not judge_pending(
-                    archive.database, archive.clock, most=_JUDGED, is_stopping=self._ending.is_set
-                ).finished
-            ),
-        )
-        more |= self._tried(
-            "search",
-            lambda: (
-                not drain(
-                    archive.database,
-                    archive.home,
-                    archive.clock,
-                    limit_s=_DRAIN_S,
-                    is_stopping=self._ending.is_set,
-                ).finished
-            ),
-        )
-        if archive.settings.api.changes and not self._ending.is_set():
-            wish = ComputeWish(max_events=_EVENTS)
-            more |= self._tried(
-                "changes", lambda: compute_pending(archive.database, archive.clock, wish).events >= _EVENTS
-            )
-        if not more and not self._ending.is_set():
-            self._tried("signals", self._signals)
-        self._tried("alerts", self._alerts)
-        return more
+        if archive.settings.webhooks.deliver:
+            delivery = load("holdfast.webhooks.delivery")
+            self._begin(delivery.DeliveryThread(archive.database, archive.clock, archive.settings.webhooks))
 
-    def _alerts(self) -> bool:
-        """Look whether something is wrong: the worker that would say so may be what has ended."""
-        archive, now = self._archive, self._archive.clock.monotonic()
-        every_s = archive.settings.jobs.metrics_s
-        if self._judged_at is None or now - self._judged_at >= every_s:
-            self._judged_at = now
-            look_for_alerts(archive.database, archive.clock, every_s=every_s)
-        return False
-
-    def _signals(self) -> bool:
-        """Compute what links say of pages, where no worker does and there are few enough to do it beside requests."""
-        archive, now = self._archive, self._archive.clock.monotonic()
-        if self._looked_at is not None and now - self._looked_at < _LOOK_S:
-            return False
-        self._looked_at = now
-        refresh_linked_hosts(
-            archive.database, archive.home, archive.clock, limit_s=_DRAIN_S, is_stopping=self._ending.is_set
-        )
-        return refresh(archive.database, archive.home, archive.clock, most=_FEW_PAGES, is_stopping=self._ending.is_set)
-
-    def _tried(self, what: str, work: Callable[[], bool]) -> bool:
-        try:
-            return work()
-        except IndexBusy:
-            return False
-        except (HoldfastError, SQLAlchemyError, OSError) as exc:
-            _log.warning("upkeep.failed", step=what, message=str(exc).partition("\n")[0])
-            return False
-        except Exception:
-            # If the thread ended here, no request would notice, and everything would silently grow old.
-            _log.exception("upkeep.failed", step=what)
-            return False
-
-
-_FLUSH_S = 10.0
-STATEMENT_S = 10.0
-"""Longest time of a statement that a request waits for."""
+    def _begin(self, part: _Part) -> None:
+        if not self._ending.is_set():
+            part.start()
+            self._begun.append(part)
 
 
 def lifespan_of(
     archive: Archive,
     counts: tuple[CountedTotals, CountedWork],
     written: tuple[Callable[[], None], ...],
-    search: SearchService,
     hub: Hub,
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
     """Return the lifespan of the application that serves this archive; `written` is called now and then, and last."""
@@ -158,14 +106,11 @@ def lifespan_of(
         current_default_thread_limiter().total_tokens = THREADS
         # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
         limit_statements(archive.database.engine, seconds=STATEMENT_S)
-        await run_sync(_warm, archive, counts, search)
-        upkeep = Upkeep(archive)
-        if archive.settings.api.upkeep:
-            upkeep.start()
-            app.state.operations.start()
-        webhooks = DeliveryThread(archive.database, archive.clock, archive.settings.webhooks)
-        if archive.settings.webhooks.deliver:
-            webhooks.start()
+        await run_sync(_warm, archive, counts)
+        state = app.state
+        assert isinstance(state, LateState)
+        beside = BesideRequests(archive, state)
+        beside.start()
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_counts(written), name="write counts")
             try:
@@ -176,13 +121,12 @@ def lifespan_of(
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
                 app.state.readiness.close()
-                await run_sync(app.state.operations.close)
-                await run_sync(upkeep.close)
-                await run_sync(webhooks.close)
+                await run_sync(beside.close)
                 for count in counts:
                     await run_sync(count.close)
-                await run_sync(app.state.frontier_counts.close)
-                await run_sync(app.state.frontier.close)
+                for name in ("frontier_counts", "frontier", "operations"):
+                    if state.is_made(name):
+                        await run_sync(getattr(state, name).close)
                 await _write_all(written)
                 await app.state.rates.close()
                 await run_sync(app.state.quick.close)
@@ -192,13 +136,12 @@ def lifespan_of(
     return lifespan
 
 
-def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork], search: SearchService) -> None:
-    """Count, and open the search index, before the first request; what cannot be done now, the first request will."""
+def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork]) -> None:
+    """Count before the first request; what cannot be done now, the first request will."""
     try:
         with archive.database.read() as session:
             for count in counts:
                 count.read(session)
-        search.ask(SearchRequest())
     except HoldfastError as exc:
         _log.warning("api.cold", message=str(exc))
 

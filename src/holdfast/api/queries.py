@@ -31,10 +31,10 @@ from holdfast.db.models import (
 from holdfast.db.prepared import PreparedSelect
 from holdfast.index.queries import is_ok
 from holdfast.urls import surt
+from holdfast.withdrawals.hidden_captures import hidden_groups
 from holdfast.withdrawals.visibility import (
     LAST_WITHDRAWALS,
     for_members,
-    hidden_groups,
     hidden_sources,
     visible,
     visible_run,

@@ -14,12 +14,12 @@ from threading import Lock, Thread
 from typing import Final
 
 from holdfast import log
+from holdfast.api.loading import load
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.db.schema import SCHEMA, schema_in
-from holdfast.search.directory import IndexDirectory
 from holdfast.values import dataclass
 
 DEADLINE_S: Final = 2.0
@@ -154,5 +154,5 @@ class ArchiveChecks:
 
     def _search(self) -> str | None:
         # None is well: nothing was captured yet, or the index is kept elsewhere.
-        IndexDirectory(self._settings.home).mark()
+        load("holdfast.search.directory").IndexDirectory(self._settings.home).mark()
         return None

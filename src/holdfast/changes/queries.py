@@ -25,7 +25,8 @@ from holdfast.db.engine import insert_into
 from holdfast.db.models import Change, Diff, Document, DocumentText, Snapshot, Source
 from holdfast.index.queries import unpack_text
 from holdfast.types import BROKEN_OFF
-from holdfast.withdrawals.visibility import lock_changes, visible
+from holdfast.withdrawals.recomparing import lock_changes
+from holdfast.withdrawals.visibility import visible
 
 # Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`.
 _WAITING = text("snapshots.is_page AND NOT snapshots.compared")

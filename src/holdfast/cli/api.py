@@ -34,6 +34,8 @@ _APPLICATION = "holdfast.api.app:application"
 # Request line and headers together.
 _HEAD_BYTES = 32 * 1024
 _DRAIN_S = 10
+# By then all is loaded that is loaded without being asked for (`api.lifespan`).
+_LOADED_S = 5.0
 # Open at once; more are turned away, so that idle ones cannot use up the process's files.
 _CONNECTIONS = 1000
 
@@ -178,6 +180,8 @@ class _Server(uvicorn.Server):
             # What is there by now stays: it need not be looked through again and again.
             gc.freeze()
             gc.enable()
+            # So does what is loaded beside the first requests.
+            asyncio.get_running_loop().call_later(_LOADED_S, gc.freeze)
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

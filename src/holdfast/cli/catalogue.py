@@ -49,8 +49,10 @@ COMMANDS = {
     "crawl": Command("crawl", "Crawl a website into sealed WARC files, politely; again resumes.", HelpGroup.CRAWL),
     "status": Command("status", "Show running and recent executions.", HelpGroup.CRAWL),
     "stop": Command(
-        "crawl:stop_command", "Drain a running crawl and keep it, or discard it with --cancel.", HelpGroup.CRAWL
+        "crawl:stop_command", "End a running crawl and keep it (--cancel: discard); see pause.", HelpGroup.CRAWL
     ),
+    "pause": Command("pause", "Let a running crawl wait; nothing is asked."),
+    "resume": Command("pause:resume_command", "Let a paused crawl go on where it was."),
     "report": Command("report", "Account for every URL of an execution: outcomes, reasons.", HelpGroup.CRAWL),
     "import": Command(
         "index:import_command", "Import and index WARC, ARC and WACZ files of other writers.", HelpGroup.CRAWL

@@ -113,11 +113,23 @@ def line(status: ExecutionStatus, rate: float) -> str:
     slow = f"; slow: {status.slow[0]['domain']} ({status.slow[0]['why']})" if status.slow else ""
     trouble = f": {status.trouble}" if status.trouble else ""
     condition = "" if status.condition == "running" else f" [{status.condition}{trouble}]"
+    if (waits := paused(status)) is not None:
+        condition = f" [{waits}]"
     seeds = f" and {counted(status.seeds_left, 'seed')} to read" if status.seeds_left else ""
     return (
         f"{counted(status.pages, 'page')}, {rate:.1f}/s, {status.queue:,} queued{seeds}, "
         f"{counted(status.active_domains, 'domain')}, "
         f"{size(status.bytes)}, {outcomes(status)}{condition}{slow}"
+    )
+
+
+def paused(status: ExecutionStatus) -> str | None:
+    """Return since when an operator lets a run wait, and how it goes on; None if it is not paused, or ends."""
+    if status.condition != "paused" or status.paused_at is None:
+        return None
+    return (
+        f"paused since {status.paused_at:%Y-%m-%d %H:%M} UTC by {text(status.paused_by)}; "
+        f"go on with: holdfast resume {status.execution_id}"
     )
 
 

@@ -360,7 +360,7 @@ app_command.command(name="reset-retries")(reset_retries)
 _NEXT = {
     State.PENDING.value: "it waits for a worker: holdfast start-worker",
     State.SCHEDULED.value: "let it run with: holdfast job run-now {id}",
-    State.RUNNING.value: "end it with: holdfast job cancel {id}",
+    State.RUNNING.value: "let its run wait with: holdfast pause; end the job with: holdfast job cancel {id}",
     State.PAUSED.value: "let it go on with: holdfast job resume {id}",
     State.COMPLETED.value: "give it another run with: holdfast create-job --source {source} --once",
     State.FAILED.value: "give it another try with: holdfast retry-job --id {id}",

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.formatting import duration, outcomes, size
+from holdfast.cli.formatting import duration, outcomes, paused, size
 from holdfast.cli.formatting import text as plain
 from holdfast.clock import Clock
 
@@ -62,6 +62,7 @@ def panel(status: ExecutionStatus, rate: float, plan: CrawlPlan | None = None) -
     rows: list[Any] = [Text(f"{status.source} · execution {status.execution_id} · {status.condition}", "bold"), table]
     rows += [Text(f"{status.seeds_left:,} more seeds are being read", "dim")] if status.seeds_left else []
     rows += [] if plan is None else _bars(status, plan)
+    rows += [Text(waits, "bold yellow")] if (waits := paused(status)) is not None else []
     rows += [Text(status.trouble, "bold red")] if status.trouble else []
     rows.append(Text(outcomes(status), "dim"))
     rows += [Text(f"slow: {slow['domain']} {slow['seconds']} s, {slow['why']}", "yellow") for slow in status.slow[:3]]

@@ -29,6 +29,8 @@ class EventName(StrEnum):
     JOB_CANCELLED = "job.cancelled"
     EXECUTION_QUEUED = "execution.queued"
     EXECUTION_STARTED = "execution.started"
+    EXECUTION_PAUSED = "execution.paused"
+    EXECUTION_RESUMED = "execution.resumed"
     EXECUTION_COMPLETED = "execution.completed"
     EXECUTION_FAILED = "execution.failed"
     EXECUTION_CANCELLED = "execution.cancelled"

@@ -326,10 +326,14 @@ class DomainWorker:
         self.told_at = change.changed_at
         # At once, so that the next holder waits for the new delay already.
         self.politeness.take_delay(change.delay_s)
+        self.give_back()
+        return True
+
+    def give_back(self) -> None:
+        """Ask for no more after the request under way; what was taken stays open, and may be leased at once."""
         self.dry = True
         self.queue.clear()
         self.refilled.set()
-        return True
 
     def refill(self, attempts: Sequence[Attempt], *, limit: int) -> None:
         """Take more due pages; fewer than asked for means that there are no more."""

@@ -152,10 +152,22 @@ class LeasedDomains:
             if worker is None or not worker.working or not worker.hear(change):
                 continue
             heard = True
-            # One that only waits for its turn would ask once more, perhaps minutes from now.
-            if worker.pace.waiting_since is None:
-                self._tasks[change.domain_id].cancel()
+            self._leave(worker)
         return heard
+
+    def give_back(self) -> None:
+        """Give back all domains, each after the request under way."""
+        for worker in self.workers.values():
+            if worker.working:
+                worker.give_back()
+                self._leave(worker)
+
+    def _leave(self, worker: DomainWorker) -> None:
+        """Let a worker that gives its domain back end: at once if it only waits for its turn to ask."""
+        # It would ask once more, perhaps minutes from now. One without a page ends by itself: a task that is cancelled
+        # before its first step would never say that it has ended.
+        if worker.current is not None and worker.pace.waiting_since is None:
+            self._tasks[worker.lease.domain_id].cancel()
 
     def releasable(self) -> list[DomainWorker]:
         """Return the ended workers whose results are all settled, or not wanted any more, and that have no visitor."""

@@ -100,7 +100,6 @@ class CrawlEngine:
     ) -> None:
         self.session, self.results, self.limits, self.scope = session, results, limits, scope
         self.settings, self.clock, self.progress, self._factories = settings, session.clock, results.progress, factories
-        self._started_at = self.clock.now()
         self._known_landings: set[str] = set(scope.plan.landing)
         """Places where seeds landed that this process knows of."""
         self.database = DatabaseThread()
@@ -123,6 +122,8 @@ class CrawlEngine:
         self.room = asyncio.Event()
         """Set while fetched pages may be handed to the writer, the disk has room, and the database takes results."""
         self.disk_is_full = False
+        self.is_paused = False
+        """Whether an operator lets it wait: nothing is asked of any site, and it does not end by itself."""
         self._draining = asyncio.Event()
         self._drain_until = math.inf
         self.closing = False
@@ -165,6 +166,26 @@ class CrawlEngine:
             self.leased_domains.look_again.set()
             self.settler.due.set()
             self.leased_domains.interrupt(everything=False)
+
+    def pause(self) -> None:
+        """Ask for nothing more until `resume`: what is under way ends and is kept, all domains are given back."""
+        if not self.is_paused:
+            _log.info("crawl.paused", reason="operator")
+            self.is_paused = True
+            self.limits.pause(self.clock.monotonic())
+            # To others, too: a domain that is held and not asked would keep another crawl of it waiting.
+            self.leased_domains.give_back()
+            self.settler.soon()
+
+    def resume(self) -> None:
+        """Go on where it was."""
+        if self.is_paused:
+            _log.info("crawl.resumed", reason="operator")
+            self.is_paused = False
+            self.limits.resume(self.clock.monotonic())
+            # While it was paused no domain was tried: how long one is away counts from here.
+            self.settler.patient_since = self.clock.now()
+            self.leased_domains.look_again.set()
 
     def hand_back(self) -> None:
         """End at once: requests under way are dropped, their attempts stay open."""
@@ -278,9 +299,10 @@ class CrawlEngine:
             leased = 0
             self.leased_domains.look_again.clear()
             try:
-                leased = await self.lease_domains(tasks) if self.room.is_set() else 0
+                may_lease = self.room.is_set() and not self.is_paused
+                leased = await self.lease_domains(tasks) if may_lease else 0
                 busy = bool(leased or self.leased_domains.workers or self.results.visits or self.waiting)
-                idle = 0 if busy else idle + 1
+                idle = 0 if busy or self.is_paused else idle + 1
                 if idle and await self._is_over():
                     return
             except Unavailable as exc:
@@ -307,7 +329,9 @@ class CrawlEngine:
         # waits for one, end too: no worker would ever start to find that out. Beyond our own rhythm: a try that comes
         # within it is waited for, as a worker does.
         patience_s = politeness.unreachable_s + max(politeness.circuit_reset_s, robots.LONGEST_WAIT.total_seconds())
-        hopeless = self.session.frontier.hopeless_domains(execution_id, since=self._started_at, patience_s=patience_s)
+        hopeless = self.session.frontier.hopeless_domains(
+            execution_id, since=self.settler.patient_since, patience_s=patience_s
+        )
         for held in self.session.frontier.forbidden_domains(execution_id):
             self._close_domain(held, Outcome.EXCLUDED, "domain_forbidden")
         for held in self._long_paused():
@@ -324,7 +348,7 @@ class CrawlEngine:
         waited = timedelta(seconds=self.settings.politeness.unreachable_s)
         before = self.clock.now() - waited
         # Only now that nothing else is left: a pause that is forgotten must not hold a job for ever.
-        if before < self._started_at:
+        if before < self.settler.patient_since:
             return []
         return self.session.frontier.paused_domains(self.session.execution_id, before=before)
 
@@ -418,6 +442,8 @@ class CrawlEngine:
         self.widen_scope(landing)
         for lease in leases:
             self.leased_domains.start(tasks, lease, lease_until=until)
+        if self.is_paused:  # since the database was asked
+            self.leased_domains.give_back()
         return len(leases)
 
     def widen_scope(self, landing: Iterable[str]) -> None:

@@ -122,7 +122,7 @@ class ProcessWatch:
                 _log.warning("crawl.renewal_failed", message=str(exc))
 
     async def _read_news(self, engine: CrawlEngine) -> None:
-        """Learn of stop requests, the others' totals, where seeds landed, and what an operator changed or left out."""
+        """Learn of stops, pauses, the others' totals, where seeds landed, what an operator changed or left out."""
         while True:
             try:
                 news = await engine.database.run(engine.results.control.read_news)
@@ -133,6 +133,7 @@ class ProcessWatch:
             engine.widen_scope(news.landing)
             engine.scope.exclude(news.exclusions)
             engine.hear(news.changes)
+            engine.pause() if news.is_paused else engine.resume()
             if news.stop is not None:
                 engine.drain()
             await asyncio.sleep(0.5)

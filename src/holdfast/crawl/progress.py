@@ -151,6 +151,8 @@ class CrawlNews:
     """Where seeds landed, seen by any process."""
     exclusions: tuple[str, ...] = ()
     """Exclude rules that an operator has added since the crawl began."""
+    is_paused: bool = False
+    """Whether an operator lets the run wait."""
     changes: tuple[DomainChange, ...] = ()
     """Domains that an operator changed a moment ago; each is told for a while."""
 
@@ -182,6 +184,7 @@ class CrawlLimits:
         self._plan, self._progress, self.processes = plan, progress, processes
         self._ends_at = ends_at
         """Monotonic moment at which `--max-time` is over."""
+        self._paused_at: float | None = None
         self._others = CrawlNews()
         self._under_way = 0
         self._asking = 0
@@ -190,6 +193,17 @@ class CrawlLimits:
     def take_news(self, news: CrawlNews) -> None:
         """Take what the other processes have done."""
         self._others = news
+
+    def pause(self, now: float) -> None:
+        """Let the time stand still: that of a pause is no time at work."""
+        if self._paused_at is None:
+            self._paused_at = now
+
+    def resume(self, now: float) -> None:
+        """Let the time go on."""
+        if self._paused_at is not None and self._ends_at is not None:
+            self._ends_at += now - self._paused_at
+        self._paused_at = None
 
     def may_start(self, attempt: Attempt) -> bool:
         """Return whether this attempt may be asked now, and count it as under way; `answered` ends its asking."""
@@ -238,7 +252,7 @@ class CrawlLimits:
 
     def over(self, now: float) -> str | None:
         """Return which limit ends the crawl at once, if one does."""
-        if self._ends_at is not None and now >= self._ends_at:
+        if self._ends_at is not None and self._paused_at is None and now >= self._ends_at:
             return "max_time"
         limit = self._plan.max_bytes
         if limit is not None and self._bytes >= limit:

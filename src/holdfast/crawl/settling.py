@@ -213,7 +213,8 @@ class ResultSettler:
         self.due = asyncio.Event()
         """Set to settle now."""
         self._turn = asyncio.Lock()
-        self._started_at = self._clock.now()
+        self.patient_since = self._clock.now()
+        """From when on it counts how long a domain is away."""
         self._settled_at = self._looked_at = 0.0
         self._soon: asyncio.TimerHandle | None = None
         self._sitemaps: list[FoundUrl] = []
@@ -357,7 +358,7 @@ class ResultSettler:
         until = worker.put_off_until
         if until is None:
             return False
-        return worker.name_is_gone or worker.politeness.gives_up(next_try_at=until, since=self._started_at)
+        return worker.name_is_gone or worker.politeness.gives_up(next_try_at=until, since=self.patient_since)
 
     async def _close_domain(self, worker: DomainWorker) -> None:
         """Close the pages of a domain that stays unreachable; the next execution tries again."""

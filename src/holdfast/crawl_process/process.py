@@ -89,11 +89,10 @@ class RowControl:
         now = self._runtime.clock.monotonic()
         beats = now - self._beat_at >= _BEAT_S
         with self._runtime.raw_db.write() if beats else self._runtime.raw_db.read() as tx:
-            stop, landing, exclusions = execution_queries.run_orders(
-                tx, self._runtime.raw_db.dialect, execution_id=self._execution_id
-            )
+            orders = execution_queries.run_orders(tx, self._runtime.raw_db.dialect, execution_id=self._execution_id)
             if not self._is_ours(tx):
-                stop = "drain"  # its worker fell silent: another worker has the execution, or soon will
+                # Its worker fell silent: another worker has the execution, or soon will.
+                orders = orders._replace(stop="drain")
             totals = execution_queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
             if beats:
                 self._owner.beat(tx)
@@ -105,11 +104,12 @@ class RowControl:
         self._heard_at = asked_at
         return CrawlNews(
             changes=tuple(changes),
-            stop=stop,
+            stop=orders.stop,
             other_pages=sum(o.get("pages", 0) for o in others),
             other_bytes=sum(o.get("bytes", 0) for o in others),
-            landing=landing,
-            exclusions=exclusions,
+            landing=orders.landing,
+            exclusions=orders.exclusions,
+            is_paused=orders.is_paused,
         )
 
     def _is_ours(self, tx: Transaction) -> bool:
@@ -355,6 +355,8 @@ class Process:
         set_depth_rules(runtime.frontier, plan, assignment)
         factories = EngineFactories(make_worker, make_writer, partial(reader.read_again, sieve=sieve))
         engine = CrawlEngine(session, results, limits, scope, runtime.settings, factories)
+        if news.is_paused:  # before its first request, whichever process it takes the place of
+            engine.pause()
         return engine
 
     def _worker_factory(

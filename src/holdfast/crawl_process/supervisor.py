@@ -455,6 +455,7 @@ class Supervisor:
                 with self._runtime.raw_db.write() as tx:
                     owner.beat(tx)
         status = self._status()
+        self._time.rest(is_paused=status.paused_at is not None)
         self._show(replace(status, seeds_left=self._seeds_left))
         if status.stop_requested is not None and not self._stops.count:
             self._stops.ask(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -81,34 +81,38 @@ def open_public(
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")
 
 
-class CoverageStretch(NamedTuple):
-    """Some addresses of an edition, as the public may read them."""
+class TableStretch(NamedTuple):
+    """Some rows of an edition's table, as the public may read them."""
 
     rows: list[dict[str, str]]
     following: int | None
     """The row to go on with; None at the end."""
 
 
-def coverage_rows(
-    table: OpenedFile, *, outcome: str | None, reason: str | None, start: int, limit: int
-) -> CoverageStretch:
-    """Return the next rows of coverage.csv that had this outcome and reason, at most `limit` of them.
+def table_rows(table: OpenedFile, wanted: Mapping[str, Collection[str]], *, start: int, limit: int) -> TableStretch:
+    """Return the next rows of a table that have one of the wanted values in each of these columns, at most `limit`.
 
     Rows before `start` are only counted; a request ends after half a million others and says where to go on.
     """
     rows = csv.reader(_text_lines(table.chunks, start))
     head = next(rows, [])
-    wanted = {name: value for name, value in (("outcome", outcome), ("reason", reason)) if value is not None}
     # By place: half a million rows are looked at for a reason that none of them has.
-    places = [(at, wanted[name]) for at, name in enumerate(head) if name in wanted]
+    places = [(at, frozenset(wanted[name])) for at, name in enumerate(head) if name in wanted]
     found: list[dict[str, str]] = []
     for number, cells in enumerate(rows, start):
         if len(found) == limit or number >= start + _ROWS_READ:
-            return CoverageStretch(found, number)
+            return TableStretch(found, number)
         # A row of another length is damaged: which of its cells is which cannot be known.
-        if len(cells) == len(head) and all(cells[at] == value for at, value in places):
+        if len(cells) == len(head) and all(cells[at] in values for at, values in places):
             found.append(dict(zip(head, cells, strict=True)))
-    return CoverageStretch(found, None)
+    return TableStretch(found, None)
+
+
+def compared_years(home: Path, source: Source, year: int) -> list[int]:
+    """Return the earlier years that an edition was compared with, the latest first."""
+    names = (path.name for path in edition_folder(home, source.code, year).glob("comparison-*.json"))
+    years = (re.fullmatch(r"comparison-([0-9]{4})\.json", name) for name in names)
+    return sorted((int(match[1]) for match in years if match), reverse=True)
 
 
 def _text_lines(chunks: Iterable[bytes], start: int) -> Iterator[str]:

@@ -35,9 +35,8 @@ from holdfast.sorting import sorted_lines
 from holdfast.urls import parse_seed
 from holdfast.warc.outfile import disk_error
 from holdfast.warc.roots import locate, placed
+from holdfast.withdrawals.hidden_captures import HiddenRecord, hidden_records
 from holdfast.withdrawals.visibility import (
-    HiddenRecord,
-    hidden_records,
     is_any_withdrawn,
     withdrawals_fingerprint,
     withdrawn_among,

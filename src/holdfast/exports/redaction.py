@@ -23,7 +23,7 @@ from holdfast.urls import page_key
 from holdfast.warc.reader import DamagedWarc, Record, read_records
 from holdfast.warc.record import bare_id, format_date, format_head, urn
 from holdfast.warc.repair import lost_record
-from holdfast.withdrawals.visibility import HiddenRecord
+from holdfast.withdrawals.hidden_captures import HiddenRecord
 
 NOTE = "a record stood here that was withdrawn from this archive"
 _PIECE_BYTES = 64 * 1024

@@ -35,6 +35,8 @@ class RunOrders(NamedTuple):
     """Where its seeds landed, seen by any process."""
     exclusions: tuple[str, ...]
     """Exclude rules that an operator has added since it began."""
+    is_paused: bool = False
+    """Whether an operator lets it wait."""
 
 
 # Both at once: a plan of 100,000 seeds is looked through twice a second.
@@ -47,14 +49,14 @@ _ADDED = {
 def run_orders(tx: Transaction, dialect: str, *, execution_id: int) -> RunOrders:
     """Return what an execution was told since it began; the plan around that stays where it is."""
     rows = tx.execute(
-        f"SELECT stop_requested, {_ADDED[dialect]} FROM executions WHERE id = ?",  # noqa: S608 - constants above
+        f"SELECT stop_requested, {_ADDED[dialect]}, paused_at IS NOT NULL FROM executions WHERE id = ?",  # noqa: S608 - constants above
         (execution_id,),
     )
     # An execution whose row is gone was discarded: its processes throw away what they have.
     if not rows:
         return RunOrders("cancel", (), ())
     landing, exclusions = json.loads(rows[0][1]) if isinstance(rows[0][1], str) else rows[0][1]
-    return RunOrders(rows[0][0], tuple(landing or ()), tuple(exclusions or ()))
+    return RunOrders(rows[0][0], tuple(landing or ()), tuple(exclusions or ()), bool(rows[0][2]))
 
 
 # One statement beside the landing places, which a process may be adding at the same moment.
@@ -139,13 +141,18 @@ class ExecutionRow(NamedTuple):
     """Since when a worker holds its job; None for a crawl of its own, and while none does."""
     heard_at: datetime | None
     """When that worker last said that it lives."""
+    paused_at: datetime | None
+    """Since when it waits, because an operator paused it."""
+    paused_by: str | None
+    paused_seconds: float
+    """How long earlier pauses of it lasted."""
 
 
 _EXECUTION = """
 SELECT e.id, e.job_id, s.code, e.state, e.reason, e.stop_requested, e.config, e.output_dir, e.started_at, e.finished_at,
        e.run_seconds, e.shortfalls, e.error, coalesce(e.frontier_id, e.id),
        CASE WHEN j.current_retry_count + j.infra_retry_count > 0 THEN j.next_run_at END,
-       j.lock_acquired_at, j.lock_heartbeat_at
+       j.lock_acquired_at, j.lock_heartbeat_at, e.paused_at, e.paused_by, e.paused_seconds
   FROM executions e JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id"""
 
 
@@ -162,6 +169,7 @@ def _execution(rows: list[Row]) -> ExecutionRow | None:
         retry_at=_moment(rows[0][14]),
         held_since=_moment(rows[0][15]),
         heard_at=_moment(rows[0][16]),
+        paused_at=_moment(rows[0][17]),
     )
 
 
@@ -286,12 +294,15 @@ def end_execution(tx: Transaction, ending: ExecutionEnding, *, now: int) -> None
     """Say how an execution ended."""
     tx.execute(
         "UPDATE executions SET state = ?, reason = ?, stop_requested = NULL, finished_at = ?, shortfalls = ?,"
+        # What is over is paused no more: who takes it up again wants it to go on.
+        " paused_seconds = paused_seconds + coalesce(? - paused_at, 0) / 1e6, paused_at = NULL, paused_by = NULL,"
         " error = ?, index_state = ? WHERE id = ?",
         (
             ending.state,
             ending.reason,
             now,
             json.dumps(dict(ending.shortfalls)),
+            now,
             ending.error,
             ending.index_state,
             ending.execution_id,

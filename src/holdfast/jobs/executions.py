@@ -68,15 +68,30 @@ class WorkTime:
         self._known_s, self._since = begun.run_seconds, clock.monotonic()
         # What was written last: whether that was committed shows when the row is next read.
         self._written_s, self._written_at = self._known_s, self._since
+        self._paused_at: float | None = None
+        self._rested_s = 0.0
+
+    def rest(self, *, is_paused: bool) -> None:
+        """Say whether the execution is paused: that is no time at work."""
+        now = self._clock.monotonic()
+        if is_paused:
+            self._paused_at = now if self._paused_at is None else self._paused_at
+        elif self._paused_at is not None:
+            self._rested_s += now - self._paused_at
+            self._paused_at = None
+
+    def _now(self) -> float:
+        """Return a clock that stands still while the execution is paused."""
+        return (self._clock.monotonic() if self._paused_at is None else self._paused_at) - self._rested_s
 
     @property
     def used_s(self) -> float:
         """Seconds at work until now."""
-        return self._known_s + self._clock.monotonic() - self._since
+        return self._known_s + self._now() - self._since
 
     def write(self, tx: Transaction) -> None:
         """Write it into the row; what another has written there meanwhile is where this counter goes on from."""
-        now, in_row = self._clock.monotonic(), execution_queries.run_seconds(tx, execution_id=self._execution_id)
+        now, in_row = self._now(), execution_queries.run_seconds(tx, execution_id=self._execution_id)
         if in_row == self._written_s:
             self._known_s, self._since = self._written_s, self._written_at
         elif in_row != self._known_s:

@@ -28,6 +28,7 @@ from holdfast.jobs.endings import (
     policy_for,
 )
 from holdfast.jobs.journal import NewJobEvent, completed, prune_beyond, status
+from holdfast.jobs.pauses import paused_s, worked_s
 from holdfast.jobs.slots import Placement, next_turn, turns_between
 from holdfast.jobs.specs import backend_of
 from holdfast.jobs.states import State, move, state_of
@@ -35,7 +36,8 @@ from holdfast.jobs.store import FEED, interval_of
 from holdfast.outside_text import clean
 from holdfast.series.queries import add_to_series
 
-_OWN = ("native", FEED)
+OWN = ("native", FEED)
+"""Backends that are our own crawler."""
 # What the table of endings says of retries, in the words of the retry budget: as for these failures.
 _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
 
@@ -118,7 +120,9 @@ class RunSettler:
         job.lock_acquired_at = None
         # A run of weeks may lose many workers: only those count that were lost with nothing done between.
         done = execution.items_crawled + execution.items_failed
-        execution.takeovers = 1 if done > execution.lost_items else execution.takeovers + 1
+        in_vain = 0 if done > execution.lost_items else execution.takeovers
+        # While it was paused there was nothing to be done.
+        execution.takeovers = in_vain + (execution.paused_at is None)
         execution.lost_items = max(done, execution.lost_items)
         # A page that kills its worker each time would go round for ever.
         if execution.takeovers > self._settings.takeovers and state_of(job) is State.RUNNING:
@@ -248,7 +252,9 @@ def _by_verdict(job: Job, verdict: BackendVerdict) -> Again | None:
 def _spend(execution: Execution, job: Job, until: datetime) -> None:
     """Count the time that was spent under this lease."""
     if job.lock_acquired_at is not None:
-        execution.run_seconds += max(0.0, (until - job.lock_acquired_at).total_seconds())
+        spent_s = worked_s(job.lock_acquired_at, until, paused_at=execution.paused_at)
+        # Never below nothing: a holder that fell silent may have been heard of last before a pause ended.
+        execution.run_seconds = max(0.0, execution.run_seconds + spent_s)
 
 
 def reported(execution: Execution) -> Counts:
@@ -268,7 +274,7 @@ def record_progress(
 ) -> None:
     """Add to the series what a tool's run has told since its execution was written last; ours settle it themselves."""
     job, source = of
-    if backend_of(job.kind, job.config, source.config) in _OWN:
+    if backend_of(job.kind, job.config, source.config) in OWN:
         return
     before = reported(execution)
     # A tool that was restarted may count from nothing again: what it told before was done.
@@ -304,6 +310,8 @@ def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
     execution.reason = clean(ending.reason, MAX_ERROR_CHARS)
     execution.shortfalls = dict(ending.shortfalls)
     execution.finished_at, execution.stop_requested = now, None
+    execution.paused_seconds = paused_s(execution.paused_seconds, execution.paused_at, now=now)
+    execution.paused_at = execution.paused_by = None
     began = execution.started_at or now
     execution.duration_ms = max(0, round((now - began).total_seconds() * 1000))
     # The log of a machine that lost its power may hold NUL, and a path any octets.

@@ -43,7 +43,7 @@ from holdfast.noise.words import (
     word_count,
 )
 from holdfast.urls.address import url_key
-from holdfast.withdrawals.visibility import lock_changes
+from holdfast.withdrawals.recomparing import lock_changes
 
 # Captures of one transaction: of a site that shows nothing but noise each takes a millisecond; fewer cost more each.
 _BATCH: Final = 200

@@ -14,7 +14,7 @@ from holdfast.db.models import Snapshot
 from holdfast.index.queries import renew_good_captures
 from holdfast.noise import queries
 from holdfast.noise.queries import Ruled
-from holdfast.withdrawals.visibility import compare_again
+from holdfast.withdrawals.recomparing import compare_again
 
 
 class NoiseFinding(NamedTuple):

@@ -27,7 +27,8 @@ from holdfast.noise.queries import Ruled
 from holdfast.noise.words import NoiseKind
 from holdfast.urls import page_key, parse_seed
 from holdfast.warc.outfile import disk_error, sync_directory
-from holdfast.withdrawals.visibility import SnapshotNotFound, lock_changes, visible_snapshot
+from holdfast.withdrawals.recomparing import lock_changes
+from holdfast.withdrawals.visibility import SnapshotNotFound, visible_snapshot
 
 RULINGS = "noise-rulings.jsonl"
 _LARGEST_ID = 2**63 - 1

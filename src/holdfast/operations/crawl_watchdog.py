@@ -212,7 +212,9 @@ def watch_native(
     taken = run.job.lock_acquired_at or run.execution.started_at or now
     # Waiting, as a site or its own delay asks, is no standstill.
     own_s = effective_config(run.job, run.source).delay_s
-    since = max(filter(None, (taken, moved, due))) + timedelta(seconds=delay_s if own_s is None else own_s)
+    # Nor is a pause: as long as it lasts there is nothing to be done, and then what was due before is due anew.
+    paused = now if run.execution.paused_at is not None else None
+    since = max(filter(None, (taken, moved, due, paused))) + timedelta(seconds=delay_s if own_s is None else own_s)
     return WatchedRun(
         run=run,
         holder=None,

@@ -21,6 +21,7 @@ from holdfast.clock import digits14
 from holdfast.replay import finding
 from holdfast.replay.address import MONTHS, AddressListing, day_in_words, earliest, replay_path
 from holdfast.replay.finding import CaptureNeighbours, FoundCapture, KnownAddress, NotCaptured, prefix_range
+from holdfast.replay.html import html_document, html_page
 from holdfast.replay.links import Links, escape
 from holdfast.replay.markup import Bar
 from holdfast.replay.origins import ReplayOrigins
@@ -36,21 +37,6 @@ _STYLE = (
     ".url{overflow-wrap:anywhere}small{color:#555}nav a,nav strong{margin-right:1rem}"
     "@media(prefers-color-scheme:dark){body{background:#161616;color:#eee}a{color:#8ec5ff}small{color:#aaa}}"
 )
-
-
-def html_document(title: str, body: str, head: str = "") -> str:
-    """Return a whole document of ours; all three are markup already.
-
-    It names no charset by itself: a frame around an archived page is sent in that page's own.
-    """
-    return f'<!doctype html>\n<html lang="en"><head>{head}<title>{title}</title></head>\n<body>{body}</body></html>\n'
-
-
-def html_page(title: str, body: str, *, style: str) -> str:
-    """Return a page of ours in UTF-8; the title is escaped here, the body and the element with its style are markup."""
-    # The charset comes first: browsers look for it in the first kilobyte, and a style sheet is longer.
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">{style}'
-    return html_document(escape(title), f"<main>\n{body}\n</main>", head)
 
 
 def page(title: str, body: str) -> bytes:

@@ -34,11 +34,12 @@ from holdfast.replay.headers import (
     replay_policy,
     replayed_headers,
 )
+from holdfast.replay.html import html_document
 from holdfast.replay.links import Links, escape
 from holdfast.replay.markup import Bar
 from holdfast.replay.memento import gate, gate_headers, memento_headers
 from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
-from holdfast.replay.pages import ShownCapture, framed, html_document, page, raw_bar, replay_bar, shim_for
+from holdfast.replay.pages import ShownCapture, framed, page, raw_bar, replay_bar, shim_for
 from holdfast.warc.reader import DamagedWarc
 from holdfast.withdrawals.viewers import viewer
 from holdfast.withdrawals.visibility import ShownOf, is_any_for_members, members_source, visible_snapshot

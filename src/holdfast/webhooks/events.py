@@ -142,6 +142,9 @@ def _name_of(row: JobEvent) -> EventName | None:
     # Turns that were left out are told beside the state, which is told by itself.
     if "skipped_turns" in details:
         return None
+    # A run that waits: its job's own pause is told by its state.
+    if "run_paused" in details:
+        return EventName.EXECUTION_PAUSED if details["run_paused"] else EventName.EXECUTION_RESUMED
     if row.data.get("status") == "running":
         return EventName.EXECUTION_STARTED if "owner" in details else None
     return _BY_STATE.get(row.data.get("status", ""))

@@ -1,7 +1,7 @@
 """Taking captures out of sight, at once and for every reader, and bringing them back; each with a reason, audited.
 
 A page is withdrawn by its key, so it stays hidden under every spelling of its address and in every capture that comes
-later, until the withdrawal is lifted.
+later, until the withdrawal is lifted. With a capture go its revisits, which show its body.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from holdfast.db.models import SearchOutbox, Snapshot, Source, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.urls import page_key, parse_seed
 from holdfast.warc.outfile import disk_error, sync_directory
+from holdfast.withdrawals.recomparing import compare_again, compare_page_again, compare_revisits_again, lock_changes
 from holdfast.withdrawals.visibility import (
     any_snapshot,
     captures_of,
-    compare_again,
-    compare_page_again,
+    concerned_by,
+    count_concerned,
     is_known,
-    lock_changes,
     named_by,
-    of_page,
     withdrawals_in_force,
     withdrawals_of,
 )
@@ -97,6 +96,7 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
         session.flush()
         if target.snapshot_id is not None:
             _compare_again(session, target)
+        compare_revisits_again(session, snapshot_id=target.snapshot_id, key=target.key)
         return replace(_record(session, clock, subject, target, reason=reason), withdrawal_id=row.id)
 
 
@@ -125,6 +125,7 @@ def _lift(database: Database, clock: Clock, subject: str, known: _Subject | None
             row.lifted_at, row.lifted_by = clock.now(), acting_user()
         session.flush()
         _compare_again(session, target)
+        compare_revisits_again(session, snapshot_id=target.snapshot_id, key=target.key)
         done = _record(session, clock, subject, target, reason=None)
         lines = [as_line(row, lifted=True) for row in rows]
     if home is not None:
@@ -218,7 +219,7 @@ def preview_hiding(session: Session, subject: str) -> HidePreview:
     target = _target_of(session, subject)
     if target.snapshot_id is not None and any_snapshot(session, target.snapshot_id) is None:
         raise NotFound(f"there is no snapshot {target.snapshot_id}")
-    which = of_page(target.key) if target.key is not None else Snapshot.id == target.snapshot_id
+    which = concerned_by(snapshot_id=target.snapshot_id, key=target.key)
     counted = session.execute(
         select(Source.code, func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at))
         .join(Source, Source.id == Snapshot.source_id)
@@ -293,7 +294,7 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
     detail = {"reason": reason, "snapshot_id": target.snapshot_id, "url_key": target.key}
     audit.record(session, clock, action=f"snapshot.{done}", subject=subject, detail=detail)
     session.flush()
-    count = 1 if target.key is None else captures_of(session, target.key)
+    count = count_concerned(session, snapshot_id=target.snapshot_id, key=target.key)
     return Withdrawn(subject=subject, snapshots=count)
 
 

@@ -2,13 +2,14 @@
 captured of sources that the viewer may not see (`viewers`). No other file compares either.
 
 A withdrawal names a snapshot by its id, or a page by its key (`holdfast.urls.page_key`): the page's captures are out
-of sight under every spelling, those that are here and those that are still to come. Each clause is a seek in the
-partial index of withdrawals in force.
+of sight under every spelling, those that are here and those that are still to come. A revisit shows the body of another
+capture, with its title and its words: it is withdrawn if that one is. Each clause is a seek in the partial index of
+withdrawals in force.
 
 A source is public or for members. Who looks is asked when a statement runs, not when it is put together: one statement
 serves all viewers, and a change of a source holds in every process from its commit on. Who may see everything, and
-everybody where no source is for members, pays for one look into an empty index a statement. A revisit shows the body
-of another capture: it is for members if that one is.
+everybody where no source is for members, pays for one look into an empty index a statement. A revisit of a members'
+capture is for members too.
 """
 
 from __future__ import annotations
@@ -28,14 +29,12 @@ from sqlalchemy import (
     cast,
     exists,
     func,
-    literal,
     literal_column,
+    not_,
     or_,
     select,
-    tuple_,
     type_coerce,
     union,
-    update,
 )
 from sqlalchemy.orm import Session, aliased
 
@@ -50,8 +49,9 @@ _AT_ONCE = 500
 
 
 def is_withdrawn(capture: Any = Snapshot) -> ColumnElement[bool]:
-    """Return the clause, over Snapshot or an alias of it, for what is withdrawn, by itself or with its page."""
-    return or_(_by_id(capture.id), _by_key(func.coalesce(capture.page_key, capture.url_key)))
+    """Return the clause, over Snapshot or an alias of it, for what is withdrawn, by itself, with its page, or with the
+    capture that its body stands in."""
+    return or_(_by_id(capture.id), _by_page(capture), *_with_original(capture.original_id))
 
 
 # Asked for at each execution: a statement that was put together for one viewer holds for all.
@@ -103,7 +103,8 @@ def visible(capture: Any = Snapshot) -> tuple[ColumnElement[bool], ...]:
 def _visible(capture: Any) -> tuple[ColumnElement[bool], ...]:
     return (
         ~_by_id(capture.id),
-        ~_by_key(func.coalesce(capture.page_key, capture.url_key)),
+        ~_by_page(capture),
+        *(not_(clause) for clause in _with_original(capture.original_id)),
         visible_source(capture.source_id),
         ~_of_hidden_original(capture.original_id),
     )
@@ -217,10 +218,14 @@ def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
     # Both captures are of one page, so one of them tells its key. That takes 4 us a change on SQLite, 40 ms for a whole
     # list, so it is asked only where a page is withdrawn at all.
     here = aliased(Snapshot)
-    is_any = exists().where(_IN_FORCE, Withdrawal.url_key >= "")
-    hidden_page = exists().where(here.id == change.to_snapshot_id, _by_key(func.coalesce(here.page_key, here.url_key)))
+    hidden_page = exists().where(here.id == change.to_snapshot_id, _by_page(here))
     revisit, original = aliased(Snapshot), aliased(Snapshot)
     sides = revisit.id.in_((change.to_snapshot_id, change.from_snapshot_id))
+    withdrawn_body = (
+        exists()
+        .where(sides, original.id == revisit.original_id, or_(_by_id(original.id), _by_page(original)))
+        .correlate_except(revisit, original)
+    )
     hidden_body = (
         exists()
         .where(sides, original.id == revisit.original_id, original.source_id.in_(_HIDDEN_SOURCES))
@@ -229,7 +234,8 @@ def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
     return (
         ~_by_id(change.to_snapshot_id),
         ~_by_id(change.from_snapshot_id),
-        ~and_(is_any, hidden_page),
+        ~and_(_any_page(), hidden_page),
+        ~and_(or_(_any_page(), _any_capture()), withdrawn_body),
         visible_source(change.source_id),
         ~and_(_HIDDEN_SOURCES.exists(), hidden_body),
     )
@@ -261,9 +267,11 @@ def unseen_sql(alias: str) -> str:
 def withdrawn_sql(alias: str) -> str:
     """Return `is_withdrawn` as text, over `snapshots` under an alias; for writers that speak SQL themselves."""
     in_force = "EXISTS (SELECT 1 FROM withdrawals x WHERE x.lifted_at IS NULL AND"
+    page = f"{in_force} x.url_key = COALESCE({{0}}.page_key, {{0}}.url_key))"
     return (
-        f"({in_force} x.snapshot_id = {alias}.id)"
-        f" OR {in_force} x.url_key = COALESCE({alias}.page_key, {alias}.url_key)))"
+        f"({in_force} x.snapshot_id = {alias}.id) OR {page.format(alias)}"  # noqa: S608 - names of tables
+        f" OR {in_force} x.snapshot_id = {alias}.original_id)"
+        f" OR EXISTS (SELECT 1 FROM snapshots b WHERE b.id = {alias}.original_id AND {page.format('b')}))"
     )
 
 
@@ -289,15 +297,44 @@ def _by_key(key: Any) -> ColumnElement[bool]:
     return exists().where(_IN_FORCE, Withdrawal.url_key == key)
 
 
+def _by_page(capture: Any) -> ColumnElement[bool]:
+    return _by_key(func.coalesce(capture.page_key, capture.url_key))
+
+
+def _any_page() -> ColumnElement[bool]:
+    """Return the clause for an archive of which a page is withdrawn."""
+    return exists().where(_IN_FORCE, Withdrawal.url_key >= "")
+
+
+def _any_capture() -> ColumnElement[bool]:
+    """Return the clause for an archive of which a capture is withdrawn by itself."""
+    return exists().where(_IN_FORCE, Withdrawal.snapshot_id >= 0)
+
+
+def _with_original(original_id: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return clauses, of which one holds for a revisit whose body stands in a withdrawn capture."""
+    original = aliased(Snapshot)
+    # Said of the revisit, inside: PostgreSQL would else hash all captures of the archive for it.
+    is_revisit = original_id.is_not(None)
+    with_page = exists().where(original.id == original_id, is_revisit, _by_page(original))
+    # Two, so that a planner makes a join of the first. A seek for each revisit: only where a page is withdrawn at all.
+    return _by_id(original_id), and_(_any_page(), with_page)
+
+
 def withdrawn_captures(*columns: Any) -> tuple[Select[*tuple[Any, ...]], ...]:
     """Return questions that together find all withdrawn captures, some twice: a seek for each withdrawal in force."""
     wanted = select(*columns).select_from(Withdrawal).where(_IN_FORCE)
     # An expression is in no index: the planner has to go from the few withdrawals to the captures, not the other way.
     key = Withdrawal.url_key.concat("")
+    original = aliased(Snapshot)
+    revisit = Snapshot.original_id == original.id + 0
     return (
         wanted.join(Snapshot, Snapshot.id == Withdrawal.snapshot_id + 0),
         wanted.join(Snapshot, Snapshot.url_key == key).where(Snapshot.page_key.is_(None)),
         wanted.join(Snapshot, Snapshot.page_key == key),
+        wanted.join(Snapshot, Snapshot.original_id == Withdrawal.snapshot_id + 0),
+        wanted.join(original, original.url_key == key).where(original.page_key.is_(None)).join(Snapshot, revisit),
+        wanted.join(original, original.page_key == key).join(Snapshot, revisit),
     )
 
 
@@ -307,28 +344,32 @@ _DAY_MICROS = 86_400_000_000
 def stand_ins(session: Session) -> list[int]:
     """Return the captures that are the first of their address, day and body now that the one before was withdrawn.
 
-    A look at the equal captures of its day for each capture that was withdrawn by itself: with a page all of them are.
+    A look at the equal captures of its day for each capture that was withdrawn by itself, or as a revisit of such a
+    one: with a page all of them are.
     """
     first, equal, alone = aliased(Snapshot), aliased(Snapshot), aliased(Withdrawal)
     day_on = type_coerce(first.captured_at, BigInteger) + _DAY_MICROS
-    rows = session.execute(
-        select(first.id, equal.id)
-        .select_from(alone)
-        # As in `withdrawn_captures`: from the few withdrawals to the captures.
-        .join(first, first.id == alone.snapshot_id + 0)
-        .join(equal, and_(equal.url_hash == first.url_hash, equal.captured_at >= first.captured_at))
-        .where(
-            alone.lifted_at.is_(None),
-            alone.snapshot_id >= 0,
-            first.canonical_id.is_(None),
-            type_coerce(equal.captured_at, BigInteger) < day_on,
-            equal.canonical_id == first.id,
-            *visible(equal),
+    found: dict[int, int] = {}
+    # As in `withdrawn_captures`: from the few withdrawals to the captures.
+    for concerned in (first.id == alone.snapshot_id + 0, first.original_id == alone.snapshot_id + 0):
+        rows = session.execute(
+            select(first.id, equal.id)
+            .select_from(alone)
+            .join(first, concerned)
+            .join(equal, and_(equal.url_hash == first.url_hash, equal.captured_at >= first.captured_at))
+            .where(
+                alone.lifted_at.is_(None),
+                alone.snapshot_id >= 0,
+                first.canonical_id.is_(None),
+                type_coerce(equal.captured_at, BigInteger) < day_on,
+                equal.canonical_id == first.id,
+                *visible(equal),
+            )
+            .order_by(first.id, equal.captured_at.desc(), equal.id.desc())
         )
-        .order_by(first.id, equal.captured_at.desc(), equal.id.desc())
-    )
-    # The last one of each counts, and that is the earliest.
-    return sorted({row[0]: row[1] for row in rows}.values())
+        # The last one of each counts, and that is the earliest.
+        found.update((row[0], row[1]) for row in rows)
+    return sorted(found.values())
 
 
 def visible_address(url_hash: Any) -> ColumnElement[bool]:
@@ -336,9 +377,27 @@ def visible_address(url_hash: Any) -> ColumnElement[bool]:
     return and_(*(url_hash.not_in(question) for question in withdrawn_captures(Snapshot.url_hash)))
 
 
-def of_page(key: str) -> ColumnElement[bool]:
-    """Return the clause over Snapshot for all captures of the page with this key."""
-    return or_(and_(Snapshot.url_key == key, Snapshot.page_key.is_(None)), Snapshot.page_key == key)
+def of_page(key: str, capture: Any = Snapshot) -> ColumnElement[bool]:
+    """Return the clause, over Snapshot or an alias of it, for all captures of the page with this key."""
+    return or_(and_(capture.url_key == key, capture.page_key.is_(None)), capture.page_key == key)
+
+
+def bodies_in(*, snapshot_id: int | None, key: str | None, column: Any) -> Select[*tuple[Any, ...]]:
+    """Return the question for a column (a name) of the revisits whose body stands in a capture, or in one of a page."""
+    revisit, original = aliased(Snapshot), aliased(Snapshot)
+    wanted = select(getattr(revisit, column))
+    if key is None:
+        return wanted.where(revisit.original_id == snapshot_id)
+    return wanted.join(original, original.id == revisit.original_id).where(of_page(key, original))
+
+
+def concerned_by(*, snapshot_id: int | None, key: str | None) -> ColumnElement[bool]:
+    """Return the clause over Snapshot for all that is out of sight while one capture, or a page, is withdrawn."""
+    here = aliased(Snapshot)
+    itself = here.id == snapshot_id if key is None else of_page(key, here)
+    revisits = bodies_in(snapshot_id=snapshot_id, key=key, column="id")
+    # By ids: a planner goes through the whole table for a question of which one half names another capture.
+    return Snapshot.id.in_(union(select(here.id).where(itself), revisits))
 
 
 def withdrawals_of(session: Session, *, snapshot_id: int | None, key: str | None) -> list[Withdrawal]:
@@ -366,8 +425,13 @@ def is_known(session: Session, *, snapshot_id: int | None, key: str | None) -> b
 
 
 def withdrawn_among(session: Session, *, snapshots: Collection[int] = (), keys: Collection[str] = ()) -> set[int | str]:
-    """Return which of these snapshots and of these pages (by key) are withdrawn by themselves; any number of them."""
+    """Return which of these snapshots and of these pages (by key) are withdrawn by themselves, or as revisits of such a
+    capture; any number of them."""
     found: set[int | str] = set()
+    numbers = sorted(snapshots)
+    for at in range(0, len(numbers), _AT_ONCE):
+        revisits = select(Snapshot.id).where(Snapshot.id.in_(numbers[at : at + _AT_ONCE]), Snapshot.original_id >= 0)
+        found.update(session.scalars(revisits.where(or_(*_with_original(Snapshot.original_id)))))
     asked: tuple[tuple[Any, Collection[Any]], ...] = (Withdrawal.snapshot_id, snapshots), (Withdrawal.url_key, keys)
     for column, wanted in asked:
         ordered = sorted(wanted)
@@ -464,70 +528,9 @@ def withdrawals_fingerprint(session: Session) -> str:
     return "-".join(map(str, (mark.withdrawals, mark.last, mark.total, *mark.hidden)))
 
 
-class HiddenRecord(NamedTuple):
-    """Where a withdrawn record stands."""
-
-    warc_file_id: int
-    offset: int
-    length: int
-
-
-def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> list[HiddenRecord]:
-    """Return where the withdrawn records of an execution stand, in order; a seek for each withdrawal in force."""
-    known = set(file_ids)
-    found: set[HiddenRecord] = set()
-    for question in withdrawn_captures(Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length):
-        # `+ 0` keeps the planner on the withdrawals: the index of executions would read the whole execution.
-        rows = session.execute(question.where(Snapshot.execution_id + 0 == execution_id))
-        found.update(map(HiddenRecord._make, rows))
-    return sorted(record for record in found if record.warc_file_id in known)
-
-
-_FOLLOWERS = 50
-
-
 def any_snapshot(session: Session, snapshot_id: int) -> Snapshot | None:
     """Return one snapshot whether it is withdrawn or not; for withdrawing, and for following a revisit."""
     return session.get(Snapshot, snapshot_id)
-
-
-# `holdchng`: the advisory lock that makes PostgreSQL's writers of changes take turns, as SQLite's do anyway.
-_CHANGES_LOCK = 0x686F6C6463686E67
-
-
-def lock_changes(session: Session) -> None:
-    """Let only one transaction at a time decide what is compared with what, or that it is to be; freed at its end."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(cast(literal(_CHANGES_LOCK), BigInteger))))
-
-
-def compare_again(session: Session, found: Snapshot) -> None:
-    """Let `changes` look again at a capture and at what follows it, up to the next one that the page answered.
-
-    What stood before those is another now: the capture was withdrawn, or is shown again.
-    """
-    later = tuple_(Snapshot.captured_at, Snapshot.id) > tuple_(
-        literal(found.captured_at, Snapshot.captured_at.type), literal(found.id, Snapshot.id.type)
-    )
-    answered = and_(
-        or_(Snapshot.status.is_(None), Snapshot.status.between(200, 399)),
-        Snapshot.canonical_id.is_(None),
-        Snapshot.noise.is_(None),
-        *visible(),
-    )
-    rows = session.execute(
-        select(Snapshot.id, answered)
-        .where(Snapshot.url_hash == found.url_hash, Snapshot.source_id + 0 == found.source_id, Snapshot.is_page, later)
-        .order_by(Snapshot.captured_at, Snapshot.id)
-        .limit(_FOLLOWERS)
-    ).all()
-    until = next((number for number, row in enumerate(rows, 1) if row[1]), len(rows))
-    _compare_anew(session, Snapshot.id.in_([found.id, *(row[0] for row in rows[:until])]))
-
-
-def compare_page_again(session: Session, key: str) -> None:
-    """Let `changes` look again at all captures of a page: those that came while it was hidden were passed."""
-    _compare_anew(session, of_page(key))
 
 
 def named_by(
@@ -538,7 +541,7 @@ def named_by(
 
     Search finds them by those words, which are withdrawn and come back with the linking capture.
     """
-    linking = select(Snapshot.id).where(Snapshot.id == snapshot_id if key is None else of_page(key))
+    linking = select(Snapshot.id).where(concerned_by(snapshot_id=snapshot_id, key=key))
     targets = select(LinkText.to_hash).where(LinkText.snapshot_id.in_(linking))
     here = PageGroup.url_hash
     found = select(here).where(here.in_(targets)).distinct().order_by(here).limit(at_once)
@@ -548,37 +551,12 @@ def named_by(
         part = list(session.scalars(found.where(here > part[-1]))) if len(part) == at_once else []
 
 
-def _compare_anew(session: Session, which: ColumnElement[bool]) -> None:
-    session.execute(update(Snapshot).where(which, Snapshot.is_page).values(compared=False))
-
-
-def hidden_groups(session: Session, *, most: int) -> list[int]:
-    """Return the page groups of which a capture is withdrawn, by itself or with its page: the first so many, by id.
-
-    The database seeks each withdrawn capture; no more than the answer is held here, for a page may have any number.
-    """
-    found = union(*(question.where(*_PAGES) for question in withdrawn_captures(Snapshot.group_id))).subquery()
-    return list(session.scalars(select(found.c.group_id).order_by(found.c.group_id).limit(most)))
-
-
-def hidden_counts(session: Session, *, source_id: int, executions: Collection[int]) -> dict[int, int]:
-    """Return how many captures of pages are withdrawn of each of these executions; those of which none is are left out.
-
-    One that is withdrawn by itself and with its page counts once.
-    """
-    if not executions:
-        return {}
-    # `+ 0`: a planner that goes by the source or by the execution reads all of it.
-    kept = [*_PAGES, Snapshot.source_id + 0 == source_id, (Snapshot.execution_id + 0).in_(list(executions))]
-    questions = withdrawn_captures(Snapshot.id, Snapshot.execution_id)
-    found = union(*(question.where(*kept) for question in questions)).subquery()
-    rows = session.execute(select(found.c.execution_id, func.count()).group_by(found.c.execution_id))
-    return {row[0]: row[1] for row in rows}
-
-
-_PAGES = (Snapshot.is_page, Snapshot.group_id.is_not(None))
-
-
 def captures_of(session: Session, key: str) -> int:
     """Return how many captures a page has, withdrawn or not, under all spellings of its address."""
     return session.scalar(select(func.count()).where(of_page(key))) or 0
+
+
+def count_concerned(session: Session, *, snapshot_id: int | None, key: str | None) -> int:
+    """Return how many captures are out of sight while one of them, or a page, is withdrawn."""
+    wanted = concerned_by(snapshot_id=snapshot_id, key=key)
+    return session.scalar(select(func.count()).select_from(Snapshot).where(wanted)) or 0

@@ -134,6 +134,32 @@ def test_a_run_is_watched_and_its_exclusions_are_edited(open_window: OpenWindow,
         assert client.get(f"/api/v1/executions/{run}/exclusions").json()["added"] == [r"p\d*7\.html"]
 
 
+def test_a_run_is_paused_on_a_phone_which_others_see_at_once_and_goes_on(open_window: OpenWindow, stage: Stage) -> None:
+    run = _running(stage)
+    desk = open_window(role=Role.OPERATOR).visit("/control")
+    phone = open_window(role=Role.OPERATOR, width=390)
+    page = phone.visit(f"/control/executions/{run}")
+    try:
+        page.get_by_role("button", name="Pause run").click()
+        expect(
+            page.get_by_text(re.compile("nothing more is asked of the sites until you resume")).first
+        ).to_be_visible()
+        expect(page.get_by_text(re.compile("Paused since .* UTC by the-operator"))).to_be_visible(timeout=_SOON_MS)
+        found = phone.complaints("run-paused-390")
+        # Told live: no one has touched the other window.
+        runs = desk.get_by_role("table", name=re.compile("Runs under way"))
+        expect(runs.get_by_text("paused", exact=True)).to_be_visible(timeout=_SOON_MS)
+        runs.get_by_role("button", name=f"Resume run #{run}").click()
+        expect(page.get_by_role("button", name="Pause run")).to_be_visible(timeout=_SOON_MS)
+        expect(page.get_by_text(re.compile("Paused since"))).to_have_count(0)
+        expect(runs.get_by_role("button", name=f"Pause run #{run}")).to_be_visible(timeout=_SOON_MS)
+    finally:
+        with stage.asking() as client:
+            client.post("/api/admin/crawls/resume", json={"execution": run})
+
+    assert not found, "\n".join(found)
+
+
 def test_a_source_is_made_by_form_with_its_problems_at_their_fields(open_window: OpenWindow, stage: Stage) -> None:
     window = open_window(role=Role.OPERATOR)
     page = window.visit("/control/sources/new")
@@ -216,9 +242,9 @@ def test_a_job_is_paused_resumed_and_crawls_are_begun_by_hand(open_window: OpenW
     page.keyboard.type("ter")
     expect(page).to_have_url(re.compile(r"\?q=later$"), timeout=_SOON_MS)
     page.get_by_role("link", name="Later").first.click()
-    page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_text("It waits until you resume it.")).to_be_visible(timeout=_SOON_MS)
-    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Pause schedule").click()
+    expect(page.get_by_text("Its next runs wait until you resume it.")).to_be_visible(timeout=_SOON_MS)
+    page.get_by_role("button", name="Resume schedule").click()
     expect(page.get_by_text("It goes on, at the emptiest time")).to_be_visible(timeout=_SOON_MS)
 
     page.goto(f"{stage.url}/control/jobs")

@@ -185,9 +185,12 @@ def test_sites_changes_and_editions_are_read(open_window: OpenWindow, stage: Sta
     year = _edition(stage)
     with stage.asking() as client:
         later, earlier = [one["jobId"] for one in client.get("/api/sources/kelpsound/editions").json()[:2]]
+    now, before = _years(stage)
     window, found = open_window(**look), []
     screens = {
         "site": f"/compare/site?source=kelpsound&from={earlier}&to={later}",
+        "site-editions": f"/compare/site?source=kelpsound&of=editions&from={before}&to={now}",
+        "site-none": f"/compare/site?source=kelpsound&of=editions&from=1999&to={now}",
         "changes-gone": "/changes?type=gone",
         "editions": "/editions",
         "edition": f"/editions/hostile/{year}?outcome=captured",
@@ -200,6 +203,33 @@ def test_sites_changes_and_editions_are_read(open_window: OpenWindow, stage: Sta
 
     # What is not there is answered with 404, which a browser writes into its console.
     assert not [one for one in found if "404" not in one], "\n".join(found)
+
+
+def test_two_editions_are_compared_from_the_figure_down_to_the_words(open_window: OpenWindow, stage: Stage) -> None:
+    later, earlier = _years(stage)
+    with stage.asking() as client:
+        counts = client.get(f"/api/coverage/kelpsound/{later}/comparison-{earlier}.json").json()["counts"]
+    window = open_window()
+    page = window.visit(f"/editions/kelpsound/{later}")
+
+    page.get_by_role("link", name=re.compile(rf"^changed\s*{counts['changed']}$")).click()
+    expect(page).to_have_url(re.compile(rf"/compare/site\?.*from={earlier}&to={later}&kind=changed"))
+    expect(page.locator("tbody tr")).to_have_count(counts["changed"])
+    page.get_by_role("button", name=re.compile("^gone")).click()
+    expect(page.locator("tbody tr")).to_have_count(counts["gone"])
+    page.get_by_role("button", name=re.compile("^changed")).click()
+    page.get_by_role("link", name=re.compile("^Compare: ")).first.click()
+    expect(page).to_have_url(re.compile(r"/compare\?from=\d+&to=\d+"))
+    expect(page.locator("ins, del, [role=status]").first).to_be_visible()
+
+    assert not window.faults, window.faults
+
+
+def _years(stage: Stage) -> tuple[int, int]:
+    """Return the years of the demo's last edition and the one before, which were compared."""
+    with stage.asking() as client:
+        items = client.get("/api/coverage", params={"source": "kelpsound"}).json()["items"]
+    return items[0]["year"], items[1]["year"]
 
 
 def _edition(stage: Stage) -> int:

@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast import errors
 from holdfast.api.app import assemble
+from holdfast.api.error_codes import ERROR_CODES
 from holdfast.api.errors import STATUS, status_of
 from holdfast.api.middleware.request_ids import RequestIds
 from holdfast.api.permissions import PERMISSIONS
@@ -47,7 +48,11 @@ def test_each_kind_of_error_has_its_status(error: errors.HoldfastError, status: 
 def test_the_five_kinds_are_all_mapped() -> None:
     kinds = (errors.NotFound, errors.Invalid, errors.Conflict, errors.NotPermitted, errors.Unavailable)
 
-    assert set(kinds) <= set(STATUS)
+    assert {kind.code for kind in kinds} <= set(STATUS)
+
+
+def test_every_code_that_has_a_status_of_its_own_is_one_that_an_error_carries() -> None:
+    assert set(STATUS) <= set(ERROR_CODES)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_record_that_one_capability_opened_names_no_other(archive: Archive) ->
 
 def test_what_is_kept_has_a_size_whatever_it_is_kept_under(archive: Archive, clock: FakeClock) -> None:
     metrics = ServerMetrics(started=0.0)
-    kept = KeptAnswers(SearchService(archive.database, archive.home, clock), clock, metrics)
+    kept = KeptAnswers(clock, metrics)
     scope: dict[str, Any] = {"path": "/web/20240101000000id_/http://example.org/", "query_string": b""}
     connections = RawConnections(archive.settings.database)
     sent: list[Any] = []

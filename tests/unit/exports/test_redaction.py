@@ -19,7 +19,7 @@ from holdfast.types import Fetched
 from holdfast.urls import page_key
 from holdfast.warc.reader import read_records
 from holdfast.warc.writer import ExchangeDraft, WarcWriter
-from holdfast.withdrawals.visibility import HiddenRecord
+from holdfast.withdrawals.hidden_captures import HiddenRecord
 from tests.clock import FakeClock
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)

@@ -18,5 +18,7 @@ test("the counts of two answers add up", () => {
 
 test("what cannot be meant is left out of the address", () => {
   expect(readAskedSite({ source: 4, from: "-1", to: "x", kind: "evil" })).toEqual({});
+  expect(readAskedSite({ source: "hc", of: "editions", from: 2025, to: 2026, kind: "withdrawn" })).toEqual({ source: "hc", of: "editions", from: 2025, to: 2026, kind: "withdrawn" });
+  expect(readAskedSite({ of: "planets" })).toEqual({});
   expect(readAskedSite({ source: "hc", from: "1", to: 2, kind: "moved" })).toEqual({ source: "hc", from: 1, to: 2, kind: "moved" });
 });

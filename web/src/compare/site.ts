@@ -1,10 +1,11 @@
-export const KINDS = ["new", "gone", "changed", "moved", "error", "unchanged"] as const;
+export const KINDS = ["new", "gone", "changed", "moved", "error", "unchanged", "withdrawn"] as const;
 export type SiteKind = (typeof KINDS)[number];
 
-/** What became of one page from one crawl to the other. */
+/** What became of one page from one crawl, or edition, to the other. */
 export interface SiteDifference {
   type: SiteKind;
-  url: string;
+  /** Null where it was withdrawn: then nothing of it is told. */
+  url: string | null;
   fromUrl: string | null;
   fromSnapshotId: number | null;
   toSnapshotId: number | null;
@@ -39,9 +40,11 @@ export function joined(one: SiteComparison, more: SiteComparison): SiteCompariso
   return { differences: [...one.differences, ...more.differences], counts, next: more.next };
 }
 
-/** Which two crawls, and of what kind the pages are that are listed. */
+/** Which two crawls or editions, and of what kind the pages are that are listed. */
 export interface AskedSite {
   source?: string;
+  /** Editions, named by their years; else crawls, named by their numbers. */
+  of?: "editions";
   from?: number;
   to?: number;
   kind?: SiteKind;
@@ -52,6 +55,7 @@ export function readAskedSite(found: Record<string, unknown>): AskedSite {
   const id = (value: unknown) => (Number.isSafeInteger(Number(value)) && Number(value) > 0 ? Number(value) : undefined);
   const asked: AskedSite = {
     source: typeof found["source"] === "string" && found["source"] ? found["source"] : undefined,
+    of: found["of"] === "editions" ? "editions" : undefined,
     from: id(found["from"]),
     to: id(found["to"]),
     kind: KINDS.find((one) => one === found["kind"]),

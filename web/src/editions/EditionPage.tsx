@@ -9,6 +9,7 @@ import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { ChangeTag } from "@/changes/ChangeTag";
+import { readAskedSite } from "@/compare/site";
 import { useWords } from "@/language/LanguageContext";
 import { readAskedEdition } from "./asked";
 import { Addresses } from "./Addresses";
@@ -64,13 +65,14 @@ function Before({ found }: { found: Coverage }) {
   const { t, number } = useWords();
   const editions = useEditions(found.sourceCode);
   const before = editions.data?.pages.flatMap((page) => page.items).find((one) => one.year < found.year);
-  const comparison = useEditionComparison(found.sourceCode, found.year, before?.year);
+  const against = before && found.comparedYears.includes(before.year) ? before.year : undefined;
+  const comparison = useEditionComparison(found.sourceCode, found.year, against);
   if (!before) return <Card title={t("edition.before", { year: String(found.year - 1) })}><p className="text-soft">{t("edition.noBefore")}</p></Card>;
   const difference = (now: number, then: number) => (now === then ? "±0" : `${now > then ? "+" : "−"}${number(Math.abs(now - then))}`);
   return (
     <Card title={t("edition.before", { year: String(before.year) })} actions={<Link to="/editions/$source/$year" params={{ source: found.sourceCode, year: String(before.year) }}>{t("editions.year", { year: String(before.year) })}</Link>}>
       {comparison.data ? (
-        <ul className="mb-4 flex flex-wrap gap-x-5 gap-y-2">{Object.entries(comparison.data.counts).filter(([, count]) => count > 0).map(([kind, count]) => <li key={kind} className="flex items-center gap-2"><ChangeTag change={kind} /><span className="tabular-nums">{number(count)}</span></li>)}</ul>
+        <ul className="mb-4 flex flex-wrap gap-x-5 gap-y-2">{Object.entries(comparison.data.counts).filter(([, count]) => count > 0).map(([kind, count]) => <li key={kind}><Link to="/compare/site" search={readAskedSite({ of: "editions", source: found.sourceCode, from: before.year, to: found.year, kind })} className="flex min-h-6 items-center gap-2"><ChangeTag change={kind} /><span className="tabular-nums">{number(count)}</span></Link></li>)}</ul>
       ) : <p className="mb-3 text-sm text-soft">{t("edition.notCompared")}</p>}
       <DataTable caption={t("edition.before", { year: String(before.year) })} rows={[...FIGURES]} keyOf={([name]) => name} empty=""
         columns={[
@@ -79,7 +81,8 @@ function Before({ found }: { found: Coverage }) {
           { head: String(found.year), isNumber: true, cell: ([name]) => number(found[name]) },
           { head: "±", isNumber: true, cell: ([name]) => difference(found[name], before[name]) },
         ]} />
-      {comparison.data && <p className="mt-3"><a href={`/api/coverage/${found.sourceCode}/${found.year}/comparison-${before.year}.csv`} download>{t("edition.file.comparison", { year: String(before.year) })}</a></p>}
+      {comparison.data && <p className="mt-3"><Link to="/compare/site" search={{ of: "editions", source: found.sourceCode, from: before.year, to: found.year }}>{t("edition.pages")}</Link></p>}
+      {comparison.data && <p className="mt-1"><a href={`/api/coverage/${found.sourceCode}/${found.year}/comparison-${before.year}.csv`} download>{t("edition.file.comparison", { year: String(before.year) })}</a></p>}
     </Card>
   );
 }

@@ -11,7 +11,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import failed_outside
-from holdfast.api.routes.replay import CAPABILITY, refuse_expired
+from holdfast.api.loading import load
+from holdfast.api.middleware.request_ids import CAPABILITY
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.replay.capabilities import ReplayKeys, split_root
@@ -39,7 +40,8 @@ class Capabilities:
             await failed_outside(exc, scope)(scope, receive, send)
             return
         if found is None:
-            await refuse_expired(scope, self._settings, rest)(scope, receive, send)
+            replay = await run_sync(lambda: load("holdfast.api.routes.replay"))
+            await replay.refuse_expired(scope, self._settings, rest)(scope, receive, send)
             return
         raw = scope.get("raw_path")
         inner = {**scope, "path": rest, CAPABILITY: f"/!{text}"}

@@ -21,6 +21,8 @@ IS_STREAM = "is_stream"
 """Where a live stream says in the state of its request that it is one."""
 FOR_MEMBERS = "is_for_members"
 """Where a route says in the state of its request that it shows what not everybody may see."""
+CAPABILITY = "holdfast_capability"
+"""Where a request's scope has what its paths begin with: `/!` and the capability that was taken off."""
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _VERSION = (b"x-api-version", b"1")
 _NAMED = frozenset((b"x-request-id", b"x-api-version"))

@@ -2,98 +2,23 @@
 
 A file of routes holds `router = LateRouter(tags=[…])` and plain `def` functions with a row each in
 `api/permissions.py`; they take `SessionDep` and `ArchiveDep`, raise our errors, and say which:
-`@router.get(…, responses=answers(404, 422))`.
+`@router.get(…, responses=answers(404, 422))`. It is loaded by the first request to one of them.
 """
 
 from __future__ import annotations
 
-from holdfast.api.late_routes import LateRouter
-from holdfast.api.routes import (
-    account,
-    account_pages,
-    admin,
-    archive,
-    captures,
-    changes,
-    domains,
-    editions,
-    executions,
-    explain,
-    exports,
-    feeds,
-    frontier,
-    frontier_v1,
-    health,
-    job_logs,
-    jobs,
-    mcp,
-    noise,
-    operations,
-    operator,
-    reference,
-    replay,
-    reports,
-    search,
-    series,
-    snapshots,
-    sources,
-    storage,
-    streams,
-    takedowns,
-    uploads,
-    users,
-    webhooks,
-)
+from typing import Final
 
-ROUTERS: tuple[LateRouter, ...] = (
-    archive.home_router,
-    archive.router,
-    health.router,
-    series.router,
-    sources.router,
-    exports.router,
-    editions.router,
-    replay.raw_router,
-    search.router,
-    snapshots.router,
-    captures.router,
-    snapshots.pages_router,
-    replay.cdx_router,
-    replay.router,
-    replay.members_router,
-    changes.router,
-    reports.router,
-    reports.form_router,
-    sources.admin_router,
-    jobs.router,
-    executions.router,
-    job_logs.router,
-    jobs.scheduler_router,
-    admin.jobs_router,
-    reports.admin_router,
-    admin.audit_router,
-    noise.router,
-    frontier.router,
-    frontier_v1.router,
-    domains.router,
-    storage.router,
-    explain.router,
-    mcp.router,
-    editions.admin_router,
-    operations.router,
-    operator.router,
-    feeds.router,
-    takedowns.router,
-    uploads.router,
-    admin.metrics_router,
-    streams.router,
-    webhooks.router,
-    reference.router,
-    account.router,
-    account_pages.router,
-    users.router,
-)
-"""The application's host. Order matters only where two paths overlap: the narrower one first."""
+from holdfast.api.listed_routes import ListedRouter
+from holdfast.api.permissions import ROUTES
 
-REPLAY_ROUTERS: tuple[LateRouter, ...] = (replay.raw_router, replay.cdx_router, replay.router, replay.stray_router)
+_LISTED: Final = {where: ListedRouter(__name__, where, rows) for where, rows in ROUTES.items()}
+_ASTRAY = "replay.stray_router"
+
+ROUTERS: tuple[ListedRouter, ...] = tuple(router for where, router in _LISTED.items() if where != _ASTRAY)
+"""The application's host."""
+
+REPLAY_ROUTERS: tuple[ListedRouter, ...] = tuple(
+    _LISTED[where] for where in ("replay.raw_router", "replay.cdx_router", "replay.router", _ASTRAY)
+)
 """The replay host: only what is public, archived pages included."""

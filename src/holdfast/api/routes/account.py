@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, peer_of
+from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, peer_of
 from holdfast.api.errors import OriginRefused, answers
+from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import PrincipalDep

@@ -15,8 +15,9 @@ from fastapi import Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import ValidationError
 
-from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, site_of
+from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, site_of
 from holdfast.api.errors import OriginRefused, status_of
+from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import PrincipalDep

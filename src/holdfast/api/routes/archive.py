@@ -1,26 +1,17 @@
-"""What the archive is and how it does: `/` for people, health for monitors, totals and usage for programs."""
+"""What the archive is: `/` for people, totals and usage for programs."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Final, Literal
+from fastapi import Response
+from fastapi.responses import HTMLResponse
 
-from anyio import CapacityLimiter
-from anyio.to_thread import run_sync
-from fastapi import Depends, Query, Response
-from fastapi.responses import HTMLResponse, JSONResponse
-from sqlalchemy.exc import SQLAlchemyError
-
-from holdfast import __version__, log
+from holdfast import log
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, RatesDep, SessionDep, TotalsDep, UsageDep, WorkDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, UsageDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import (
-    Checks,
-    Health,
     RecentPage,
-    Services,
     Stats,
     TopDomain,
     Usage,
@@ -28,15 +19,10 @@ from holdfast.api.schemas.archive import (
     UsageTotals,
     WorkerHeartbeat,
 )
-from holdfast.coordination.disk import low_volume
-from holdfast.db.raw import last_refusal
-from holdfast.errors import HoldfastError
 from holdfast.feedback import Day, Use
+from holdfast.replay.html import html_page
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
-from holdfast.replay.pages import html_page
-from holdfast.supervision.state import served_parts
-from holdfast.withdrawals.viewers import viewer
 from holdfast.withdrawals.visibility import members_among
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
@@ -102,84 +88,6 @@ def _counted(number: int, noun: str) -> str:
 
 _log = log.get()
 router = LateRouter(tags=["archive"])
-_BROKEN = {"status": "error", "checks": {"db": "error"}}
-_EXAMPLE = {"description": "The database does not answer.", "content": {"application/json": {"example": _BROKEN}}}
-Details = Annotated[
-    bool,
-    Query(
-        description="Add to `checks`: `jobs` by status and `snapshots`, as last counted; `disk`, whether there is "
-        "room; `writes`, whether the database takes them."
-    ),
-]
-
-
-_REDIS: Final[dict[bool | None, Literal["ok", "away", "not configured"]]] = {
-    None: "not configured",
-    True: "away",
-    False: "ok",
-}
-# Of their own: a monitor is answered however many requests wait for a thread.
-_threads = CapacityLimiter(2)
-_LOOK_S = 10.0
-
-
-async def look(
-    archive: ArchiveDep,
-    totals: TotalsDep,
-    work: WorkDep,
-    metrics: MetricsDep,
-    rates: RatesDep,
-    details: Details = False,
-) -> Health | None:
-    """Return what is well; None, and a line in the log, if the database is not, or does not say so in time."""
-
-    def ask() -> tuple[Checks, int]:
-        with archive.database.read() as session:
-            workers = len(queries.active_workers(session, archive.clock))
-            found = served_parts(archive.home)
-            if not details:
-                return Checks(db="ok", parts=found), workers
-            total = totals.read(session).snapshots
-            disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
-            writes: Literal["ok", "refused"] = "ok" if last_refusal(archive.home) is None else "refused"
-            counted = work.read(session)
-            jobs = counted.jobs if viewer().sees_members else counted.public_jobs
-            return Checks(
-                db="ok", jobs=jobs, snapshots={"total": total}, disk=disk, writes=writes, parts=found
-            ), workers
-
-    try:
-        # A database that hangs must not hang the monitor that would report it.
-        async with asyncio.timeout(_LOOK_S):
-            checks, workers = await run_sync(ask, abandon_on_cancel=True, limiter=_threads)
-    except (HoldfastError, SQLAlchemyError, TimeoutError) as exc:
-        _log.error("health.failed", message=(str(exc) or f"no answer in {_LOOK_S:g} s").splitlines()[0])
-        return None
-    return Health(
-        status="ok",
-        checks=checks,
-        timestamp=archive.clock.now(),
-        version=__version__,
-        uptime=round(archive.clock.monotonic() - metrics.started, 3),
-        services=Services(database="ok", redis=_REDIS[rates.is_away]),
-        workers=workers,
-    )
-
-
-Found = Annotated[Health | None, Depends(look)]
-
-
-@router.get("/api/health", response_model=Health, response_model_exclude_none=True, responses={500: _EXAMPLE})
-async def health(found: Found) -> Health | JSONResponse:
-    """Say whether the archive answers; 500 if its database does not."""
-    return found or JSONResponse(_BROKEN, 500)
-
-
-@router.get("/health", response_model=Health, response_model_exclude_none=True, responses={503: _EXAMPLE})
-async def health_of_service(found: Found) -> Health | JSONResponse:
-    """Say the same as `/api/health`, with 503 if the database does not answer."""
-    return found or JSONResponse(_BROKEN, 503)
-
 
 # It names pages, and one that is withdrawn is to be gone at once.
 _CACHE = "no-cache"

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, HistoriesDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, export, heavily
 from holdfast.api.late_routes import LateRouter
@@ -34,6 +34,7 @@ from holdfast.api.schemas.captures import (
     YearCount,
 )
 from holdfast.api.schemas.lists import ListCursor, ListLimit, decode_cursor, encode_cursor
+from holdfast.api.search_dependencies import HistoriesDep
 from holdfast.clock import digits14
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound

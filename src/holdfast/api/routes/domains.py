@@ -8,8 +8,9 @@ from typing import Annotated
 from fastapi import Path, Query
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import ArchiveDep, FrontierCountsDep, FrontierDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.frontier import PORTION_S, WhichExecution, within

@@ -9,17 +9,10 @@ from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.api.dependencies import (
-    AdminWriteDep,
-    ArchiveDep,
-    OperationsDep,
-    SessionDep,
-    SourceCode,
-    source_id_of,
-    source_of,
-)
+from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of, source_of
 from holdfast.api.errors import FieldRefused, answers
 from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.operations import begin
@@ -29,6 +22,7 @@ from holdfast.api.schemas.archive import (
     AdminEditionList,
     Coverage,
     CoverageAddress,
+    EditionDifference,
     EditionListed,
     EditionShard,
 )
@@ -48,11 +42,12 @@ from holdfast.db.audit_events import acting
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.campaign import CampaignRequest
+from holdfast.editions.comparison import EditionKind, comparison_stem
 from holdfast.editions.composition import shard_object
 from holdfast.editions.edition_files import CSV
 from holdfast.editions.edition_view import EditionNotFound, EditionView, view_edition
 from holdfast.editions.ledger import LedgerOutcome
-from holdfast.editions.publishing import coverage_rows, open_public, public_summary
+from holdfast.editions.publishing import WITHDRAWN, compared_years, open_public, public_summary, table_rows
 from holdfast.editions.queries import edition as find_edition
 from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
 from holdfast.editions.scheduling import Campaigns
@@ -287,7 +282,7 @@ def _listed(edition: Edition, source: Source) -> EditionListed:
 
 
 @router.get("/api/coverage/{source}/{year}", responses=answers(404, 422, 503))
-def coverage(session: SessionDep, source: Code, year: Year) -> Coverage:
+def coverage(archive: ArchiveDep, session: SessionDep, source: Code, year: Year) -> Coverage:
     """Return how much of a source was kept in a year, of all that was meant to be."""
     row, kept = edition_of(session, source, year)
     return Coverage(
@@ -311,6 +306,7 @@ def coverage(session: SessionDep, source: Code, year: Year) -> Coverage:
         # Not the row's own: it names seeds that may have been withdrawn since.
         coverage_summary=public_summary(session, row),
         generated_at=row.generated_at,
+        compared_years=compared_years(archive.home, kept, row.year),
     )
 
 
@@ -339,9 +335,9 @@ async def coverage_addresses(
             row, kept = edition_of(session, source, year)
         most = archive.settings.exports.cache_bytes
         table = open_public(archive.database, archive.home, row, kept, CSV, cache_bytes=most)
-        found = coverage_rows(
-            table, outcome=None if outcome is None else outcome.value, reason=reason, start=start, limit=limit
-        )
+        named = {"outcome": None if outcome is None else outcome.value, "reason": reason}
+        wanted = {name: [value] for name, value in named.items() if value is not None}
+        found = table_rows(table, wanted, start=start, limit=limit)
         listed = Listed[CoverageAddress](
             items=[_address(one) for one in found.rows],
             next=None if found.following is None else encode_cursor(found.following),
@@ -358,6 +354,67 @@ def _address(row: dict[str, str]) -> CoverageAddress:
     return CoverageAddress(
         **{name: row.get(name, "") for name in named}, snapshot_id=int(number) if number.isdecimal() else None
     )
+
+
+@router.get(
+    "/api/coverage/{source}/{year}/comparison/{earlier}",
+    responses=answers(404, 422, 503),
+    response_model=Listed[EditionDifference],
+)
+async def edition_differences(
+    request: Request,
+    archive: ArchiveDep,
+    source: Code,
+    year: Year,
+    earlier: Annotated[int, Path(ge=1970, le=9999, description="The year of the earlier edition.", examples=[2025])],
+    kind: Annotated[
+        EditionKind | None, Query(description="What became of them; all but unchanged if not named.")
+    ] = None,
+    limit: ListLimit = DEFAULT_LIMIT,
+    cursor: ListCursor = None,
+) -> Response:
+    """Return what became of each page from an earlier edition to this one, in the order of the addresses.
+
+    The two have been compared by an operator before; `comparedYears` of the edition says with which years.
+    """
+    place = decode_cursor(cursor, int)
+    start = max(0, int(place[0])) if place else 0
+    kinds = [kind.value] if kind is not None else [one.value for one in EditionKind if one != EditionKind.UNCHANGED]
+
+    # On a thread for heavy work: the table of a comparison may have millions of rows.
+    def work() -> Response:
+        with archive.database.read() as session:
+            row, kept = edition_of(session, source, year)
+        name, most = f"{comparison_stem(earlier)}.csv", archive.settings.exports.cache_bytes
+        table = open_public(archive.database, archive.home, row, kept, name, cache_bytes=most)
+        found = table_rows(table, {"kind": kinds}, start=start, limit=limit)
+        listed = Listed[EditionDifference](
+            items=[_difference(one) for one in found.rows],
+            next=None if found.following is None else encode_cursor(found.following),
+            limit=limit,
+        )
+        return Response(listed.model_dump_json(by_alias=True), media_type="application/json")
+
+    return await heavily(request, work)
+
+
+def _difference(row: dict[str, str]) -> EditionDifference:
+    # What was withdrawn since the two were compared is told like what was withdrawn before: that there is a row.
+    if row["kind"] == EditionKind.WITHDRAWN or WITHDRAWN in (row["url"], row["from_url"]):
+        return EditionDifference(
+            type=EditionKind.WITHDRAWN, url=None, from_url=None, from_snapshot_id=None, to_snapshot_id=None
+        )
+    return EditionDifference(
+        type=EditionKind(row["kind"]),
+        url=row["url"],
+        from_url=row["from_url"] or None,
+        from_snapshot_id=_capture_number(row["from_snapshot_id"]),
+        to_snapshot_id=_capture_number(row["to_snapshot_id"]),
+    )
+
+
+def _capture_number(cell: str) -> int | None:
+    return int(cell) if cell.isdecimal() else None
 
 
 @router.get("/api/coverage/{source}/{year}/{file}", responses=answers(404, 422, 503), response_class=StreamingResponse)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import Request, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import ArchiveDep, FrontierDep, RunReportsDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import ExecutionNotFound, answers
 from holdfast.api.heavy import heavily
+from holdfast.api.job_dependencies import FrontierDep, RunReportsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.frontier import within
 from holdfast.api.routes.jobs import ExecutionId

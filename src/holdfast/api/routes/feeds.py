@@ -8,16 +8,9 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import (
-    AdminWrite,
-    AdminWriteDep,
-    ArchiveDep,
-    SessionDep,
-    SourceCode,
-    source_id_of,
-    source_of,
-)
+from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of, source_of
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId

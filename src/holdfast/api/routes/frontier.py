@@ -9,15 +9,9 @@ from typing import Annotated
 
 from fastapi import Query
 
-from holdfast.api.dependencies import (
-    ArchiveDep,
-    FrontierCountsDep,
-    FrontierDep,
-    JobServiceDep,
-    ServedFrontierTurn,
-    SessionDep,
-)
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep, JobServiceDep, ServedFrontierTurn
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId, Words

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response
 
-from holdfast.api.dependencies import ArchiveDep, FrontierCountsDep, FrontierDep, JobServiceDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep, JobServiceDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.frontier import adding_urls
 from holdfast.api.schemas.base import RowId, Words

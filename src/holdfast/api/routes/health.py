@@ -1,37 +1,34 @@
 """`/health/live` and `/health/ready`: for those that restart a process, and those that send requests to it.
 
-Both are answered on the event loop and are never limited; the first touches nothing at all.
+Both are answered on the event loop and are never limited; the first touches nothing at all. `/api/health` and `/health`
+tell monitors how the archive does.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import asyncio
+from typing import Annotated, Any, Final, Literal
 
-from fastapi import Request, Response
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import Depends, Query, Request, Response
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse
 
+from holdfast import __version__, log
+from holdfast.api import queries
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, RatesDep, TotalsDep, WorkDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.readiness import ReadinessProbe
-from holdfast.api.schemas.base import Answer
-from holdfast.supervision.state import PartState
+from holdfast.api.schemas.health import Alive, Checks, Health, Ready, Services
+from holdfast.coordination.disk import low_volume
+from holdfast.db.raw import last_refusal
+from holdfast.errors import HoldfastError
+from holdfast.supervision.state import served_parts
+from holdfast.withdrawals.viewers import viewer
 
+_log = log.get()
 router = LateRouter(tags=["archive"])
-
-
-class Alive(Answer):
-    """That this process answers."""
-
-    status: Literal["alive"]
-
-
-class Ready(Answer):
-    """Whether this process can serve, and which part cannot."""
-
-    status: Literal["ready", "not_ready"]
-    parts: dict[str, str]
-    """`ok`, or what is wrong, by part: database, storage, search."""
-    serve: dict[str, PartState] | None = None
-    """How the parts of `holdfast serve` do, where that runs; one that is `failing` does not make this not ready."""
 
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Ready, "description": "A part is not ready."}}
@@ -53,3 +50,82 @@ async def readiness(request: Request) -> Response:
     if found.serve is not None:
         content["serve"] = dict(found.serve)
     return JSONResponse(content, 200 if is_ready else 503, headers={"Cache-Control": "no-store"})
+
+
+_BROKEN = {"status": "error", "checks": {"db": "error"}}
+_EXAMPLE = {"description": "The database does not answer.", "content": {"application/json": {"example": _BROKEN}}}
+Details = Annotated[
+    bool,
+    Query(
+        description="Add to `checks`: `jobs` by status and `snapshots`, as last counted; `disk`, whether there is "
+        "room; `writes`, whether the database takes them."
+    ),
+]
+
+
+_REDIS: Final[dict[bool | None, Literal["ok", "away", "not configured"]]] = {
+    None: "not configured",
+    True: "away",
+    False: "ok",
+}
+# Of their own: a monitor is answered however many requests wait for a thread.
+_threads = CapacityLimiter(2)
+_LOOK_S = 10.0
+
+
+async def look(
+    archive: ArchiveDep,
+    totals: TotalsDep,
+    work: WorkDep,
+    metrics: MetricsDep,
+    rates: RatesDep,
+    details: Details = False,
+) -> Health | None:
+    """Return what is well; None, and a line in the log, if the database is not, or does not say so in time."""
+
+    def ask() -> tuple[Checks, int]:
+        with archive.database.read() as session:
+            workers = len(queries.active_workers(session, archive.clock))
+            found = served_parts(archive.home)
+            if not details:
+                return Checks(db="ok", parts=found), workers
+            total = totals.read(session).snapshots
+            disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
+            writes: Literal["ok", "refused"] = "ok" if last_refusal(archive.home) is None else "refused"
+            counted = work.read(session)
+            jobs = counted.jobs if viewer().sees_members else counted.public_jobs
+            return Checks(
+                db="ok", jobs=jobs, snapshots={"total": total}, disk=disk, writes=writes, parts=found
+            ), workers
+
+    try:
+        # A database that hangs must not hang the monitor that would report it.
+        async with asyncio.timeout(_LOOK_S):
+            checks, workers = await run_sync(ask, abandon_on_cancel=True, limiter=_threads)
+    except (HoldfastError, SQLAlchemyError, TimeoutError) as exc:
+        _log.error("health.failed", message=(str(exc) or f"no answer in {_LOOK_S:g} s").splitlines()[0])
+        return None
+    return Health(
+        status="ok",
+        checks=checks,
+        timestamp=archive.clock.now(),
+        version=__version__,
+        uptime=round(archive.clock.monotonic() - metrics.started, 3),
+        services=Services(database="ok", redis=_REDIS[rates.is_away]),
+        workers=workers,
+    )
+
+
+Found = Annotated[Health | None, Depends(look)]
+
+
+@router.get("/api/health", response_model=Health, response_model_exclude_none=True, responses={500: _EXAMPLE})
+async def health(found: Found) -> Health | JSONResponse:
+    """Say whether the archive answers; 500 if its database does not."""
+    return found or JSONResponse(_BROKEN, 500)
+
+
+@router.get("/health", response_model=Health, response_model_exclude_none=True, responses={503: _EXAMPLE})
+async def health_of_service(found: Found) -> Health | JSONResponse:
+    """Say the same as `/api/health`, with 503 if the database does not answer."""
+    return found or JSONResponse(_BROKEN, 503)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import AdminWrite, AdminWriteDep, JobServiceDep, SessionDep, WriteTurnsDep
+from holdfast.api.dependencies import SessionDep
 from holdfast.api.errors import ExecutionNotFound, answers
+from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceDep, WriteTurnsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.jobs import (
@@ -214,7 +215,8 @@ def retry_job(admin: AdminWriteDep, id: JobId) -> JobShown:
 _NEXT = {
     State.PENDING.value: "it is queued, and begins when a worker is free",
     State.SCHEDULED.value: "let it run now with POST /api/v2/jobs/{id}/force-run",
-    State.RUNNING.value: "it runs now; end it with POST /api/v1/jobs/{id}/cancel",
+    State.RUNNING.value: "it runs now; let its run wait with POST /api/admin/crawls/pause, or end the job with "
+    "POST /api/v1/jobs/{id}/cancel",
     State.PAUSED.value: "let it go on with POST /api/v1/jobs/{id}/resume",
     State.COMPLETED.value: "it has had its runs; ask for another with POST /api/v1/jobs for the same source",
     State.FAILED.value: "give it another try with POST /api/v1/jobs/{id}/retry",

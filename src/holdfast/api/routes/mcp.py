@@ -12,12 +12,13 @@ from fastapi import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.api.dependencies import ArchiveDep, SearchDep
+from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.heavy import HeavyWork
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import PrincipalDep
+from holdfast.api.search_dependencies import SearchDep
 from holdfast.auth.errors import Unauthenticated
 from holdfast.auth.roles import Role
 

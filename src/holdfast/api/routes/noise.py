@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import Query
 
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, SourceCode, source_id_of
+from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import MAX_ID
 from holdfast.api.schemas.noise import MarkForm, NoiseCapture, NoiseList, RulingForm, RulingReceipt

@@ -9,8 +9,9 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response
 
-from holdfast.api.dependencies import AdminWriteDep, OperationsDep, SessionDep, source_of
+from holdfast.api.dependencies import SessionDep, source_of
 from holdfast.api.errors import FieldRefused, answers
+from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId

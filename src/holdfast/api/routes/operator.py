@@ -11,8 +11,9 @@ from fastapi import Query, Response
 
 from holdfast import audit
 from holdfast.api import operator_queries
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import Words
@@ -23,6 +24,8 @@ from holdfast.api.schemas.operator import (
     CrawlBegun,
     CrawlForm,
     CrawlHeld,
+    CrawlPaused,
+    CrawlPauseForm,
     CrawlStopForm,
     CrawlStopped,
     ExecutionHeld,
@@ -50,6 +53,7 @@ from holdfast.db.models import Operation, Owner
 from holdfast.db.raw import sqlite_path
 from holdfast.index.leases import latest_runs
 from holdfast.jobs.administration.adhoc_crawls import CrawlWish, begin_crawl
+from holdfast.jobs.administration.run_pausing import pause_run, resume_run
 from holdfast.jobs.states import state_of
 from holdfast.operations.crawl_stopping import stop_execution
 from holdfast.operations.long_running import OperationKind
@@ -280,6 +284,24 @@ def start_crawl(admin: AdminWriteDep, response: Response, form: CrawlForm) -> Cr
         begun = CrawlBegun(job_id=job.id, source=source.code, is_new_source=is_new, state=state_of(job))
     response.headers["Location"] = f"/api/v1/jobs/{begun.job_id}"
     return begun
+
+
+@router.post("/crawls/pause", responses=answers(403, 404, 409, 413, 415, 422, 503))
+def pause_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> CrawlPaused:
+    """Let a run wait until it is resumed: what is under way is finished and kept, then nothing is asked of its sites.
+
+    It hears of it within a second. Its time limit stands still meanwhile, and it can be stopped as ever. One that is
+    paused already stays so; to let the next runs of a job wait is `POST /api/v1/jobs/{id}/pause`.
+    """
+    with admin.write() as session:
+        return CrawlPaused.of(pause_run(session, admin.job_service.clock, form.execution))
+
+
+@router.post("/crawls/resume", responses=answers(403, 404, 409, 413, 415, 422, 503))
+def resume_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> CrawlPaused:
+    """Let a paused run go on where it was; one that is not paused stays as it is."""
+    with admin.write() as session:
+        return CrawlPaused.of(resume_run(session, admin.job_service.clock, form.execution))
 
 
 @router.post("/crawls/stop", status_code=202, responses=answers(403, 404, 413, 415, 422, 503))

@@ -18,7 +18,7 @@ from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, gathered, heavily
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.middleware.request_ids import FOR_MEMBERS
+from holdfast.api.middleware.request_ids import CAPABILITY, FOR_MEMBERS
 from holdfast.config import Settings
 from holdfast.errors import Invalid, NotFound, without_folders
 from holdfast.gzip_streams import gzipped
@@ -38,9 +38,10 @@ from holdfast.replay.capabilities import split_root
 from holdfast.replay.cdx.question import Output, read_question
 from holdfast.replay.cdx.server import TYPES, CdxServer
 from holdfast.replay.headers import READABLE
+from holdfast.replay.html import html_page
 from holdfast.replay.links import escape
 from holdfast.replay.origins import ReplayOrigins, origins_of, site_passes
-from holdfast.replay.pages import html_page, refusal
+from holdfast.replay.pages import refusal
 from holdfast.replay.serving import Replay, ReplayAnswer, ReplayRequest, listing_origins, own_page, redirect
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.viewers import viewer
@@ -48,10 +49,6 @@ from holdfast.withdrawals.visibility import members_among
 
 _PIECE_CHARS = 16_384
 _PATH_SAFE = "!$%&'()*+,-./:;=@_~"
-
-
-CAPABILITY = "holdfast_capability"
-"""Where a request's scope has what its paths begin with: `/!` and the capability that was taken off."""
 
 
 def replay_of(request: Request, archive: Archive) -> Replay:

@@ -13,8 +13,9 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
 from holdfast import feedback
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep, UsageDep
 from holdfast.api.errors import OriginRefused, answers
+from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
 from holdfast.api.query_names import KNOWN_ONLY

@@ -12,7 +12,7 @@ from fastapi import Depends, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from holdfast import cancellation
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SearchDep, SessionDep, Since, Until
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SessionDep, Since, Until
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, export, gathered
 from holdfast.api.late_routes import LateRouter
@@ -28,6 +28,7 @@ from holdfast.api.schemas.search import (
     SearchSyntax,
     TermsOverTime,
 )
+from holdfast.api.search_dependencies import SearchDep
 from holdfast.clock import digits14
 from holdfast.errors import NotFound
 from holdfast.exports.selection import SelectedCaptures

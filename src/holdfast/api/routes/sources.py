@@ -17,17 +17,10 @@ from holdfast.api.capture_queries import (
     extent_of_execution,
     newest_crawls,
 )
-from holdfast.api.dependencies import (
-    AdminWrite,
-    AdminWriteDep,
-    ArchiveDep,
-    JobServiceDep,
-    SessionDep,
-    TotalsDep,
-    source_of,
-)
+from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, source_of
 from holdfast.api.errors import answers
 from holdfast.api.heavy import HeavyWork, heavily
+from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary
@@ -58,8 +51,9 @@ from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
+from holdfast.withdrawals.hidden_captures import hidden_counts
 from holdfast.withdrawals.viewers import Visibility
-from holdfast.withdrawals.visibility import hidden_counts, members_among
+from holdfast.withdrawals.visibility import members_among
 
 router = LateRouter(tags=["sources"])
 # Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is

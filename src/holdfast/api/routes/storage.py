@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.api.dependencies import ArchiveDep, FrontierDep
+from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import FrontierDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.crawler import CleanForm, CleanReceipt, StorageShown
 from holdfast.db.audit_events import acting

@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 from pydantic import AfterValidator
 
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId, Words, checked_text

@@ -22,15 +22,9 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Header, Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
-from holdfast.api.dependencies import (
-    AdminWriteDep,
-    ArchiveDep,
-    OperationsDep,
-    SessionDep,
-    WriteTurns,
-    WriteTurnsDep,
-)
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import BodyRefused, BodyTooSlow, FieldRefused, ServerBusy, TusVersionRefused, answers
+from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep, WriteTurns, WriteTurnsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import Path, Request, Response
 
-from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, site_of
+from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, site_of
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.account import SessionId, TokenId, after_of, sessions_listed, tokens_listed

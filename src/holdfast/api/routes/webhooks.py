@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import Query
 
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, WriteTurnsDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.job_dependencies import AdminWriteDep, WriteTurnsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId

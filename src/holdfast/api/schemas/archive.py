@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 from holdfast.api.schemas.base import Answer, RequestForm, RowId, check_fields
+from holdfast.editions.comparison import EditionKind
 from holdfast.feedback import Category, ReportStatus
-from holdfast.supervision.state import PartState
 from holdfast.withdrawals.viewers import Visibility
 
 
@@ -91,8 +91,8 @@ class EditionSummary(Answer):
     entry_browse_url: str | None
 
 
-class Coverage(Answer):
-    """How much of a source was kept in a year."""
+class EditionFigures(Answer):
+    """How much of a source was kept in a year, in numbers."""
 
     edition_id: int
     source_code: str
@@ -113,6 +113,14 @@ class Coverage(Answer):
     backend_counts: dict[str, Any]
     coverage_summary: dict[str, Any]
     generated_at: datetime | None
+
+
+class Coverage(EditionFigures):
+    """How much of a source was kept in a year."""
+
+    compared_years: list[int] = Field(
+        description="Earlier editions that it was compared with page by page, the latest first.", examples=[[2025]]
+    )
 
 
 class EditionListed(Answer):
@@ -148,6 +156,18 @@ class CoverageAddress(Answer):
     snapshot_id: int | None = Field(examples=[4194305])
 
 
+class EditionDifference(Answer):
+    """What became of one page from an earlier edition to a later one."""
+
+    type: EditionKind = Field(examples=["moved"])
+    url: str | None = Field(
+        description="Where it is, or was if it is gone; null if it was withdrawn.", examples=["https://example.org/new"]
+    )
+    from_url: str | None = Field(description="Where it was, if it moved.", examples=["https://example.org/old"])
+    from_snapshot_id: int | None = Field(examples=[4194305])
+    to_snapshot_id: int | None = Field(examples=[8388609])
+
+
 class UsageTotals(Answer):
     """What was done; counts only."""
 
@@ -172,49 +192,6 @@ class Usage(Answer):
     daily: list[UsageDay]
 
 
-class Checks(Answer):
-    """What was checked, and how it is."""
-
-    db: Literal["ok", "error"]
-    jobs: dict[str, int] | None = Field(
-        None, description="Jobs by status, in the words of `/api/admin/jobs`, with details=1."
-    )
-    snapshots: dict[str, int] | None = Field(None, description="`total`, with details=1.")
-    disk: Literal["ok", "low"] | None = Field(
-        None, description="Whether the volumes of database and captures have room, with details=1."
-    )
-    writes: Literal["ok", "refused"] | None = Field(
-        None, description="Whether the database refused the last write for want of room, with details=1."
-    )
-    parts: dict[str, PartState] | None = Field(
-        None,
-        description="How the parts of `holdfast serve` do, by name, where it runs; `failing` ended ten times in "
-        "a minute and is tried once a minute.",
-    )
-
-
-class Services(Answer):
-    """What the archive depends on."""
-
-    database: Literal["ok", "error"]
-    redis: Literal["ok", "away", "not configured"] = Field(
-        description="`away` while it does not answer and each process counts requests for itself; `not configured` "
-        "without HOLDFAST_REDIS_URL."
-    )
-
-
-class Health(Answer):
-    """Whether the archive can answer, for monitors of either kind: `checks`, and `services` with `workers`."""
-
-    status: Literal["ok", "error"]
-    checks: Checks
-    timestamp: datetime
-    version: str
-    uptime: float = Field(description="Seconds since the server started.")
-    services: Services
-    workers: int = Field(description="Processes at work.")
-
-
 class AuditEventShown(Answer):
     """One thing that was done."""
 
@@ -235,7 +212,7 @@ class AuditList(Answer):
     next_before: int | None = Field(description="The same for `before`, as older clients ask.")
 
 
-class AdminEdition(Coverage):
+class AdminEdition(EditionFigures):
     """An edition, with where its files lie below the data directory."""
 
     target_ledger_path: str | None = Field(examples=["editions/hc/2026/target-ledger.jsonl"])

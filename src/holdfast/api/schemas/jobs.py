@@ -94,6 +94,9 @@ _EXECUTION: dict[str, Any] = {
     "started_at": "2026-11-15T12:15:03Z",
     "completed_at": "2026-11-15T12:20:41Z",
     "duration_ms": 338000,
+    "paused_at": None,
+    "paused_by": None,
+    "paused_seconds": 0.0,
     "items_crawled": 560,
     "items_failed": 2,
     "items_total": 562,
@@ -142,6 +145,11 @@ class ExecutionSummary(JobAnswer):
     completed_at: datetime | None
     finished_at: datetime | None = Field(description="The same as `completed_at`.")
     duration_ms: int | None
+    paused_at: datetime | None = Field(
+        description="Since when the run waits because an operator paused it; `status` is running meanwhile."
+    )
+    paused_by: str | None = Field(description="Who paused it.")
+    paused_seconds: float = Field(description="How long its pauses lasted that are over; `duration_ms` has them in it.")
     items_crawled: int = Field(description="Pages; while it runs, as of a few seconds ago.")
     items_failed: int
     items_total: int = Field(description="Addresses that it knows of.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ConfigDict, Field
 
@@ -12,6 +12,7 @@ from holdfast.api.schemas.base import MAX_ID, Answer, RequestForm
 from holdfast.api.schemas.operations import OperationShown
 from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.editions.campaign import PlanStep
+from holdfast.jobs.administration.run_pausing import PausedRun
 from holdfast.jobs.states import State
 
 
@@ -276,6 +277,49 @@ class CrawlStopForm(RequestForm):
 
     execution: int = Field(ge=0, le=MAX_ID, description="The run.")
     discard: bool = Field(False, description="Throw away what it has captured; otherwise it drains and is sealed.")
+
+
+class CrawlPauseForm(RequestForm):
+    """Which run is to wait, or to go on."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"execution": 12}]})
+
+    execution: int = Field(ge=0, le=MAX_ID, description="The run.")
+
+
+class CrawlPaused(Answer):
+    """How a run stands after it was paused or resumed."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "executionId": 12,
+                    "pausedAt": "2026-11-15T12:15:03Z",
+                    "pausedBy": "ana@example.org",
+                    "pausedSeconds": 0.0,
+                    "isChanged": True,
+                }
+            ]
+        }
+    )
+
+    execution_id: int
+    paused_at: datetime | None = Field(description="Since when it waits; null: it goes on.")
+    paused_by: str | None
+    paused_seconds: float = Field(description="How long it was paused in all, until now.")
+    is_changed: bool = Field(description="False if it was so before.")
+
+    @classmethod
+    def of(cls, done: PausedRun) -> Self:
+        """Return it as it is answered."""
+        return cls(
+            execution_id=done.execution_id,
+            paused_at=done.paused_at,
+            paused_by=done.paused_by,
+            paused_seconds=round(done.paused_seconds, 1),
+            is_changed=done.is_changed,
+        )
 
 
 class CrawlHeld(Answer):

@@ -263,6 +263,12 @@ class Snapshot(Model):
             sqlite_where=text("record_type = 'revisit' AND original_id IS NULL"),
             postgresql_where=text("record_type = 'revisit' AND original_id IS NULL"),
         ),
+        Index(
+            "ix_snapshots_original",
+            "original_id",
+            sqlite_where=text("original_id IS NOT NULL"),
+            postgresql_where=text("original_id IS NOT NULL"),
+        ),
         _noise_index("ix_snapshots_noise_execution", "execution_id", "id"),
         _noise_index("ix_snapshots_noise_source", "source_id", "id"),
         _noise_index("ix_snapshots_noise_page", "url_hash", "id"),

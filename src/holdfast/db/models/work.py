@@ -151,6 +151,11 @@ class Execution(Model):
     reason: Mapped[str | None]
     stop_requested: Mapped[str | None] = mapped_column(String(8))
     """`drain` or `cancel`, set from another terminal."""
+    paused_at: Mapped[datetime | None]
+    """Since when an operator lets this run wait, which stays `running`; not to be mixed up with a job's pause."""
+    paused_by: Mapped[str | None]
+    paused_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    """How long its pauses lasted that are over."""
     config: Mapped[dict[str, Any]] = mapped_column(default=dict)
     output_dir: Mapped[str]
     created_at: Mapped[datetime]

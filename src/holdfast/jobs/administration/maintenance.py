@@ -30,7 +30,7 @@ from holdfast.db.models import (
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.imports import IMPORT
-from holdfast.jobs.journal import PROGRESS, NewJobEvent, emit
+from holdfast.jobs.journal import PROGRESS, STATUS, NewJobEvent, emit
 from holdfast.jobs.schedule_queries import end_hold
 from holdfast.jobs.settling import RunSettler, reported
 from holdfast.jobs.specs import effective_config
@@ -169,9 +169,9 @@ def uncleaned_runs(
 
 
 def last_progress(session: Session, run: DirectoryRun) -> datetime | None:
-    """Return when a run's counts last changed, by its events; None if they never did."""
+    """Return when a run's counts last changed, or it was last resumed, by its events; None if neither ever was."""
     query = select(JobEvent.at).where(
-        JobEvent.job_id == run.job.id, JobEvent.execution_id == run.execution.id, JobEvent.name == PROGRESS
+        JobEvent.job_id == run.job.id, JobEvent.execution_id == run.execution.id, JobEvent.name.in_((PROGRESS, STATUS))
     )
     return session.scalar(query.order_by(JobEvent.id.desc()).limit(1))
 

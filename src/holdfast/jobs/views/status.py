@@ -16,6 +16,7 @@ from holdfast.errors import NotFound
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import ReadingRule, rule_of, sentence_of
 from holdfast.jobs.execution_queries import ImportedFiles, from_json
+from holdfast.jobs.pauses import paused_s, worked_s
 from holdfast.series.counting import LATENCY, OUTCOMES, STATUSES, attempts_of, failures_of, percentile_of
 from holdfast.values import dataclass
 
@@ -65,7 +66,7 @@ class ExecutionStatus:
     active_domains: int
     outcomes: dict[str, int]
     condition: str
-    """running, draining, or no_space: the worst of the processes'."""
+    """running, paused, draining, or no_space: the worst of the processes'."""
     slow: tuple[dict[str, Any], ...]
     config: dict[str, Any]
     frontier_id: int
@@ -79,6 +80,11 @@ class ExecutionStatus:
     """What keeps it from going on now, in words, with what helps."""
     imported: ImportedFiles | None = None
     """What it has brought, if it is an import: that asks no site for anything."""
+    paused_at: datetime | None = None
+    """Since when it waits because an operator paused it; its state is `running` meanwhile."""
+    paused_by: str | None = None
+    paused_seconds: float = 0.0
+    """How long it was paused until now, in all."""
     seeds_left: int = 0
     """Seeds that are still to be read into the queue; only its own supervisor knows."""
 
@@ -118,6 +124,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
     outcomes: Counter[str] = Counter()
     for count in counts:
         outcomes.update(count.get("outcomes", {}))
+    is_paused = execution.paused_at is not None and execution.stop_requested is None
     conditions = [count.get("state", "running") for count in live]
     slow = [row for count in live for row in count.get("slow", ())] + _away(away, clock.now())
     slow += _paused(paused, clock.now())
@@ -138,7 +145,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         pages_s=sum(float(count.get("pages_s", 0.0)) for count in live),
         active_domains=_sum(live, "active_domains"),
         outcomes={k: v for k, v in outcomes.items() if v},
-        condition=next((c for c in ("no_space", "draining") if c in conditions), "running"),
+        condition=next((c for c in ("no_space", "draining") if c in conditions), "paused" if is_paused else "running"),
         slow=tuple(sorted(slow, key=lambda row: -row["seconds"])[:5]),
         config=execution.config,
         frontier_id=execution.frontier_id,
@@ -148,6 +155,9 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         recent=recent,
         imported=imported,
         trouble=next((str(count["trouble"]) for count in live if count.get("trouble")), None),
+        paused_at=execution.paused_at,
+        paused_by=execution.paused_by,
+        paused_seconds=paused_s(execution.paused_seconds, execution.paused_at, now=clock.now()),
     )
 
 
@@ -179,7 +189,7 @@ def _run_seconds(execution: execution_queries.ExecutionRow, now: datetime) -> fl
         return execution.run_seconds
     # A night without power is no time at work: what counts ends with the last heartbeat.
     until = now if now - execution.heard_at < _SILENT else execution.heard_at
-    return execution.run_seconds + max(0.0, (until - execution.held_since).total_seconds())
+    return execution.run_seconds + worked_s(execution.held_since, until, paused_at=execution.paused_at)
 
 
 def _away(rows: list[tuple[str, int, int]], now: datetime) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import { Tag } from "@/design/Tag";
 import { duration } from "../charts/format";
 import { JobActions } from "../jobs/JobActions";
 import { useJob, type Job } from "../jobs/useJobs";
-import { toneOf } from "../jobs/words";
+import { runStateOf, toneOf } from "../jobs/words";
 import { LiveSign } from "../live/LiveSign";
 import { Moment } from "../live/Moment";
 import { useNow } from "../live/useNow";
@@ -18,9 +18,12 @@ import { Exclusions } from "./Exclusions";
 import { Hosts } from "./Hosts";
 import { LogView } from "./LogView";
 import { Now } from "./Now";
+import { PausedNotice } from "./Paused";
 import { Result } from "./Result";
 import { Urls } from "./Urls";
 import { useExecution, type Execution } from "./useExecution";
+
+const RUN_DEEDS = ["pauseRun", "resumeRun", "stop", "discard", "retry"] as const;
 
 /** One run: what it is at, its hosts and addresses, its log, its rules, and what came of it. */
 export function ExecutionPage() {
@@ -42,11 +45,12 @@ export function ExecutionPage() {
         <p className="text-sm"><Link to="/control/jobs">Jobs</Link> / <Link to="/control/jobs/$id" params={{ id: String(run.job_id) }}>{job.data?.name ?? job.data?.source_name ?? `job ${run.job_id}`}</Link></p>
         <div className="flex flex-wrap items-center justify-between gap-3">
           <h1 className="min-w-0 text-2xl break-words">{name} <span className={name ? "text-soft tabular-nums" : "tabular-nums"}>{name ? "run" : "Run"} #{id}</span></h1>
-          <span className="flex items-center gap-3"><Tag tone={toneOf(run.status)}>{run.status}</Tag>{isRunning && <LiveSign liveness={news} />}</span>
+          <span className="flex items-center gap-3"><Tag tone={toneOf(runStateOf(run))}>{runStateOf(run)}</Tag>{isRunning && <LiveSign liveness={news} />}</span>
         </div>
         <p className="text-soft"><Span run={run} /></p>
       </header>
-      {job.data ? <JobActions job={job.data.latest_execution?.id === id ? job.data : { ...job.data, status: "cancelled" }} only={["stop", "discard", "retry"]} /> : isRunning && <JobActions job={loose(run)} only={["stop", "discard"]} />}
+      {job.data ? <JobActions job={job.data.latest_execution?.id === id ? job.data : { ...job.data, status: "cancelled" }} only={RUN_DEEDS} /> : isRunning && <JobActions job={loose(run)} only={RUN_DEEDS} />}
+      <PausedNotice run={run} />
       {run.error_message && <Notice tone="bad" title="It failed.">{run.error_message}</Notice>}
       {run.sentence && <Notice tone={run.research_ready ? "good" : "warn"} title={run.research_ready ? "Complete." : "Something is missing."}>{run.sentence}</Notice>}
       <Tabs label="Parts of this run" value={asked.tab ?? "now"} onChange={go} tabs={[
@@ -64,8 +68,13 @@ export function ExecutionPage() {
 function Span({ run }: { run: Execution }) {
   const now = useNow();
   if (!run.started_at) return <>Queued <Moment at={run.queued_at ?? run.created_at} relative />; it begins when a worker is free.</>;
-  if (!run.completed_at) return <>Began <Moment at={run.started_at} />, {duration(Math.max(0, (now - Date.parse(run.started_at)) / 1000))} ago.</>;
-  return <>From <Moment at={run.started_at} /> to <Moment at={run.completed_at} />{run.duration_ms === null ? "" : `, ${duration(run.duration_ms / 1000)}`}.</>;
+  if (!run.completed_at) return <>Began <Moment at={run.started_at} />, {duration(Math.max(0, (now - Date.parse(run.started_at)) / 1000))} ago{rested(run)}.</>;
+  return <>From <Moment at={run.started_at} /> to <Moment at={run.completed_at} />{run.duration_ms === null ? "" : `, ${duration(run.duration_ms / 1000)}`}{rested(run)}.</>;
+}
+
+/** How long the pauses of a run lasted that are over. */
+function rested(run: Execution): string {
+  return run.paused_seconds >= 1 ? `, of which it was paused for ${duration(run.paused_seconds)}` : "";
 }
 
 /** A crawl of the command line has no job that the scheduler knows; its run can be ended all the same. */

@@ -7,7 +7,7 @@ import { Notice } from "@/design/Notice";
 import { useJobDeed, type Deed, type Job, type Wish } from "./useJobs";
 import { DEED_WORDS, deedsOf, warningOf } from "./words";
 
-const ICONS: Record<Deed, typeof Play> = { run: Play, again: Play, pause: Pause, resume: Play, retry: RotateCcw, stop: CircleStop, discard: Trash2, cancel: X, delete: Trash2 };
+const ICONS: Record<Deed, typeof Play> = { run: Play, again: Play, pause: Pause, resume: Play, pauseRun: Pause, resumeRun: Play, retry: RotateCcw, stop: CircleStop, discard: Trash2, cancel: X, delete: Trash2 };
 const HARSH: readonly Deed[] = ["discard", "cancel", "delete"];
 
 /** What can be done to a job now. What cannot be taken back is asked for once more, in its own words; what was done is said. */
@@ -29,7 +29,7 @@ export function JobActions({ job, only, onDone }: { job: Job; only?: readonly De
       <div className="flex flex-wrap gap-2">
         {deeds.map((deed) => {
           const Icon = ICONS[deed];
-          return <Button key={deed} kind={HARSH.includes(deed) ? "danger" : deed === "run" || deed === "again" || deed === "resume" || deed === "retry" ? "main" : "plain"} disabled={act.isPending} onClick={() => start(deed)}><Icon aria-hidden className="size-4" />{DEED_WORDS[deed]}</Button>;
+          return <Button key={deed} kind={HARSH.includes(deed) ? "danger" : deed === "run" || deed === "again" || deed === "resume" || deed === "resumeRun" || deed === "retry" ? "main" : "plain"} disabled={act.isPending} onClick={() => start(deed)}><Icon aria-hidden className="size-4" />{DEED_WORDS[deed]}</Button>;
         })}
       </div>
       {act.isSuccess && <Notice tone="good" title={act.data} />}

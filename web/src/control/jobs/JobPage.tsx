@@ -11,9 +11,10 @@ import { LiveSign } from "../live/LiveSign";
 import { Moment } from "../live/Moment";
 import { useCrawlNews } from "../overview/useOverview";
 import { LogView } from "../executions/LogView";
+import { PausedNotice } from "../executions/Paused";
 import { JobActions } from "./JobActions";
 import { useJob, useJobExecutions, useJobStats, type Job } from "./useJobs";
-import { scheduleOf, toneOf } from "./words";
+import { isPaused, runStateOf, scheduleOf, toneOf } from "./words";
 
 /** One job: when it runs, what can be done with it, its runs and its log. */
 export function JobPage() {
@@ -30,11 +31,12 @@ export function JobPage() {
         <p className="text-sm"><Link to="/control/jobs">Jobs</Link></p>
         <div className="flex flex-wrap items-center justify-between gap-3">
           <h1 className="min-w-0 text-2xl break-words">{job.name ?? job.source_name} <span className="text-soft tabular-nums">job {job.id}</span></h1>
-          <span className="flex items-center gap-3"><Tag tone={toneOf(job.status)}>{job.status}</Tag><LiveSign liveness={news} /></span>
+          <span className="flex items-center gap-3"><Tag tone={toneOf(job.status)}>{job.status}</Tag>{isPaused(job.latest_execution) && <Tag tone="warn">run paused</Tag>}<LiveSign liveness={news} /></span>
         </div>
         <p className="text-soft">Crawls <Link to="/control/sources/$id" params={{ id: String(job.source_id) }}>{job.source_name}</Link>, {scheduleOf(job)}. {job.next_run_at ? <>Next run <Moment at={job.next_run_at} relative />.</> : null}</p>
       </header>
       <JobActions job={job} onDone={(deed) => { if (deed === "delete") void navigate({ to: "/control/jobs" }); }} />
+      {job.latest_execution && <PausedNotice run={job.latest_execution} />}
       {job.status === "failed" && job.error_message && <Notice tone="bad" title="Its last run failed.">{job.error_message}</Notice>}
       {job.paused_by === "source" && <Notice tone="warn" title="It waits because its source is disabled.">Enable the <Link to="/control/sources/$id" params={{ id: String(job.source_id) }}>source</Link> and it goes on.</Notice>}
       <Figures id={id} job={job} />
@@ -64,7 +66,7 @@ function Runs({ id }: { id: number }) {
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <DataTable caption="Runs of this job, newest first" rows={data?.executions ?? []} keyOf={(run) => run.id} empty={error && !data ? null : <p className="text-soft">{data ? "It has not run yet." : "Looking for runs…"}</p>} columns={[
         { head: "Run", cell: (run) => <Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">#{run.id}</Link> },
-        { head: "State", cell: (run) => <><Tag tone={toneOf(run.status)}>{run.status}</Tag>{run.research_ready === false && run.status === "completed" && <span className="ml-2 text-sm text-warn">incomplete</span>}</> },
+        { head: "State", cell: (run) => <><Tag tone={toneOf(runStateOf(run))}>{runStateOf(run)}</Tag>{run.research_ready === false && run.status === "completed" && <span className="ml-2 text-sm text-warn">incomplete</span>}</> },
         { head: "Began", cell: (run) => <Moment at={run.started_at} /> },
         { head: "Took", isNumber: true, cell: (run) => (run.duration_ms === null ? "–" : duration(run.duration_ms / 1000)) },
         { head: "Pages", isNumber: true, cell: (run) => count(run.items_crawled) },

@@ -18,7 +18,7 @@ import { useManagedSources } from "../sources/useSources";
 import { readAskedJobs, SORTS, STATES, type AskedJobs } from "./asked";
 import { CrawlDialog } from "./CrawlDialog";
 import { PAGE_SIZE, useJobs, useStatusCounts, type Job } from "./useJobs";
-import { scheduleOf, toneOf } from "./words";
+import { runStateOf, scheduleOf, toneOf } from "./words";
 
 /** Every job, with how it does and when it runs next. */
 export function JobsPage() {
@@ -82,7 +82,7 @@ function Last({ job }: { job: Job }) {
   if (!run) return <>never</>;
   return (
     <>
-      <Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">#{run.id}</Link> <Tag tone={toneOf(run.status)}>{run.status}</Tag>
+      <Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">#{run.id}</Link> <Tag tone={toneOf(runStateOf(run))}>{runStateOf(run)}</Tag>
       <span className="block text-sm text-soft">{counted(run.items_crawled, "page")}{run.items_failed ? `, ${count(run.items_failed)} failed` : ""} · <Moment at={run.completed_at ?? run.started_at ?? run.created_at} relative /></span>
     </>
   );

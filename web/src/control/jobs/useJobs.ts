@@ -34,7 +34,7 @@ export function useJobExecutions(id: number) {
   return useQuery({ queryKey: ["crawl", "job", id, "executions"], placeholderData: keepPreviousData, staleTime: 0, queryFn: ({ signal }) => body<Schemas["ExecutionList"]>(api.GET("/api/v1/jobs/{id}/executions", { signal, params: { path: { id }, query: { limit: 50 } } })) });
 }
 
-export type Deed = "run" | "again" | "pause" | "resume" | "retry" | "stop" | "discard" | "cancel" | "delete";
+export type Deed = "run" | "again" | "pause" | "resume" | "pauseRun" | "resumeRun" | "retry" | "stop" | "discard" | "cancel" | "delete";
 
 /** A deed, and the job as it stood when the deed was asked for: a run that began meanwhile is another one. */
 export interface Wish {
@@ -42,7 +42,7 @@ export interface Wish {
   job: Job;
 }
 
-/** The routes below /api/v1/jobs/{id} that change a job, and /api/admin/crawls/stop; says afterwards what was done. */
+/** The routes below /api/v1/jobs/{id} that change a job, and /api/admin/crawls/pause, resume and stop for its run; says afterwards what was done. */
 export function useJobDeed() {
   const queries = useQueryClient();
   return useMutation({
@@ -63,10 +63,16 @@ async function perform({ deed, job }: Wish): Promise<string> {
       return "It runs once more, as soon as a worker is free.";
     case "pause":
       await api.POST("/api/v1/jobs/{id}/pause", { params });
-      return "It waits until you resume it.";
+      return "Its next runs wait until you resume it.";
     case "resume":
       await api.POST("/api/v1/jobs/{id}/resume", { params });
       return "It goes on, at the emptiest time within its interval.";
+    case "pauseRun":
+      await api.POST("/api/admin/crawls/pause", { body: { execution: run } });
+      return "The run hears of it within a second: pages under way are finished and kept, then nothing more is asked of the sites until you resume.";
+    case "resumeRun":
+      await api.POST("/api/admin/crawls/resume", { body: { execution: run } });
+      return "The run goes on where it was.";
     case "retry":
       await api.POST("/api/v1/jobs/{id}/retry", { params });
       return "It is tried again at once, with all its retries.";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { deedsOf, scheduleOf, warningOf } from "./words";
+import { DEED_WORDS, deedsOf, isPaused, runStateOf, scheduleOf, toneOf, warningOf } from "./words";
 
 test("a schedule in words", () => {
   expect(scheduleOf({ interval_minutes: 6, interval_type: "hours", schedule_enabled: true, adaptive_scheduling: false })).toBe("every 6 hours");
@@ -8,7 +8,7 @@ test("a schedule in words", () => {
 });
 
 test("only what the state allows is offered", () => {
-  expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl" })).toEqual(["stop", "discard", "cancel"]);
+  expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl" })).toEqual(["pauseRun", "stop", "discard", "cancel"]);
   expect(deedsOf({ status: "completed", schedule_enabled: false, type: "annual" })).toEqual(["delete"]);
   expect(deedsOf({ status: "cancelled", schedule_enabled: false, type: "crawl" })).toEqual(["delete"]);
 });
@@ -20,4 +20,23 @@ test("to keep and to throw away are warned about in different words", () => {
   expect(warningOf("discard", job)?.text).toContain("are deleted. This cannot be undone.");
   expect(warningOf("discard", job)?.isHarsh).toBe(true);
   expect(warningOf("pause", job)).toBeNull();
+});
+
+test("a run that waits is told apart from a job whose next runs wait", () => {
+  const waits = { status: "running", paused_at: "2026-11-15T12:15:03Z" };
+
+  expect([runStateOf(waits), toneOf(runStateOf(waits))]).toEqual(["paused", "warn"]);
+  expect(runStateOf({ ...waits, paused_at: null })).toBe("running");
+  expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl", latest_execution: waits })).toEqual(["resumeRun", "stop", "discard", "cancel"]);
+  // Handed back by its worker: the job is scheduled again, and its run still waits.
+  expect(deedsOf({ status: "scheduled", schedule_enabled: true, type: "crawl", latest_execution: { ...waits, status: "queued" } })[0]).toBe("resumeRun");
+  expect(deedsOf({ status: "paused", schedule_enabled: true, type: "crawl" })[0]).toBe("resume");
+  expect([isPaused(null), isPaused({ status: "completed", paused_at: waits.paused_at })]).toEqual([false, false]);
+  expect(new Set(Object.values(DEED_WORDS)).size).toBe(Object.keys(DEED_WORDS).length);
+});
+
+test("to let a run wait can be taken back, so nothing is asked before", () => {
+  const job = { source_name: "Example", latest_execution: null, schedule_enabled: true };
+
+  expect([warningOf("pauseRun", job), warningOf("resumeRun", job)]).toEqual([null, null]);
 });

@@ -1,10 +1,22 @@
 import type { Tone } from "@/design/Tag";
 import type { Deed, Job } from "./useJobs";
 
+type Run = NonNullable<Job["latest_execution"]>;
+
 const TONES: Record<string, Tone> = { running: "accent", completed: "good", failed: "bad", cancelled: "plain", paused: "warn", stopped: "warn", queued: "plain", pending: "plain", scheduled: "plain" };
 
 export function toneOf(state: string): Tone {
   return TONES[state] ?? "plain";
+}
+
+/** How a run stands: one that an operator paused is still running for the machine, and not for a reader. */
+export function runStateOf(run: Pick<Run, "status" | "paused_at">): string {
+  return isPaused(run) ? "paused" : run.status;
+}
+
+/** Whether a run waits for an operator; one that was handed back meanwhile is queued, and waits too. */
+export function isPaused(run: Pick<Run, "status" | "paused_at"> | null | undefined): boolean {
+  return Boolean(run?.paused_at) && (run?.status === "running" || run?.status === "queued");
 }
 
 const UNIT: Record<string, [string, string]> = { minutes: ["minute", "minutes"], hours: ["hour", "hours"], days: ["day", "days"] };
@@ -19,10 +31,12 @@ export function scheduleOf(job: Pick<Job, "interval_minutes" | "interval_type" |
 }
 
 /** What a person may do to a job now, in the order of the buttons. */
-export function deedsOf(job: Pick<Job, "status" | "schedule_enabled" | "type">): Deed[] {
+export function deedsOf(job: Pick<Job, "status" | "schedule_enabled" | "type"> & { latest_execution?: Pick<Run, "status" | "paused_at"> | null }): Deed[] {
+  const run = job.latest_execution;
   switch (job.status) {
-    case "running": return ["stop", "discard", "cancel"];
-    case "scheduled": return ["run", "pause", "cancel", "delete"];
+    case "running": return [isPaused(run) ? "resumeRun" : "pauseRun", "stop", "discard", "cancel"];
+    // Its worker handed the run back: it can go on, or be ended, before the next one has it.
+    case "scheduled": return isPaused(run) ? ["resumeRun", "stop", "discard", "cancel"] : ["run", "pause", "cancel", "delete"];
     case "pending": return ["cancel", "delete"];
     case "paused": return ["resume", "cancel", "delete"];
     case "failed": return ["retry", "delete"];
@@ -52,4 +66,4 @@ export function warningOf(deed: Deed, job: Pick<Job, "source_name" | "latest_exe
   }
 }
 
-export const DEED_WORDS: Record<Deed, string> = { run: "Run now", again: "Run again", pause: "Pause", resume: "Resume", retry: "Try again", stop: "Stop, keep", discard: "Cancel, discard", cancel: "End the job", delete: "Delete" };
+export const DEED_WORDS: Record<Deed, string> = { run: "Run now", again: "Run again", pause: "Pause schedule", resume: "Resume schedule", pauseRun: "Pause run", resumeRun: "Resume run", retry: "Try again", stop: "Stop, keep", discard: "Cancel, discard", cancel: "End the job", delete: "Delete" };

@@ -16,7 +16,7 @@ import { Workers } from "./Workers";
 export function OverviewPage() {
   const news = useCrawlNews();
   const jobs = useRunningJobs(news);
-  const runs = useFrontiers((jobs.data?.jobs ?? []).flatMap((job) => (job.latest_execution ? [{ id: job.latest_execution.id, source: job.source_name }] : [])));
+  const runs = useFrontiers((jobs.data?.jobs ?? []).flatMap((job) => (job.latest_execution ? [{ id: job.latest_execution.id, source: job.source_name, job }] : [])));
   const { data, error, refetch, liveness } = useFigures();
   useEffect(() => { document.title = "Overview · Holdfast"; }, []);
   const live = liveness === "live" && news === "live" ? "live" : "polling";

@@ -4,6 +4,8 @@ import { Card } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
 import { count, counted } from "../charts/format";
+import { PauseButton } from "../executions/Paused";
+import { isPaused } from "../jobs/words";
 import { Moment } from "../live/Moment";
 import { useNow } from "../live/useNow";
 import { useUnreachable, type Host, type Running } from "./useOverview";
@@ -15,13 +17,14 @@ export function Runs({ runs, isLoading }: { runs: Running[]; isLoading: boolean 
   return (
     <Card title="Under way" className="min-h-32">
       <DataTable caption="Runs under way, with their frontiers by state" rows={runs} keyOf={(run) => run.id} empty={<p className="text-soft">Looking for runs…</p>} columns={[
-        { head: "Run", cell: (run) => <Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">{run.source} <span className="tabular-nums">#{run.id}</span></Link> },
+        { head: "Run", cell: (run) => <><Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">{run.source} <span className="tabular-nums">#{run.id}</span></Link>{isPaused(run.job.latest_execution) && <Tag tone="warn">paused</Tag>}</> },
         { head: "Queued", isNumber: true, cell: (run) => amount(run.stats?.pending) },
         { head: "Asked now", isNumber: true, cell: (run) => amount(run.stats?.inProgress) },
         { head: "Done", isNumber: true, cell: (run) => amount(run.stats?.completed) },
         { head: "Failed", isNumber: true, cell: (run) => amount(run.stats?.failed) },
         { head: "Left out", isNumber: true, cell: (run) => amount(run.stats?.ruledOut) },
         { head: "Hosts", isNumber: true, cell: (run) => <>{amount(run.stats?.totalDomains)}{run.stats?.pausedDomains ? ` (${count(run.stats.pausedDomains)} paused)` : ""}</> },
+        { head: <span className="sr-only">Pause or resume</span>, cell: (run) => <PauseButton job={run.job} /> },
       ]} />
     </Card>
   );

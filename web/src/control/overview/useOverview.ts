@@ -60,13 +60,14 @@ export function useRunningJobs(liveness: Liveness) {
 export interface Running {
   id: number;
   source: string;
+  job: Schemas["JobShown"];
   stats: Schemas["FrontierFigures"] | undefined;
   /** Not known yet where it is missing. */
   hosts: Host[] | undefined;
 }
 
 /** GET /api/frontier/stats and /api/frontier/hosts of each run */
-export function useFrontiers(runs: { id: number; source: string }[]): Running[] {
+export function useFrontiers(runs: Pick<Running, "id" | "source" | "job">[]): Running[] {
   const stats = useQueries({ queries: runs.map(({ id }) => ({ queryKey: ["crawl", "frontier", id, "stats"], ...STILL, refetchInterval: POLL_MS, queryFn: () => body<Schemas["FrontierFigures"]>(api.GET("/api/frontier/stats", { params: { query: { execution: id } } })) })) });
   const hosts = useQueries({ queries: runs.map(({ id }) => ({ queryKey: ["crawl", "frontier", id, "hosts"], ...STILL, refetchInterval: POLL_MS, queryFn: () => body<{ items: Host[] }>(api.GET("/api/frontier/hosts", { params: { query: { execution: id, limit: HOSTS } } })) })) });
   return runs.map((run, at) => ({ ...run, stats: stats[at]?.data, hosts: hosts[at]?.data?.items }));

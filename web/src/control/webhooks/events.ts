@@ -1,7 +1,7 @@
 /** What webhooks can be told of, by group; `group.*` means all of it. */
 export const EVENTS: Record<string, string[]> = {
   job: ["created", "scheduled", "paused", "completed", "failed", "cancelled"],
-  execution: ["queued", "started", "completed", "failed", "cancelled", "indexed", "index_failed"],
+  execution: ["queued", "started", "paused", "resumed", "completed", "failed", "cancelled", "indexed", "index_failed"],
   change: ["detected", "new_page"],
   edition: ["reported", "frozen"],
   alert: ["firing", "resolved"],

@@ -7,16 +7,16 @@ from threading import Event
 import pytest
 
 from holdfast.cancellation import WorkAbandoned, until
-from holdfast.editions.publishing import CoverageStretch, FileForm, OpenedFile, coverage_rows
+from holdfast.editions.publishing import FileForm, OpenedFile, TableStretch, table_rows
 
 _ROWS = [f'"https://example.org/{number},""x""",{"captured" if number % 3 else "failed"},ok' for number in range(20)]
 _TABLE = "\n".join(("url,outcome,reason", *_ROWS, "")).encode()
 
 
-def _read(chars: int, start: int, limit: int, outcome: str | None = None, table: bytes = _TABLE) -> CoverageStretch:
+def _read(chars: int, start: int, limit: int, outcome: str | None = None, table: bytes = _TABLE) -> TableStretch:
     chunks = iter([table[at : at + chars] for at in range(0, len(table), chars)])
     opened = OpenedFile("coverage.csv", FileForm.CSV, chunks)
-    return coverage_rows(opened, outcome=outcome, reason=None, start=start, limit=limit)
+    return table_rows(opened, {} if outcome is None else {"outcome": [outcome]}, start=start, limit=limit)
 
 
 @pytest.mark.parametrize("chars", [1, 7, 64, 10_000])
@@ -43,9 +43,9 @@ def test_an_end_without_a_line_break_and_a_place_behind_the_end_are_right() -> N
     cut = _TABLE.rstrip(b"\n")
 
     assert _read(50, 19, 3, table=cut).rows[0]["url"] == 'https://example.org/19,"x"'
-    assert [_read(50, start, 3, table=cut) for start in (20, 1 << 60)] == [CoverageStretch([], None)] * 2
-    assert _read(50, 0, 3, table=b"url,outcome,reason") == CoverageStretch([], None)
-    assert _read(50, 5, 3, table=b"") == CoverageStretch([], None)
+    assert [_read(50, start, 3, table=cut) for start in (20, 1 << 60)] == [TableStretch([], None)] * 2
+    assert _read(50, 0, 3, table=b"url,outcome,reason") == TableStretch([], None)
+    assert _read(50, 5, 3, table=b"") == TableStretch([], None)
 
 
 def test_rows_before_the_place_are_not_taken_apart() -> None:
@@ -61,3 +61,9 @@ def test_nobody_waits_for_it_any_more_and_it_ends() -> None:
 
     with until(left), pytest.raises(WorkAbandoned):
         _read(50, 0, 3)
+
+
+def test_several_values_of_a_column_are_wanted_at_once() -> None:
+    opened = OpenedFile("comparison-2024.csv", FileForm.CSV, iter([b"kind,url\nnew,a\nunchanged,b\ngone,c\n"]))
+
+    assert [row["url"] for row in table_rows(opened, {"kind": ["new", "gone"]}, start=0, limit=9).rows] == ["a", "c"]

@@ -1,0 +1,43 @@
+"""What a serving process loads and makes when it is first asked for: a start pays for what it uses."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from threading import RLock
+from typing import Any, Final
+
+from starlette.datastructures import State
+
+LOADING: Final = RLock()
+"""One thread loads at a time: of modules that import one another, two threads may see one half done."""
+
+
+def load(module: str) -> Any:
+    """Return a module, loaded if it is not there yet; ImportError, or whatever it fails with, and again next time."""
+    with LOADING:
+        return importlib.import_module(module)
+
+
+class LateState(State):
+    """What an application holds for as long as it runs; some of it is made by the first who asks for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        vars(self)["_makers"] = {}
+
+    def promise(self, name: str, make: Callable[[], Any]) -> None:
+        """Let something be made at the first look at it, once, on whichever thread that is."""
+        vars(self)["_makers"][name] = make
+
+    def is_made(self, name: str) -> bool:
+        """Return whether something is there already."""
+        return name in self._state
+
+    def __getattr__(self, key: Any) -> Any:
+        makers = vars(self).get("_makers", {})
+        if key in makers and not self.is_made(key):
+            with LOADING:
+                if not self.is_made(key):
+                    self._state[key] = makers[key]()
+        return super().__getattr__(key)

@@ -1,0 +1,86 @@
+"""`holdfast pause` and `holdfast resume`: a run under way waits, and goes on where it was."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sqlalchemy.orm import Session
+
+from holdfast import config
+from holdfast.cli.formatting import dumps, duration
+from holdfast.cli.parameters import AsJson, Home
+from holdfast.clock import Clock
+from holdfast.errors import NotFound
+from holdfast.jobs.administration.run_pausing import (
+    NotPausable,
+    PausedRun,
+    pause_run,
+    resume_run,
+    runs_under_way,
+)
+from holdfast.wiring.jobs import open_jobs
+
+Runs = Annotated[list[int] | None, typer.Argument(help="Executions' numbers; all that it can be done to if left out.")]
+Deed = Callable[[Session, Clock, int], PausedRun]
+
+
+def pause(execution: Runs = None, json: AsJson = False, home: Home = None) -> None:
+    """Let crawls that run wait: pages under way are finished and kept, then nothing is asked until `holdfast resume`.
+
+    They hear of it within a second, on whatever machine, and stay paused when a worker is started anew. Time limits
+    stand still meanwhile; `holdfast stop` works as ever. To let the next runs of a job wait: holdfast job pause.
+    Acts at once, also on all runs: nothing is lost by it.
+
+    Example: holdfast pause 3
+    """
+    _each(pause_run, execution, are_paused=False, json=json, home=home)
+
+
+def resume(execution: Runs = None, json: AsJson = False, home: Home = None) -> None:
+    """Let paused crawls go on where they were. Acts at once: nothing is lost by it.
+
+    Example: holdfast resume 3
+    """
+    _each(resume_run, execution, are_paused=True, json=json, home=home)
+
+
+def _each(deed: Deed, wanted: list[int] | None, *, are_paused: bool, json: bool, home: Path | None) -> None:
+    done, refused = [], []
+    with open_jobs(config.load(home=home)) as jobs:
+        with jobs.database.read() as session:
+            numbers = wanted or runs_under_way(session, are_paused=are_paused)
+        for number in numbers:
+            try:
+                with jobs.database.write() as session:
+                    done.append(deed(session, jobs.clock, number))
+            except NotPausable as exc:
+                # Of several each is tried: one that cannot wait must not keep the others from it.
+                if len(numbers) == 1:
+                    raise
+                refused.append(str(exc))
+    if not numbers:
+        raise NotFound(f"no execution {'is paused' if are_paused else 'runs'}; see them with: holdfast status")
+    if json:
+        print(dumps({"executions": [one._asdict() for one in done], "refused": refused}))
+    for one in () if json else done:
+        print(_sentence(one))
+    for message in () if json else refused:
+        print(message, file=sys.stderr)
+    if not done:
+        raise typer.Exit(1)
+
+
+def _sentence(one: PausedRun) -> str:
+    run = f"execution {one.execution_id}"
+    if one.paused_at is not None:
+        since = "" if one.is_changed else f" since {one.paused_at:%Y-%m-%d %H:%M} UTC by {one.paused_by}"
+        return f"{run} is paused{since}; go on with: holdfast resume {one.execution_id}"
+    return f"{run} goes on after {duration(one.paused_seconds)}" if one.is_changed else f"{run} is not paused: it runs"
+
+
+app_command = pause
+resume_command = resume

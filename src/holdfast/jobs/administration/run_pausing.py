@@ -1,0 +1,144 @@
+"""Pausing a run under way, and letting it go on: nothing is asked of its sites meanwhile, and nothing of it is lost.
+
+Its state stays `running`, with `paused_at` beside it: the worker that holds it goes on holding it, and a worker that
+takes it over finds it paused. Its processes hear of either within a second, on any machine. A job's own pause is
+another thing: that lets its next runs wait (`jobs.administration.actions`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from holdfast import audit
+from holdfast.clock import Clock
+from holdfast.db.audit_events import acting_user
+from holdfast.db.engine import moment_in
+from holdfast.db.models import Execution, Job, Source
+from holdfast.errors import Conflict, NotFound
+from holdfast.jobs.imports import IMPORT
+from holdfast.jobs.journal import emit, status
+from holdfast.jobs.pauses import paused_s, worked_s
+from holdfast.jobs.settling import OWN
+from holdfast.jobs.specs import backend_of
+from holdfast.jobs.states import State
+
+
+class NotPausable(Conflict):
+    """A run cannot be paused or resumed as it stands."""
+
+    code = "not_pausable"
+
+
+class PausedRun(NamedTuple):
+    """How a run stands after it was paused or resumed."""
+
+    execution_id: int
+    paused_at: datetime | None
+    """None if it goes on."""
+    paused_by: str | None
+    paused_seconds: float
+    """In all, until now."""
+    is_changed: bool
+    """False if it was so before: nothing was written then."""
+
+
+def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
+    """Let a run wait until it is resumed; NotFound, NotPausable. One that is paused stays so, since when it was."""
+    job, execution = _locked(session, execution_id)
+    _check(session, job, execution)
+    now = moment_in(session, clock)
+    if execution.paused_at is not None:
+        return _shown(execution, now, is_changed=False)
+    execution.paused_at, execution.paused_by = now, acting_user()
+    _tell(session, clock, job, execution, now, paused=True)
+    return _shown(execution, now, is_changed=True)
+
+
+def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
+    """Let a paused run go on where it was; NotFound, NotPausable. One that is not paused stays as it is."""
+    job, execution = _locked(session, execution_id)
+    _check(session, job, execution)
+    now = moment_in(session, clock)
+    if execution.paused_at is None:
+        return _shown(execution, now, is_changed=False)
+    if job.lock_acquired_at is not None:
+        # The time under a lease is counted when it ends, from its beginning: what was paused of it is taken off here.
+        held_s = (now - job.lock_acquired_at).total_seconds()
+        execution.run_seconds -= held_s - worked_s(job.lock_acquired_at, now, paused_at=execution.paused_at)
+    execution.paused_seconds = paused_s(execution.paused_seconds, execution.paused_at, now=now)
+    execution.paused_at = execution.paused_by = None
+    _tell(session, clock, job, execution, now, paused=False)
+    return _shown(execution, now, is_changed=True)
+
+
+def runs_under_way(session: Session, *, are_paused: bool) -> list[int]:
+    """Return the executions that were begun and are not over, oldest first: those that are paused, or the others."""
+    begun = Execution.state.in_(("queued", "running")) & Execution.started_at.is_not(None)
+    is_paused = Execution.paused_at.is_not(None) if are_paused else Execution.paused_at.is_(None)
+    return list(session.scalars(select(Execution.id).where(begun, is_paused).order_by(Execution.id)))
+
+
+def _locked(session: Session, execution_id: int) -> tuple[Job, Execution]:
+    """Return a run and its job, both kept to ourselves: the job first, as all do that settle or hand back a run."""
+    job_id = session.scalar(select(Execution.job_id).where(Execution.id == execution_id))
+    if job_id is None:
+        raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
+    # Read anew once locked: its worker may have settled it between the two statements.
+    held = select(Job).where(Job.id == job_id).with_for_update().execution_options(populate_existing=True)
+    run = select(Execution).where(Execution.id == execution_id).with_for_update()
+    return session.scalars(held).one(), session.scalars(run.execution_options(populate_existing=True)).one()
+
+
+def _check(session: Session, job: Job, execution: Execution) -> None:
+    run = f"execution {execution.id}"
+    if execution.state == "queued" and execution.started_at is None:
+        raise NotPausable(f"{run} has not begun; to let it wait, pause its job: holdfast job pause {execution.job_id}")
+    if execution.state == "stopped":
+        raise NotPausable(f"{run} is stopped; the command that began it takes it up again: holdfast crawl --resume")
+    if execution.state not in ("queued", "running"):
+        raise NotPausable(
+            f"{run} is {execution.state}, so there is nothing to pause or resume; what came of it: holdfast report "
+            f"{execution.id}; to crawl its source again: holdfast job list"
+        )
+    if execution.stop_requested is not None:
+        raise NotPausable(
+            f"{run} was told to stop and is ending; see how far it is with: holdfast status {execution.id}"
+        )
+    if not _is_ours(session, job):
+        raise NotPausable(f"{run} is no crawl of our own crawler; it can be stopped with: holdfast stop {execution.id}")
+
+
+def _is_ours(session: Session, job: Job) -> bool:
+    """Return whether our own crawler runs a job: a tool has no door for a pause, and an import asks no site."""
+    if job.kind == IMPORT:
+        return False
+    source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
+    return backend_of(job.kind, job.config, source.config) in OWN
+
+
+def _tell(session: Session, clock: Clock, job: Job, execution: Execution, now: datetime, *, paused: bool) -> None:
+    audit.record(
+        session,
+        clock,
+        action="execution.paused" if paused else "execution.resumed",
+        subject=f"execution {execution.id}",
+        detail={"job": job.id, "paused_seconds": round(execution.paused_seconds, 1)},
+    )
+    session.flush()
+    # A crawl of its own has a job that no scheduler knows; its run is told all the same.
+    state = job.state or State.RUNNING.value
+    emit(session, [status(job.id, state, execution_id=execution.id, run_paused=paused)], now=now)
+
+
+def _shown(execution: Execution, now: datetime, *, is_changed: bool) -> PausedRun:
+    return PausedRun(
+        execution_id=execution.id,
+        paused_at=execution.paused_at,
+        paused_by=execution.paused_by,
+        paused_seconds=paused_s(execution.paused_seconds, execution.paused_at, now=now),
+        is_changed=is_changed,
+    )

@@ -1,0 +1,16 @@
+"""How long a run was worked on, and how long it was paused: arithmetic of moments, for all that show or count them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def worked_s(since: datetime, until: datetime, *, paused_at: datetime | None) -> float:
+    """Return how long a holder worked from one moment to another; while it is paused, a run is not worked on."""
+    end = until if paused_at is None else min(until, max(paused_at, since))
+    return max(0.0, (end - since).total_seconds())
+
+
+def paused_s(before: float, paused_at: datetime | None, *, now: datetime) -> float:
+    """Return how long a run was paused in all: what its earlier pauses lasted, and the present one."""
+    return before if paused_at is None else before + max(0.0, (now - paused_at).total_seconds())

@@ -1,0 +1,60 @@
+"""The withdrawn captures of an execution, of page groups and of sources: what counts and packages leave out.
+
+Each is found from the withdrawals in force, which are few, never by a look at all captures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from sqlalchemy import func, select, union
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import Snapshot
+from holdfast.withdrawals.visibility import withdrawn_captures
+
+_PAGES = (Snapshot.is_page, Snapshot.group_id.is_not(None))
+
+
+class HiddenRecord(NamedTuple):
+    """Where a withdrawn record stands."""
+
+    warc_file_id: int
+    offset: int
+    length: int
+
+
+def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> list[HiddenRecord]:
+    """Return where the withdrawn records of an execution stand, in order; a seek for each withdrawal in force."""
+    known = set(file_ids)
+    found: set[HiddenRecord] = set()
+    for question in withdrawn_captures(Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length):
+        # `+ 0` keeps the planner on the withdrawals: the index of executions would read the whole execution.
+        rows = session.execute(question.where(Snapshot.execution_id + 0 == execution_id))
+        found.update(map(HiddenRecord._make, rows))
+    return sorted(record for record in found if record.warc_file_id in known)
+
+
+def hidden_groups(session: Session, *, most: int) -> list[int]:
+    """Return the page groups of which a capture is withdrawn, by itself or with its page: the first so many, by id.
+
+    The database seeks each withdrawn capture; no more than the answer is held here, for a page may have any number.
+    """
+    found = union(*(question.where(*_PAGES) for question in withdrawn_captures(Snapshot.group_id))).subquery()
+    return list(session.scalars(select(found.c.group_id).order_by(found.c.group_id).limit(most)))
+
+
+def hidden_counts(session: Session, *, source_id: int, executions: Collection[int]) -> dict[int, int]:
+    """Return how many captures of pages are withdrawn of each of these executions; those of which none is are left out.
+
+    One that is withdrawn by itself and with its page counts once.
+    """
+    if not executions:
+        return {}
+    # `+ 0`: a planner that goes by the source or by the execution reads all of it.
+    kept = [*_PAGES, Snapshot.source_id + 0 == source_id, (Snapshot.execution_id + 0).in_(list(executions))]
+    questions = withdrawn_captures(Snapshot.id, Snapshot.execution_id)
+    found = union(*(question.where(*kept) for question in questions)).subquery()
+    rows = session.execute(select(found.c.execution_id, func.count()).group_by(found.c.execution_id))
+    return {row[0]: row[1] for row in rows}

@@ -1,0 +1,232 @@
+"""A run that is paused and resumed, over HTTP and as rows, on both databases: who, when, what counts, what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from holdfast.config import DiskSettings, RecoverySettings, Settings
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.db import connect
+from holdfast.db.models import Execution, Job
+from holdfast.jobs import execution_queries, executions
+from holdfast.jobs.administration.run_pausing import PausedRun, pause_run, resume_run, runs_under_way
+from holdfast.jobs.endings import Counts
+from holdfast.jobs.executions import ExecutionEnding, ExecutionWish, WorkTime
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.views.status import read_status
+from holdfast.operations.crawl_watchdog import RecoveryCase, recover
+from holdfast.wiring.jobs import Jobs
+from tests.api_bed import Server
+from tests.clock import FakeClock
+from tests.contract.crawl_bed import Crawl, crawl
+from tests.jobs_bed import DONE, Bed, open_bed
+
+_PAUSE, _RESUME = "/api/admin/crawls/pause", "/api/admin/crawls/resume"
+
+
+@pytest.fixture
+def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    with open_bed(migrated_url, clock, tmp_path, takeovers=1) as made:
+        yield made
+
+
+def _orders(running: Crawl) -> bool:
+    with running.raw_db.read() as tx:
+        return execution_queries.run_orders(tx, running.raw_db.dialect, execution_id=running.id).is_paused
+
+
+def test_a_run_is_paused_and_resumed_and_both_are_audited_told_and_heard(server: Server) -> None:
+    with crawl(server) as running:
+        first = server.ask("POST", _PAUSE, execution=running.id)
+        server.clock.advance(90)
+        again = server.ask("POST", _PAUSE, execution=running.id)
+        waits, shown = running.status(), server.get(f"/api/v1/executions/{running.id}").json()
+        heard = _orders(running)
+        goes_on = server.ask("POST", _RESUME, execution=running.id)
+        still = server.ask("POST", _RESUME, execution=running.id)
+        after, heard_after = running.status(), _orders(running)
+        events = [one for one in server.get("/api/v1/events").json()["events"] if "run_paused" in str(one)]
+        audited = server.get("/api/admin/audit", params={"action": "execution"}).json()
+
+    assert (first.status_code, first.json()["isChanged"], first.json()["pausedSeconds"]) == (200, True, 0.0)
+    # Idempotent: since when, and by whom, is as it was.
+    assert again.json() == {**first.json(), "isChanged": False, "pausedSeconds": 90.0}
+    assert (waits.state, waits.condition, waits.paused_seconds) == ("running", "paused", 90.0)
+    assert (shown["status"], shown["paused_at"], shown["paused_by"]) == (
+        "running",
+        first.json()["pausedAt"],
+        first.json()["pausedBy"],
+    )
+    assert (heard, heard_after) == (True, False)
+    assert goes_on.json() == {**first.json(), "pausedAt": None, "pausedBy": None, "pausedSeconds": 90.0}
+    assert still.json()["isChanged"] is False
+    assert (after.condition, after.paused_at, after.paused_seconds) == ("running", None, 90.0)
+    assert [one["data"]["details"] for one in events] == [{"run_paused": True}, {"run_paused": False}]
+    assert str(audited).count("execution.paused") == str(audited).count("execution.resumed") == 1
+
+
+@pytest.mark.parametrize("path", [_PAUSE, _RESUME])
+def test_what_is_over_cannot_wait_and_the_answer_names_the_next_step(server: Server, path: str) -> None:
+    with crawl(server, state="completed") as over:
+        refused = server.ask("POST", path, execution=over.id)
+    missing = server.ask("POST", path, execution=9999)
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "not_pausable")
+    assert f"holdfast report {over.id}" in refused.json()["detail"]
+    assert (missing.status_code, "holdfast status" in missing.json()["detail"]) == (404, True)
+
+
+def _altered(server: Server, running: Crawl, statement: str) -> str:
+    with running.raw_db.write() as tx:
+        tx.execute(statement, (running.id,))
+    answer = server.ask("POST", _PAUSE, execution=running.id)
+    assert answer.status_code == 409
+    return str(answer.json()["detail"])
+
+
+def test_what_ends_what_has_not_begun_and_what_a_tool_runs_is_refused_in_its_own_words(server: Server) -> None:
+    with crawl(server) as running:
+        ends = _altered(server, running, "UPDATE executions SET stop_requested = 'drain' WHERE id = ?")
+        waits = _altered(server, running, "UPDATE executions SET state = 'queued', started_at = NULL WHERE id = ?")
+    with crawl(server, code="tool") as other:
+        tool = _altered(
+            server,
+            other,
+            'UPDATE jobs SET config = \'{"backend": "zimit"}\' WHERE id = (SELECT job_id FROM executions WHERE id = ?)',
+        )
+    with crawl(server, code="brought", kind="import") as brought:
+        imported = _altered(server, brought, "UPDATE executions SET reason = NULL WHERE id = ?")
+
+    assert ["told to stop" in ends, "holdfast job pause" in waits, "holdfast stop" in tool] == [True] * 3
+    assert "no crawl of our own crawler" in imported
+
+
+def _leased(bed: Bed) -> ExecutionLease:
+    bed.party.scheduler.tick()
+    return bed.party.taken("far/1")
+
+
+def _paused(bed: Bed, execution_id: int) -> PausedRun:
+    with bed.database.write() as session:
+        return pause_run(session, bed.clock, execution_id)
+
+
+def _resumed(bed: Bed, execution_id: int) -> PausedRun:
+    with bed.database.write() as session:
+        return resume_run(session, bed.clock, execution_id)
+
+
+def test_a_pause_is_no_time_at_work_whoever_holds_the_run_meanwhile(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    lease = _leased(bed)
+    clock.advance(10)
+    _paused(bed, lease.execution_id)
+    clock.advance(100)
+    with closing(connect(bed.url)) as raw_db:
+        bed.party.leases.renew(lease)
+        seen = read_status(raw_db, clock, lease.execution_id).run_seconds
+        bed.party.leases.release(lease)
+        clock.advance(1000)
+        lease = bed.party.taken("near/2")
+        clock.advance(50)
+        between = read_status(raw_db, clock, lease.execution_id)
+        done = _resumed(bed, lease.execution_id)
+        clock.advance(7)
+        bed.party.leases.renew(lease)
+        after = read_status(raw_db, clock, lease.execution_id).run_seconds
+        _paused(bed, lease.execution_id)
+        clock.advance(3)
+        bed.party.leases.settle(lease, DONE)
+    [run] = bed.executions(job_id)
+
+    assert (seen, between.run_seconds, between.condition) == (10.0, 10.0, "paused")
+    assert (done.paused_seconds, after) == (1150.0, 17.0)
+    assert (run.run_seconds, run.paused_seconds, run.paused_at, run.paused_by) == (17.0, 1153.0, None, None)
+    assert run.duration_ms == 1_170_000
+
+
+def test_workers_that_die_while_it_is_paused_do_not_count_against_it(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    for _ in range(4):
+        bed.party.scheduler.tick()
+        lease = bed.party.taken()
+        _paused(bed, lease.execution_id)
+        clock.advance(3600)
+        assert bed.party.scheduler.sweep() == 1
+    [run] = bed.executions(job_id)
+
+    assert (run.state, run.takeovers, run.paused_at is not None) == ("queued", 0, True)
+
+
+def _look(bed: Bed) -> RecoveryCase:
+    party = bed.party
+    settings = Settings(
+        home=bed.home, disk=DiskSettings(free_bytes=0, free_percent=0), recovery=RecoverySettings(keep_running=0)
+    )
+    jobs = Jobs(
+        settings=settings,
+        database=bed.database,
+        clock=bed.clock,
+        placement=party.placement,
+        actions=party.actions,
+        scheduler=party.scheduler,
+        leases=party.leases,
+    )
+    [case] = recover(jobs, apply=False).cases
+    return case
+
+
+def test_a_paused_run_is_not_taken_for_a_stalled_one_nor_is_one_that_was_just_resumed(
+    bed: Bed, clock: FakeClock
+) -> None:
+    bed.once()
+    lease = _leased(bed)
+    bed.party.leases.report(lease, Counts(items_crawled=40), {})
+    _paused(bed, lease.execution_id)
+    clock.advance(9 * 3600)
+    paused = _look(bed)
+    _resumed(bed, lease.execution_id)
+    clock.advance(60)
+    resumed = _look(bed)
+    clock.advance(3 * 3600)
+
+    assert (paused.decision.reason, paused.watched.activity.idle_s) == ("healthy", 0.0)
+    assert resumed.decision.reason == "healthy"
+    assert _look(bed).decision.action == "restart_stalled"
+
+
+def test_a_crawl_of_its_own_counts_no_pause_and_forgets_it_when_it_ends(
+    migrated_url: str, clock: FakeClock, tmp_path: Path, bed: Bed
+) -> None:
+    plan = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
+    with closing(connect(migrated_url)) as raw_db:
+        begun = executions.begin(raw_db, clock, plan, ExecutionWish(home=tmp_path), is_working=lambda _: False)
+        time = WorkTime(clock, begun)
+        clock.advance(4)
+        _paused(bed, begun.execution_id)
+        time.rest(is_paused=True)
+        clock.advance(1000)
+        time.rest(is_paused=True)
+        with raw_db.write() as tx:
+            time.write(tx)
+        assert time.used_s == 4.0
+        with bed.database.read() as session:
+            under_way = [runs_under_way(session, are_paused=paused) for paused in (True, False)]
+        _resumed(bed, begun.execution_id)
+        time.rest(is_paused=False)
+        clock.advance(2)
+        _paused(bed, begun.execution_id)
+        time.rest(is_paused=True)
+        clock.advance(5)
+
+        executions.end(raw_db, clock, ExecutionEnding(begun.execution_id, "stopped", "stopped"), time=time)
+
+        status = read_status(raw_db, clock, begun.execution_id)
+    assert under_way == [[begun.execution_id], []]
+    assert (status.run_seconds, status.paused_seconds, status.paused_at) == (6.0, 1005.0, None)
+    with bed.database.read() as session:
+        assert session.get_one(Job, session.get_one(Execution, begun.execution_id).job_id).state is None
