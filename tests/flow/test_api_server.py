@@ -23,6 +23,7 @@ import psycopg
 import pytest
 
 from holdfast.search.outbox import drain
+from tests import forked
 from tests.archive import Shot, build_archive
 from tests.patience import deadline
 from tests.postgres import Postgres
@@ -54,7 +55,7 @@ class _Server(NamedTuple):
 
 def _command(*arguments: str, **variables: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR", "HOLDFAST_API_RATE_LIMITING": "false", **variables}
-    return subprocess.Popen(
+    return forked.Popen(
         [sys.executable, "-m", "holdfast.cli.main", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, env=environment,
     )  # fmt: skip
