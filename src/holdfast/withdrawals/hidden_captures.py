@@ -6,9 +6,10 @@ Each is found from the withdrawals in force, which are few, never by a look at a
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, union
+from sqlalchemy import BigInteger, Integer, Select, bindparam, func, select, union
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot
@@ -41,8 +42,7 @@ def hidden_groups(session: Session, *, most: int) -> list[int]:
 
     The database seeks each withdrawn capture; no more than the answer is held here, for a page may have any number.
     """
-    found = union(*(question.where(*_PAGES) for question in withdrawn_captures(Snapshot.group_id))).subquery()
-    return list(session.scalars(select(found.c.group_id).order_by(found.c.group_id).limit(most)))
+    return list(session.scalars(_groups(), {"most": most}))
 
 
 def hidden_counts(session: Session, *, source_id: int, executions: Collection[int]) -> dict[int, int]:
@@ -52,9 +52,22 @@ def hidden_counts(session: Session, *, source_id: int, executions: Collection[in
     """
     if not executions:
         return {}
+    rows = session.execute(_counts(), {"source_id": source_id, "executions": list(executions)})
+    return {row[0]: row[1] for row in rows}
+
+
+# Put together once: that takes longer than most of them run, and half a megabyte while it lasts.
+@cache
+def _groups() -> Select[*tuple[Any, ...]]:
+    found = union(*(question.where(*_PAGES) for question in withdrawn_captures(Snapshot.group_id))).subquery()
+    return select(found.c.group_id).order_by(found.c.group_id).limit(bindparam("most", type_=Integer))
+
+
+@cache
+def _counts() -> Select[*tuple[Any, ...]]:
     # `+ 0`: a planner that goes by the source or by the execution reads all of it.
-    kept = [*_PAGES, Snapshot.source_id + 0 == source_id, (Snapshot.execution_id + 0).in_(list(executions))]
+    of_source = Snapshot.source_id + 0 == bindparam("source_id", type_=BigInteger)
+    kept = [*_PAGES, of_source, (Snapshot.execution_id + 0).in_(bindparam("executions", expanding=True))]
     questions = withdrawn_captures(Snapshot.id, Snapshot.execution_id)
     found = union(*(question.where(*kept) for question in questions)).subquery()
-    rows = session.execute(select(found.c.execution_id, func.count()).group_by(found.c.execution_id))
-    return {row[0]: row[1] for row in rows}
+    return select(found.c.execution_id, func.count()).group_by(found.c.execution_id)
