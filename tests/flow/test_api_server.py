@@ -284,7 +284,7 @@ def test_a_port_that_is_taken_is_told_with_the_option_to_change(server: _Server)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with _serving(tmp_path) as running:
-        httpx.get(f"http://127.0.0.1:{running.port}/api/search?q=x")
+        running.get("/api/search?q=x")
         running.process.send_signal(number)
         _, said = running.process.communicate(timeout=deadline(60))
 

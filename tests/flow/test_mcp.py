@@ -79,13 +79,15 @@ def test_over_http_a_token_is_asked_for_and_guesses_end(home: Path) -> None:
         names, text = asyncio.run(ask())
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
         accept = {"Accept": "application/json, text/event-stream"}
-        nobody = httpx.post(address, json=body, headers=accept)
-        other = httpx.get(address.removesuffix("/mcp") + "/api/stats")
+        nobody = httpx.post(address, json=body, headers=accept, timeout=deadline(20))
+        other = httpx.get(address.removesuffix("/mcp") + "/api/stats", timeout=deadline(20))
         guesses = [
             httpx.post(address, json=body, headers={**accept, "Authorization": f"Bearer guess-{number:016}"})
             for number in range(12)
         ]
-        right = httpx.post(address, json=body, headers={**accept, "Authorization": f"Bearer {TOKEN}"})
+        right = httpx.post(
+            address, json=body, headers={**accept, "Authorization": f"Bearer {TOKEN}"}, timeout=deadline(20)
+        )
     finally:
         process.kill()
         process.communicate()

@@ -172,6 +172,7 @@ ERROR_CODES: Final = (
     "webhook_not_found",
     "webhook_refused",
     "work_abandoned",
+    "worker_refused",
     "zim_exists",
     "zimit_flag_refused",
 )

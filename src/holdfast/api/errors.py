@@ -81,6 +81,15 @@ class OriginRefused(NotPermitted):
         super().__init__("pages of this origin may not call this route; see HOLDFAST_API_CORS_ORIGINS")
 
 
+class WorkerRefused(NotPermitted):
+    """No script of the replay host may become a service worker but that of the renderer."""
+
+    code = "worker_refused"
+
+    def __init__(self) -> None:
+        super().__init__("archived scripts do not become service workers here")
+
+
 class TooManyRequests(Unavailable):
     """This address asked more often than it may."""
 

@@ -364,6 +364,13 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /api/admin/users/{id}/tokens": Permission.ADMINISTER,
         "DELETE /api/admin/users/{id}/tokens/{token_id}": Permission.ADMINISTER,
     },
+    "renderer.router": {
+        "GET /replay-web-page/": Permission.READ,
+        "GET /replay-web-page/open/{id}": Permission.READ,
+        "HEAD /replay-web-page/captures/{id}.wacz": Permission.READ,
+        "GET /replay-web-page/captures/{id}.wacz": Permission.READ,
+        "GET /replay-web-page/{file}": Permission.READ,
+    },
     "replay.stray_router": {
         "ANY /{target:path}": Permission.READ,
     },

@@ -322,6 +322,11 @@ class ReplaySettings(SettingGroup):
         le=86_400.0,
         description="How long the signed address of a members' capture on the replay host can be used.",
     )
+    renderer_dir: Path | None = setting(
+        None,
+        description="Folder with `ui.js` and `sw.js` of ReplayWeb.page: then it is offered as a second way to show a "
+        "public capture (docs/replay.md).",
+    )
 
 
 class JobSettings(SettingGroup):

@@ -18,7 +18,7 @@ const small = "inline-flex min-h-8 items-center justify-center gap-1.5 rounded-p
 export function Bar({ view, mode }: { view: CaptureView; mode: Mode }) {
   const { t, moment, localMoment } = useWords();
   // On a phone the page itself comes first: the rest of the bar is one touch away.
-  const [isOpen, open] = useState(mode !== "page");
+  const [isOpen, open] = useState(mode !== "page" && mode !== "renderer");
   return (
     <div role="region" aria-label={t("view.about")} className="shrink-0 border-b border-line bg-sheet px-3 py-1.5 text-sm sm:px-4">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1.5">
@@ -31,8 +31,8 @@ export function Bar({ view, mode }: { view: CaptureView; mode: Mode }) {
       </div>
       <div id="view-more" className={`${isOpen ? "flex" : "hidden"} mt-1.5 flex-wrap items-center gap-x-3 gap-y-1.5 sm:flex`}>
         <div role="group" aria-label={t("view.modes")} className="flex flex-wrap">
-          {MODES.map((one) => (
-            <Link key={one} to="/view/$timestamp" params={{ timestamp: digits(view.captureTimestamp) }} search={readAskedView({ url: view.url, mode: one })} replace activeOptions={{ exact: true }} aria-current={mode === one ? "true" : undefined} className="-ml-px inline-flex min-h-8 items-center border border-edge px-2.5 text-ink no-underline first:ml-0 first:rounded-l-part last:rounded-r-part hover:bg-sunk aria-[current]:bg-accent aria-[current]:text-on-accent">{t(`view.mode.${one}`)}</Link>
+          {MODES.filter((one) => one !== "renderer" || view.rendererUrl !== null).map((one) => (
+            <Link key={one} to="/view/$timestamp" params={{ timestamp: digits(view.captureTimestamp) }} search={readAskedView({ url: view.url, mode: one })} replace activeOptions={{ exact: true }} aria-current={mode === one ? "true" : undefined} className="-ml-px inline-flex min-h-8 items-center border border-edge px-2.5 text-ink no-underline first:ml-0 first:rounded-l-part last:rounded-r-part hover:bg-sunk aria-[current]:bg-accent aria-[current]:text-on-accent">{t(one === "page" && view.rendererUrl !== null ? "view.mode.own" : `view.mode.${one}`)}</Link>
           ))}
         </div>
         <Coherence view={view} />

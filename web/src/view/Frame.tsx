@@ -4,7 +4,7 @@ import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
 import { digits } from "@/page/calendar";
 import { wholeDigits } from "./asked";
-import { isSameAddress, readTold } from "./messages";
+import { isOfOneSite, isSameAddress, readTold } from "./messages";
 import { askResolved, type CaptureView } from "./useCapture";
 
 type Go = (url: string, at: string, isReplaced: boolean) => void;
@@ -19,6 +19,19 @@ export function Frame({ view, place, onGo }: { view: CaptureView; place: string;
     return <div className="mx-auto w-full max-w-3xl px-4 py-8"><Notice title={t("view.pdf")} actions={<a href={view.rawUrl} target="_blank" rel="noreferrer" className={buttonClass("main")}>{t("view.openFile")}</a>}>{t("view.pdfHow")}</Notice></div>;
   }
   return <iframe key={view.snapshotId} ref={frame} src={view.frameUrl} title={t("view.frame", { url: view.url })} sandbox="allow-scripts allow-forms allow-downloads" referrerPolicy="no-referrer" className="w-full grow border-0 bg-white" />;
+}
+
+/**
+ * The page as ReplayWeb.page shows it: a program of the replay host with an origin of its own, which is not this one. It
+ * cannot be moved along with: what it shows is between it and the reader.
+ */
+export function RendererFrame({ view, src }: { view: CaptureView; src: string }) {
+  const { t } = useWords();
+  // Its worker is a stranger's in a page of another site, and browsers keep that from working.
+  if (!isOfOneSite(location.hostname, new URL(src).hostname)) {
+    return <div className="mx-auto w-full max-w-3xl px-4 py-8"><Notice title={t("view.ownWindow")} actions={<a href={src} target="_blank" rel="noreferrer" className={buttonClass("main")}>{t("view.openWindow")}</a>}>{t("view.ownWindowHow")}</Notice></div>;
+  }
+  return <iframe key={view.snapshotId} src={src} title={t("view.frame", { url: view.url })} sandbox="allow-scripts allow-same-origin allow-forms allow-downloads" referrerPolicy="no-referrer" className="w-full grow border-0 bg-white" />;
 }
 
 /** Move along when a link was followed in the frame. What the frame says is looked up, and shown from the archive. */

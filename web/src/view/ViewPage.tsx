@@ -8,7 +8,7 @@ import { useWords } from "@/language/LanguageContext";
 import { digits } from "@/page/calendar";
 import { readAskedView, wholeDigits, type AskedView } from "./asked";
 import { Bar } from "./Bar";
-import { Frame } from "./Frame";
+import { Frame, RendererFrame } from "./Frame";
 import { Headers, Parts, Source, Text } from "./Modes";
 import { useResolved, useView, type CaptureView } from "./useCapture";
 
@@ -57,6 +57,8 @@ function Shown({ view, asked, place }: { view: CaptureView; asked: AskedView; pl
   const navigate = useNavigate();
   const mode = asked.mode ?? "page";
   const go = useCallback((url: string, at: string, isReplaced: boolean) => void navigate({ to: "/view/$timestamp", params: { timestamp: at }, search: { url }, replace: isReplaced }), [navigate]);
+  if (mode === "renderer" && view.rendererUrl !== null) return <RendererFrame view={view} src={view.rendererUrl} />;
+  if (mode === "renderer") return <div className="mx-auto w-full max-w-3xl px-4 py-8"><Notice title={t("view.noRenderer")}>{t("view.noRendererHow")}</Notice></div>;
   if (mode === "page") return <Frame view={view} place={place} onGo={go} />;
   return (
     <div role="region" aria-label={t(`view.mode.${mode}`)} tabIndex={0} className="grow overflow-auto bg-paper -outline-offset-4">

@@ -1,4 +1,4 @@
-export const MODES = ["page", "text", "source", "headers", "parts"] as const;
+export const MODES = ["page", "renderer", "text", "source", "headers", "parts"] as const;
 export type Mode = (typeof MODES)[number];
 
 /** Which address, and how its capture is shown; the moment stands in the path. */

@@ -25,3 +25,10 @@ export function isSameAddress(one: string, other: string): boolean {
   const bare = (url: string) => url.split("#")[0]?.replace(/\/$/, "");
   return bare(one) === bare(other);
 }
+
+/** Whether two hosts belong to one site, as far as their names tell: the last two parts of a name are those of its owner. */
+export function isOfOneSite(one: string, other: string): boolean {
+  if (one === other) return true;
+  const owner = (host: string) => (/^[\d.]+$|:|\]$/.test(host) ? host : host.split(".").slice(-2).join("."));
+  return owner(one).includes(".") && !owner(one).endsWith(".localhost") && owner(one) === owner(other);
+}

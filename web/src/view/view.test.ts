@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { apart, spread, told } from "./apart";
 import { readAskedView, wholeDigits } from "./asked";
 import { apa, bibtex, type Cited } from "./cite";
-import { isSameAddress, readTold } from "./messages";
+import { isOfOneSite, isSameAddress, readTold } from "./messages";
 
 const frame = {};
 const message = (data: unknown, origin = "null", source: unknown = frame) => ({ data, origin, source });
@@ -31,6 +31,7 @@ test("a moment in the path may be short", () => {
   expect(wholeDigits("20240301120000")).toBe("20240301120000");
   expect(wholeDigits("latest")).toBeUndefined();
   expect(readAskedView({ url: "  ", mode: "page" })).toEqual({});
+  expect(readAskedView({ url: "https://e/", mode: "renderer" })).toEqual({ url: "https://e/", mode: "renderer" });
   expect(readAskedView({ url: "https://e/", mode: "parts" })).toEqual({ url: "https://e/", mode: "parts" });
 });
 
@@ -56,4 +57,12 @@ test("how far parts lie apart is told in the unit that fits", () => {
   expect(spread(null, null)).toBe(0);
   expect(told(7200, "en")).toBe("2 hours");
   expect(told(7200, "fr")).toMatch(/^2\sheures$/);
+});
+
+test("hosts of one owner are of one site; addresses of machines and local names are not", () => {
+  expect(isOfOneSite("archive.example.org", "replay.example.org")).toBe(true);
+  expect(isOfOneSite("archive.example.org", "replay.example.net")).toBe(false);
+  expect(isOfOneSite("127.0.0.1", "replay.localhost")).toBe(false);
+  expect(isOfOneSite("app.localhost", "replay.localhost")).toBe(false);
+  expect(isOfOneSite("10.0.0.1", "11.0.0.1")).toBe(false);
 });

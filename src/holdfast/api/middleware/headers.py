@@ -9,7 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.api.errors import OriginRefused
+from holdfast.api.errors import OriginRefused, WorkerRefused
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.middleware.rate_limits import RATE_FIELDS
 from holdfast.api.permissions import PathPermissions
@@ -90,6 +90,19 @@ class AppHeaders:
         await self._app(scope, receive, with_headers)
 
 
+_RENDERER_WORKER = ("/replay-web-page/sw.js", b"serveIndex=1")
+"""The one script of the replay host that may become a service worker, asked for as ReplayWeb.page asks for it."""
+
+
+def _installs_worker(scope: Scope) -> bool:
+    """Return whether a browser asks for a script to make it a service worker, other than the renderer's own.
+
+    An archived script that became one would stand between readers and the archive.
+    """
+    asks = any(name == b"service-worker" for name, _ in scope["headers"])
+    return asks and (scope["path"], scope["query_string"]) != _RENDERER_WORKER
+
+
 class ReplayHeaders:
     """Keeps the replay host without authority: cookies and tokens never reach it, cookies never leave it."""
 
@@ -114,7 +127,8 @@ class ReplayHeaders:
                 message["headers"] = headers
             await send(message)
 
-        await self._app(without_credentials, receive, with_headers)
+        target = RefuseAll(WorkerRefused()) if _installs_worker(scope) else self._app
+        await target(without_credentials, receive, with_headers)
 
 
 _READ = "GET, HEAD, OPTIONS"

@@ -13,12 +13,14 @@ from holdfast.api.listed_routes import ListedRouter
 from holdfast.api.permissions import ROUTES
 
 _LISTED: Final = {where: ListedRouter(__name__, where, rows) for where, rows in ROUTES.items()}
-_ASTRAY = "replay.stray_router"
+_RENDERER, _ASTRAY = "renderer.router", "replay.stray_router"
 
-ROUTERS: tuple[ListedRouter, ...] = tuple(router for where, router in _LISTED.items() if where != _ASTRAY)
+ROUTERS: tuple[ListedRouter, ...] = tuple(
+    router for where, router in _LISTED.items() if where not in (_RENDERER, _ASTRAY)
+)
 """The application's host."""
 
 REPLAY_ROUTERS: tuple[ListedRouter, ...] = tuple(
-    _LISTED[where] for where in ("replay.raw_router", "replay.cdx_router", "replay.router", _ASTRAY)
+    _LISTED[where] for where in ("replay.raw_router", "replay.cdx_router", "replay.router", _RENDERER, _ASTRAY)
 )
 """The replay host: only what is public, archived pages included."""

@@ -50,6 +50,7 @@ from holdfast.replay.finding import FoundCapture
 from holdfast.replay.history import HistoricCapture
 from holdfast.replay.origins import ReplayOrigins
 from holdfast.replay.page_parts import PagePart, PageParts, page_parts
+from holdfast.replay.renderer import renderer_folder, renderer_path
 from holdfast.replay.serving import CaptureLost
 from holdfast.warc.reader import DamagedWarc
 from holdfast.wiring.archive import Archive
@@ -159,6 +160,7 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
         frame_url=shown.memento(digits, Modifier.MAIN, found.url),
         permalink=public.memento(digits, "", found.url),
         raw_url=shown.memento(digits, Modifier.RAW, found.url),
+        renderer_url=_renderer_url(archive, shown, found),
         first=_neighbour(around.ends.first),
         previous=_neighbour(around.ends.previous),
         next=_neighbour(around.ends.next),
@@ -179,6 +181,13 @@ def _origins(
         return origins, origins
     # Cited is the application's host, which knows who asks and leads a member on: a capability would end.
     return origins._replace(origin=origins.here), origins._replace(root=request.app.state.replay_keys.root(source_id))
+
+
+def _renderer_url(archive: Archive, shown: ReplayOrigins, found: Snapshot) -> str | None:
+    # Not for members' captures: what it replays shares one origin, and its storage.
+    if shown.root or renderer_folder(archive.settings) is None:
+        return None
+    return f"{shown.origin}{renderer_path(found.id)}"
 
 
 def _record_name(record_id: str) -> str:
@@ -315,10 +324,11 @@ def _part(one: PagePart, page: PageParts) -> PartShown:
 @router.get("/api/snapshots/{id}/wacz", responses=answers(400, 404, 409, 422, 503), response_class=StreamingResponse)
 async def capture_wacz(request: Request, archive: ArchiveDep, id: SnapshotId) -> Response:
     """Return a page with its parts as a WACZ 1.1.1 package: the captures that replay shows for it."""
-    return await export(request, lambda: _packed(archive, id))
+    return await export(request, lambda: pack_capture(archive, id))
 
 
-def _packed(archive: Archive, snapshot_id: int) -> Streamed:
+def pack_capture(archive: Archive, snapshot_id: int) -> Streamed:
+    """Return a page with its parts as a package; NotFound, CaptureLost, SelectionTooLarge."""
     if not archive.settings.api.exports:
         raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
     try:

@@ -104,6 +104,10 @@ class CaptureView(Answer):
         description="The bytes as they were captured.",
         examples=["http://replay.localhost:8060/web/20260901120000id_/https://example.org/"],
     )
+    renderer_url: str | None = Field(
+        description="Where ReplayWeb.page shows it, for a frame; null where that is not installed, or for members.",
+        examples=["http://replay.localhost:8060/replay-web-page/open/4194305"],
+    )
     first: NeighbourShown | None
     previous: NeighbourShown | None
     next: NeighbourShown | None

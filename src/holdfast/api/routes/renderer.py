@@ -1,0 +1,125 @@
+"""`/replay-web-page/…` on the replay host: ReplayWeb.page as a second way to show a capture, where it is installed.
+
+The two files of it are the operator's; without them nothing here answers. It shows public captures alone: what it
+replays shares one origin and its storage, in which a page could read what another left there (decision 0048).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.heavy import Streamed, export
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.middleware.request_ids import CAPABILITY
+from holdfast.api.routes.captures import pack_capture
+from holdfast.api.routes.replay import origins_here
+from holdfast.api.routes.snapshots import SnapshotId
+from holdfast.clock import digits14
+from holdfast.errors import NotFound
+from holdfast.exports.selection import SelectionTooLarge
+from holdfast.replay.links import escape
+from holdfast.replay.renderer import RENDERER_FILES, renderer_folder
+from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.visibility import visible_snapshot
+
+router = LateRouter(prefix="/replay-web-page", tags=["replay"], include_in_schema=False)
+# ReplayWeb.page takes a package of this size at once; a larger one it would ask for in ranges.
+_MOST_BYTES: Final = 25_000_000
+# It styles itself from its script, and compiles WebAssembly to unpack; frames, workers and answers are this host's.
+_SOURCES: Final = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; frame-src 'self'; worker-src 'self'; "
+    "base-uri 'none'; form-action 'none'"
+)
+# On itself, too: in a window of its own it has no more power than in the viewer's frame.
+_SANDBOX: Final = "sandbox allow-scripts allow-same-origin allow-forms allow-downloads"
+
+
+def _demand_installed(request: Request, archive: Archive) -> Path:
+    """Return the folder with the files; NotFound without them, and below the signed address of a members' capture."""
+    folder = renderer_folder(archive.settings)
+    if folder is None or CAPABILITY in request.scope:
+        raise NotFound("ReplayWeb.page is not installed here, or not for this; see HOLDFAST_REPLAY_RENDERER_DIR")
+    return folder
+
+
+@router.get("/")
+def renderer_index(request: Request, archive: ArchiveDep) -> HTMLResponse:
+    """Return an empty page: what stands here until the worker of ReplayWeb.page answers in its place."""
+    _demand_installed(request, archive)
+    # Every page around it counts: ours on this host, and the viewer around that.
+    policy = " ".join(("default-src 'none'; frame-ancestors 'self'", *origins_here(request, archive).viewers))
+    return HTMLResponse("<!doctype html><title>ReplayWeb.page</title>", headers=_headers(policy))
+
+
+@router.get("/open/{id}")
+def renderer_page(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> HTMLResponse:
+    """Return the page on which ReplayWeb.page shows a capture."""
+    _demand_installed(request, archive)
+    found = visible_snapshot(session, id)
+    # In a window of its own nothing else says which page it is, and when it was captured.
+    is_framed = request.headers.get("sec-fetch-dest") == "iframe"
+    shown = {
+        "source": f"/replay-web-page/captures/{found.id}.wacz",
+        "url": found.url,
+        "ts": digits14(found.captured_at),
+        "embed": "replayonly" if is_framed else "default",
+        "replaybase": "/replay-web-page/",
+        "coll": f"capture-{found.id}",
+    }
+    attributes = " ".join(f'{name}="{escape(value)}"' for name, value in shown.items())
+    html = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>ReplayWeb.page</title>'
+        "<style>html, body { height: 100%; margin: 0 }</style>"
+        f'<script src="/replay-web-page/ui.js"></script></head><body><replay-web-page {attributes}></replay-web-page>'
+        "</body></html>"
+    )
+    viewers = " ".join(origins_here(request, archive).viewers) or "'none'"
+    return HTMLResponse(html, headers=_headers(f"{_SANDBOX}; {_SOURCES}; frame-ancestors {viewers}"))
+
+
+@router.head("/captures/{id}.wacz", name="renderer_package_head")
+def renderer_package_head(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Response:
+    """Say that there is such a package, without making it."""
+    _demand_installed(request, archive)
+    visible_snapshot(session, id)
+    return Response(media_type="application/wacz", headers=_headers(_SOURCES))
+
+
+@router.get("/captures/{id}.wacz", response_class=StreamingResponse)
+async def renderer_package(request: Request, archive: ArchiveDep, id: SnapshotId) -> Response:
+    """Return the package that ReplayWeb.page reads a capture from; SelectionTooLarge."""
+
+    def work() -> Streamed:
+        _demand_installed(request, archive)
+        packed = pack_capture(archive, id)
+        size = int(packed.headers["Content-Length"])
+        if size > _MOST_BYTES:
+            raise SelectionTooLarge(f"this page takes {size:,} bytes, and ReplayWeb.page is given {_MOST_BYTES:,}")
+        return packed
+
+    return await export(request, work)
+
+
+@router.get("/{file}")
+def renderer_file(request: Request, archive: ArchiveDep, file: str) -> Response:
+    """Return a file of ReplayWeb.page."""
+    folder = _demand_installed(request, archive)
+    # By its name in our own list, never joined to a path as it came.
+    name = next((one for one in RENDERER_FILES if one == file), None)
+    if name is None:
+        raise NotFound(f"there is no {file[:60]!r} of ReplayWeb.page here")
+    # A worker is held to the policy of its own script: it asks this host alone.
+    return Response(
+        (folder / name).read_bytes(), media_type="text/javascript; charset=utf-8", headers=_headers(_SOURCES)
+    )
+
+
+def _headers(policy: str) -> dict[str, str]:
+    return {"Content-Security-Policy": policy, "Cache-Control": "no-cache"}

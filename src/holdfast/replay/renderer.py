@@ -1,0 +1,24 @@
+"""ReplayWeb.page as a second way to show a capture: whether it is installed, and where it shows one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from holdfast.config import Settings
+
+RENDERER_FILES: Final = ("ui.js", "sw.js")
+"""What it consists of; the operator puts them there."""
+
+
+def renderer_folder(settings: Settings) -> Path | None:
+    """Return the folder with its files; None if one is missing, or captures may not be taken away as packages."""
+    folder = settings.replay.renderer_dir
+    if folder is None or not settings.api.exports:
+        return None
+    return folder if all((folder / name).is_file() for name in RENDERER_FILES) else None
+
+
+def renderer_path(snapshot_id: int) -> str:
+    """Return where it shows a capture, on the replay host."""
+    return f"/replay-web-page/open/{snapshot_id}"
