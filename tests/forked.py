@@ -1,7 +1,8 @@
 """Commands of holdfast, each in a process forked from one that has loaded all of them: a start costs a tenth so.
 
-`Popen` and `run` are called as those of `subprocess`. A command line of ours is forked; any other, and one whose
-process is to differ before it loads a module (its locale, its allocator, its limits), is started as ever.
+`Popen` and `run` are called as those of `subprocess`. A command line of ours (`python -m holdfast.cli.main …`) is
+forked, and the web of the tests; any other, and one whose process is to differ before it loads a module (its locale,
+its limits, its mounts), is started as ever.
 
 Run as `python -m tests.forked NUMBER`, this is the process that forks: it answers on the socket of that number, has one
 thread, so that a fork copies no lock that another one holds, and opens no file and no database. Its children are
@@ -15,6 +16,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
@@ -26,21 +28,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
+import holdfast
 from holdfast import failpoints
-from holdfast.cli import main as program
-from holdfast.cli.catalogue import APART, COMMANDS
 
 _ROOT = Path(__file__).parents[1]
-_OURS = ("-m", "holdfast.cli.main")
+_SITE = "tests.site"
+_PROGRAMS = {"holdfast.cli.main": "holdfast.cli.main", _SITE: f"{_SITE}.__main__"}
+"""What is forked, by the name that follows `python -m`, and the module whose `main` it is."""
 _BEFORE_LOADING = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "TZ", "OPENBLAS_", "OMP_")
 """How variables begin that are read before or while modules are loaded: with others, a fork would not be the same."""
 _AROUND = ("Umask:", "SigBlk:", "SigIgn:", "CapEff:", "NoNewPrivs:", "Seccomp:")
-_LATE = ("holdfast.cli.runner", "holdfast.api.app", "psycopg", "sqlalchemy.dialects.postgresql.psycopg")
-"""What commands load when they run, and not with their module."""
+_OUTSIDE = ("psycopg", "sqlalchemy.dialects.postgresql.psycopg")
+"""Libraries that are loaded with the first use, for their name alone is in the code."""
 _REQUEST_BYTES = 128 * 1024
 
 
 class _Request(NamedTuple):
+    module: str
     words: list[str]
     folder: str
     variables: dict[str, str]
@@ -117,6 +121,11 @@ _forker: _Forker | None = None
 _first = threading.Lock()
 
 
+def begin() -> None:
+    """Have everything loaded by now: the first command of a run would seem slow, and some are timed."""
+    _forks().reap(0)
+
+
 def _forks() -> _Forker:
     global _forker
     with _first:
@@ -191,24 +200,22 @@ def run(
 
 
 def _request_of(
-    command: Sequence[str], program: Any, before: Any, _close: Any, passed: Any, folder: Any, variables: Any,
+    command: Sequence[Any], program: Any, before: Any, _close: Any, passed: Any, folder: Any, variables: Any,
     *, others: Sequence[Any], is_session: Any, group: int,
 ) -> _Request | None:  # fmt: skip
-    """Return what is to be forked; None for what is not our command, or is to differ in what a fork cannot change."""
-    wanted = {os.fsdecode(name): os.fsdecode(value) for name, value in (variables or os.environ).items()}
-    start = [word for word in command[:4] if word != "-P"][:3]
-    if start != [sys.executable, *_OURS] or _Surroundings.now(wanted) != _USUAL:
+    """Return what is to be forked; None for another program, or for one to be given what a fork cannot be given."""
+    given = os.environ if variables is None else variables
+    wanted = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
+    words = [os.fsdecode(word) for word in command]
+    is_plain = program is None and before is None and not passed and group == -1
+    if not is_plain or any(one not in (None, -1) for one in others):
         return None
-    if (
-        program is not None
-        or before is not None
-        or passed
-        or group != -1
-        or any(one not in (None, -1) for one in others)
-    ):
+    if words[:2] != [sys.executable, "-m"] or words[2] not in _PROGRAMS or _Surroundings.now(wanted) != _USUAL:
         return None
-    words = list(map(os.fspath, command))
-    return _Request(words[words.index(_OURS[1]) + 1 :], str(Path(folder or ".").absolute()), wanted, bool(is_session))
+    # To load everything costs as much as twenty sites: they are forked where commands are.
+    if words[2] == _SITE and _forker is None:
+        return None
+    return _Request(words[2], words[3:], str(Path(folder or ".").absolute()), wanted, bool(is_session))
 
 
 def _serve(line: socket.socket) -> _Request | None:
@@ -219,7 +226,7 @@ def _serve(line: socket.socket) -> _Request | None:
             return None
         asked = json.loads(question)
         if isinstance(asked, int):
-            answer = os.waitpid(asked, 0)[1]
+            answer = os.waitpid(asked, 0)[1] if asked else 0
         else:
             answer = os.fork()
             if not answer:
@@ -241,7 +248,7 @@ def _become(request: _Request) -> None:
     os.environ.clear()
     os.environ.update(request.variables)
     sys.stdin, sys.stdout, sys.stderr = _opened(0, "r"), _opened(1, "w"), _opened(2, "w")
-    sys.argv = [str(program.__file__), *request.words]
+    sys.argv = [str(sys.modules[_PROGRAMS[request.module]].__file__), *request.words]
     # Modules took `reach` when they were loaded.
     if spec := request.variables.get("HOLDFAST_FAILPOINT"):
         unarmed, armed = failpoints.reach, failpoints.armed(spec)
@@ -250,9 +257,9 @@ def _become(request: _Request) -> None:
                 module.reach = armed  # type: ignore[attr-defined]
 
 
-def _run() -> int:
+def _run(module: str) -> int:
     try:
-        program.main()
+        sys.modules[_PROGRAMS[module]].main()
     except SystemExit as ended:
         if ended.code is None or isinstance(ended.code, int):
             return ended.code or 0
@@ -285,11 +292,10 @@ def _opened(number: int, mode: str) -> IO[str]:
 def _load() -> None:
     """Load what any command may need, and look for no garbage in it, here or in a fork."""
     gc.disable()
-    for command in COMMANDS.values():
-        program.load(command.module)
-    for module in APART.values():
-        program.load(module)
-    for name in _LATE:
+    for found in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+    for name in (*_OUTSIDE, *_PROGRAMS.values()):
         importlib.import_module(name)
     gc.freeze()
     gc.enable()
@@ -304,7 +310,7 @@ def _main(number: int) -> None:
     if request is not None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _become(request)
-        _end(_run())
+        _end(_run(request.module))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,10 @@ Measured, not felt: `make test` prints its slowest thirty. A name that is no tes
 from __future__ import annotations
 
 SLOW = {
+    "contract/test_accounts.py": {
+        "test_guesses_are_throttled_for_an_account_and_for_an_address_in_all_processes",
+        "test_of_a_hundred_guesses_at_once_ten_are_looked_at",
+    },
     "contract/test_api_hostile.py": {
         "test_a_body_that_is_no_object_of_ours_is_refused",
         "test_no_value_of_any_field_breaks_a_route",
@@ -36,12 +40,14 @@ SLOW = {
     "contract/test_db_parity.py": {
         "test_a_migration_that_is_killed_has_changed_nothing_and_runs_again",
         "test_migrations_are_undone_and_run_again_and_rows_stay",
+        "test_what_an_older_extraction_did_not_read_is_not_known",
     },
     "contract/test_editions_archive.py": {"test_readers_see_a_summary_and_files_without_the_inner_life"},
     "contract/test_editions_campaign.py": {
         "test_a_seed_that_is_not_there_is_not_covered_however_it_is_written_and_however_many_there_are"
     },
     "contract/test_exports_days.py": {"test_an_index_run_notes_from_when_to_when_a_file_is"},
+    "contract/test_feeds_polling.py": {"test_no_question_of_a_poll_walks_all_items"},
     "contract/test_frontier_machine.py": {"test_no_attempt_settles_twice_and_none_is_lost"},
     "contract/test_frontier_together.py": {"test_workers_never_share_a_domain_and_settle_everything_once"},
     "contract/test_index_plans.py": {"test_no_write_of_the_index_holds_the_database_for_long"},
@@ -59,6 +65,13 @@ SLOW = {
         "test_every_pair_of_states_is_a_step_or_a_conflict_that_changes_nothing",
         "test_what_the_document_forbids_is_a_conflict",
     },
+    "contract/test_linked_hosts.py": {
+        "test_one_file_adds_the_most_frequent_pairs_only",
+        "test_one_site_makes_no_more_rows_than_it_may",
+    },
+    "contract/test_near_duplicates.py": {"test_copies_are_told_from_pages_that_only_look_alike"},
+    "contract/test_noise.py": {"test_of_a_fixed_set_nothing_but_noise_is_taken_for_it_and_nearly_all_of_it"},
+    "contract/test_noise_doubt.py": {"test_an_update_puts_what_was_queued_for_whole_files_last"},
     "contract/test_one_reading.py": {"test_status_api_and_edition_say_of_a_run_what_its_row_and_the_table_say"},
     "contract/test_one_table.py": {
         "test_a_row_that_is_changed_is_changed_for_every_reader",
@@ -73,10 +86,14 @@ SLOW = {
         "test_seeds_come_batch_by_batch_and_a_second_start_adds_the_rest",
         "test_the_first_batch_costs_as_much_however_many_follow",
     },
+    "contract/test_withdrawals.py": {
+        "test_a_withdrawal_covers_every_spelling_that_is_known_after_a_step_back_to_the_older_schema"
+    },
     "house/test_patterns.py": {
         "test_a_slow_pattern_is_found",
         "test_every_regular_expression_is_linear",
     },
+    "unit/api/test_access.py": {"test_every_route_answers_every_role_and_every_way_of_signing_in"},
     "unit/api/test_bodies.py": {"test_each_byte_of_hostile_json_is_looked_at_once"},
     "unit/api/test_errors.py": {"test_a_damaged_database_is_told_without_its_place_and_no_fault_of_the_program"},
     "unit/api/test_headers.py": {"test_a_page_of_ours_may_load_its_own_files_and_run_nothing_inline"},
@@ -98,9 +115,13 @@ SLOW = {
         "test_without_a_token_a_server_behind_a_proxy_lets_nobody_in",
         "test_without_a_token_nobody_else_is_let_in",
     },
-    "unit/changes/test_compare.py": {"test_hostile_texts_do_not_take_long"},
+    "unit/changes/test_compare.py": {
+        "test_hostile_texts_do_not_take_long",
+        "test_runs_cover_both_sides_in_order_and_say_the_truth",
+    },
     "unit/cli/test_catalogue.py": {
         "test_a_misspelled_command_is_told_the_nearest",
+        "test_every_command_that_a_message_names_exists",
         "test_every_option_of_the_documents_is_there",
     },
     "unit/cli/test_completion.py": {"test_the_words_come_from_the_commands_themselves"},
@@ -161,7 +182,11 @@ SLOW = {
         "test_many_small_drains_are_merged_and_lose_nothing",
         "test_readers_and_a_writer_at_the_same_time",
     },
-    "unit/search/test_golden.py": {"test_the_default_ranking_is_the_best_that_we_have"},
+    "unit/search/test_golden.py": {
+        "test_ranking_is_not_worse_than_it_was",
+        "test_the_default_ranking_is_the_best_that_we_have",
+    },
+    "unit/search/test_stable_order.py": {"test_an_index_that_grew_in_steps_gives_the_order_of_one_made_at_once"},
     "unit/site/test_server.py": {"test_a_request_starts_when_it_arrives_even_if_the_site_is_busy"},
     "unit/sources/test_source_files.py": {
         "test_a_toml_that_goes_deep_is_refused_before_it_is_parsed",

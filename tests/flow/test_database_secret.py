@@ -12,6 +12,7 @@ from time import monotonic, sleep
 import httpx
 import pytest
 
+from tests import forked
 from tests.archive import Shot, build_archive
 from tests.patience import deadline
 from tests.postgres import Postgres
@@ -52,11 +53,13 @@ def _safely(pid: int) -> list[int]:
         return []
 
 
-def _run(home: Path, url: str, *arguments: str) -> tuple[str, set[str]]:
+def _run(
+    home: Path, url: str, *arguments: str, started_by: type[subprocess.Popen[str]] = subprocess.Popen
+) -> tuple[str, set[str]]:
     """Run a command at the highest level of logging; return all that it wrote, and all arguments that were seen."""
     variables = {**os.environ, "HOLDFAST_HOME": str(home), "HOLDFAST_DATABASE_URL": url, "HOLDFAST_LOG_LEVEL": "DEBUG"}
     with tempfile.TemporaryFile("w+") as out:
-        process = subprocess.Popen(
+        process = started_by(
             [sys.executable, "-m", "holdfast.cli.main", *arguments], stdout=out, stderr=out, text=True, env=variables
         )
         seen, until = set[str](), monotonic() + deadline(120)
@@ -100,7 +103,8 @@ def test_no_command_shows_it_while_it_migrates_runs_and_logs(tmp_path: Path, pos
 )  # fmt: skip
 @pytest.mark.parametrize("command", [("status",), ("api", "--port", "0"), ("migrate", "up")], ids=lambda one: one[0])
 def test_no_error_shows_it(tmp_path: Path, url: str, command: tuple[str, ...]) -> None:
-    output, arguments = _run(tmp_path, url, *command)
+    # Its own arguments are those that it is given here; what it starts is seen as ever.
+    output, arguments = _run(tmp_path, url, *command, started_by=forked.Popen)
 
     assert output
     assert _SECRET not in output

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
+from tests import forked
 from tests.site.book import Handler
 from tests.site.log import Entry, LogReader
 from tests.site.plain import truth
@@ -92,7 +93,7 @@ class Site:
         command += [*(["--rough"] if plan.rough else []), *(["--tls", plan.tls] if plan.tls else [])]
         for index, name in plan.robots.items():
             command += ["--robots", f"{index}={name}"]
-        self._process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = forked.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         said = json.loads(self._process.stdout.readline())
         self.hosts, self.port, self.tls_port = said["hosts"], said["port"], said["tls_port"]

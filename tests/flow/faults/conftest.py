@@ -14,7 +14,7 @@ from tests.flow.crawler import Crawler
 
 
 @pytest.fixture
-def crawler(tmp_path: Path) -> Iterator[Crawler]:
+def crawler(tmp_path: Path, commands: None) -> Iterator[Crawler]:
     """A data directory on SQLite and the commands that work on it; its processes do not outlive the test."""
     made = Crawler(tmp_path / "home")
     yield made
