@@ -1,83 +1,311 @@
 """Commands of holdfast, each in a process forked from one that has loaded all of them: a start costs a tenth so.
 
-Run as `python -m tests.forked`, it reads a request a line (JSON: words, folder, variables, output) and answers each
-with an exit code. It has one thread, so that a fork copies no lock that another one holds.
+`Popen` and `run` are called as those of `subprocess`. A command line of ours is forked; any other, and one whose
+process is to differ before it loads a module (its locale, its allocator, its limits), is started as ever.
+
+Run as `python -m tests.forked NUMBER`, this is the process that forks: it answers on the socket of that number, has one
+thread, so that a fork copies no lock that another one holds, and opens no file and no database. Its children are
+waited for when the test does: until then an ended one keeps its number and its group, as a child of the test would.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
+import importlib
 import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
+import threading
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple, NoReturn
 
+from holdfast import failpoints
 from holdfast.cli import main as program
-from holdfast.cli.catalogue import COMMANDS
-from tests.guides import ROOT
+from holdfast.cli.catalogue import APART, COMMANDS
+
+_ROOT = Path(__file__).parents[1]
+_OURS = ("-m", "holdfast.cli.main")
+_BEFORE_LOADING = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "TZ", "OPENBLAS_", "OMP_")
+"""How variables begin that are read before or while modules are loaded: with others, a fork would not be the same."""
+_AROUND = ("Umask:", "SigBlk:", "SigIgn:", "CapEff:", "NoNewPrivs:", "Seccomp:")
+_LATE = ("holdfast.cli.runner", "holdfast.api.app", "psycopg", "sqlalchemy.dialects.postgresql.psycopg")
+"""What commands load when they run, and not with their module."""
+_REQUEST_BYTES = 128 * 1024
 
 
-class Forker:
-    """Starts commands; leaving its `with` block ends it."""
+class _Request(NamedTuple):
+    words: list[str]
+    folder: str
+    variables: dict[str, str]
+    is_session: bool
+
+
+class _Surroundings(NamedTuple):
+    """What a process has of the one that starts it."""
+
+    limits: str
+    niceness: int
+    mounts: str
+    status: list[str]
+    variables: dict[str, str]
+    """Those that are read before or while modules are loaded."""
+
+    @classmethod
+    def now(cls, variables: Mapping[str, str]) -> _Surroundings:
+        """Return those of this process, with these variables."""
+        lines = Path("/proc/thread-self/status").read_text().splitlines()
+        return cls(
+            limits=Path("/proc/self/limits").read_text(), niceness=os.getpriority(os.PRIO_PROCESS, 0),
+            mounts=str(Path("/proc/self/ns/mnt").readlink()), status=[one for one in lines if one.startswith(_AROUND)],
+            variables={name: value for name, value in variables.items() if name.startswith(_BEFORE_LOADING)},
+        )  # fmt: skip
+
+
+_USUAL = _Surroundings.now(os.environ)
+"""As tests are collected: a test that changes any of it for a command has that started."""
+
+
+class _Forker:
+    """The process that forks, as the tests talk to it: one for each process of tests, from the first use on."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.forked"], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        self.owner = os.getpid()
+        self._turn = threading.Lock()
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # numpy would start threads of its own as soon as it is loaded.
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", *_BEFORE_LOADING))
+        }
+        alone = {**kept, **_USUAL.variables, "OPENBLAS_NUM_THREADS": "1"}
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.forked", str(theirs.fileno())], pass_fds=[theirs.fileno()], cwd=_ROOT,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=alone,
+            )  # fmt: skip
 
-    def run(self, words: list[str], *, folder: Path, variables: dict[str, str], output: Path) -> int:
-        """Run a command to its end and return its exit code; what it prints is in `output`."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        request = {"words": words, "folder": str(folder), "variables": variables, "output": str(output)}
-        self._process.stdin.write(f"{json.dumps(request)}\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+    def start(self, request: _Request, files: Sequence[int]) -> int:
+        """Have a command started with these standard files, and return its number."""
+        return self._ask(json.dumps(request).encode(), files)
 
-    def __enter__(self) -> Forker:
-        return self
+    def reap(self, pid: int) -> int:
+        """Return the status with which a process ended; its number may be another's from now on."""
+        return self._ask(json.dumps(pid).encode(), ())
 
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()
+    def close(self) -> None:
+        """Let it end; commands that run go on, as they would without the test."""
+        if self.owner == os.getpid():
+            self._line.close()
+            self._process.wait()
+
+    def _ask(self, question: bytes, files: Sequence[int]) -> int:
+        with self._turn:
+            socket.send_fds(self._line, [question], files)
+            answer = self._line.recv(64)
+        if not answer:
+            raise RuntimeError(f"the process that forks commands is gone: {self._process.poll()}")
+        return int(answer)
 
 
-def _run(request: dict[str, Any]) -> int:
-    """Be the command, in a process that ends with it."""
-    os.chdir(request["folder"])
+_forker: _Forker | None = None
+_first = threading.Lock()
+
+
+def _forks() -> _Forker:
+    global _forker
+    with _first:
+        if _forker is None or _forker.owner != os.getpid():
+            _forker = _Forker()
+            atexit.register(_forker.close)
+        return _forker
+
+
+class Popen(subprocess.Popen[Any]):
+    """`subprocess.Popen`, for commands of ours without a new interpreter."""
+
+    _ended: int | None = None
+
+    def _execute_child(self, *given: Any) -> None:
+        # What `Popen` hands to the platform's own way of starting a program: the pipes are made already.
+        pipes = given[10:16]
+        request = _request_of(*given[:7], others=given[17:21], is_session=given[21], group=given[22])
+        if request is None:
+            super()._execute_child(*given)  # type: ignore[misc]
+            return
+        theirs = (pipes[0], pipes[3], pipes[5])
+        self.pid = _forks().start(request, [own if one == -1 else one for own, one in enumerate(theirs)])
+        self._ended = os.pidfd_open(self.pid)
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        if self._ended is None:
+            waited: tuple[int, int] = super()._try_wait(flags)  # type: ignore[misc]
+            return waited
+        ending = select.poll()
+        ending.register(self._ended, select.POLLIN)
+        if not ending.poll(0 if flags & os.WNOHANG else None):
+            return 0, 0
+        os.close(self._ended)
+        return self.pid, _forks().reap(self.pid)
+
+    def _internal_poll(self, *given: Any, **named: Any) -> int | None:
+        if self._ended is None:
+            code: int | None = super()._internal_poll(*given, **named)  # type: ignore[misc]
+            return code
+        if self.returncode is None and self._waitpid_lock.acquire(False):  # type: ignore[attr-defined]
+            try:
+                pid, status = self._try_wait(os.WNOHANG) if self.returncode is None else (0, 0)
+                if pid:
+                    self._handle_exitstatus(status)  # type: ignore[attr-defined]
+            finally:
+                self._waitpid_lock.release()  # type: ignore[attr-defined]
+        return self.returncode
+
+
+def run(
+    command: Sequence[str], *, capture_output: bool = False, timeout: float | None = None, check: bool = False,
+    input: str | bytes | None = None, **options: Any,
+) -> subprocess.CompletedProcess[Any]:  # fmt: skip
+    """Do what `subprocess.run` does."""
+    if capture_output:
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
+    with Popen(command, **options) as process:
+        try:
+            out, err = process.communicate(input, timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    ended = subprocess.CompletedProcess(command, process.returncode, out, err)
+    if check:
+        ended.check_returncode()
+    return ended
+
+
+def _request_of(
+    command: Sequence[str], program: Any, before: Any, _close: Any, passed: Any, folder: Any, variables: Any,
+    *, others: Sequence[Any], is_session: Any, group: int,
+) -> _Request | None:  # fmt: skip
+    """Return what is to be forked; None for what is not our command, or is to differ in what a fork cannot change."""
+    wanted = {os.fsdecode(name): os.fsdecode(value) for name, value in (variables or os.environ).items()}
+    start = [word for word in command[:4] if word != "-P"][:3]
+    if start != [sys.executable, *_OURS] or _Surroundings.now(wanted) != _USUAL:
+        return None
+    if (
+        program is not None
+        or before is not None
+        or passed
+        or group != -1
+        or any(one not in (None, -1) for one in others)
+    ):
+        return None
+    words = list(map(os.fspath, command))
+    return _Request(words[words.index(_OURS[1]) + 1 :], str(Path(folder or ".").absolute()), wanted, bool(is_session))
+
+
+def _serve(line: socket.socket) -> _Request | None:
+    """Fork at each request; return it in a child, None in the parent once nobody asks any more."""
+    while True:
+        question, files, _, _ = socket.recv_fds(line, _REQUEST_BYTES, 3)
+        if not question:
+            return None
+        asked = json.loads(question)
+        if isinstance(asked, int):
+            answer = os.waitpid(asked, 0)[1]
+        else:
+            answer = os.fork()
+            if not answer:
+                for number, file in enumerate(files):
+                    os.dup2(file, number)
+                line.detach()
+                return _Request(*asked)
+        for file in files:
+            os.close(file)
+        line.send(str(answer).encode())
+
+
+def _become(request: _Request) -> None:
+    """Be a process as the interpreter begins one for this command: its files, its variables, its words."""
+    if request.is_session:
+        os.setsid()
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.chdir(request.folder)
     os.environ.clear()
-    os.environ.update(request["variables"])
-    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.argv = ["holdfast", *request["words"]]
+    os.environ.update(request.variables)
+    sys.stdin, sys.stdout, sys.stderr = _opened(0, "r"), _opened(1, "w"), _opened(2, "w")
+    sys.argv = [str(program.__file__), *request.words]
+    # Modules took `reach` when they were loaded.
+    if spec := request.variables.get("HOLDFAST_FAILPOINT"):
+        unarmed, armed = failpoints.reach, failpoints.armed(spec)
+        for name, module in list(sys.modules.items()):
+            if name.startswith("holdfast.") and getattr(module, "reach", None) is unarmed:
+                module.reach = armed  # type: ignore[attr-defined]
+
+
+def _run() -> int:
     try:
         program.main()
     except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)
+        return 1
     except BaseException:
         traceback.print_exc()
-        return 70
+        return 1
     return 0
 
 
-def _serve() -> None:
+def _end(code: int) -> NoReturn:
+    """End as the interpreter does, but do not take all modules apart: that is most of what a short command costs."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            code = 120  # what the interpreter says of output that nobody took
+    os._exit(code & 0xFF)
+
+
+def _opened(number: int, mode: str) -> IO[str]:
+    errors = "backslashreplace" if number == 2 else "strict"
+    buffering = 1 if number == 2 or os.isatty(number) else -1
+    return open(number, mode, buffering, "utf-8", errors, closefd=False)
+
+
+def _load() -> None:
+    """Load what any command may need, and look for no garbage in it, here or in a fork."""
+    gc.disable()
     for command in COMMANDS.values():
         program.load(command.module)
+    for module in APART.values():
+        program.load(module)
+    for name in _LATE:
+        importlib.import_module(name)
     gc.freeze()
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            code = _run(json.loads(line))
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+    gc.enable()
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    assert threads == 1, f"{threads} threads: a fork would copy what they hold"
+
+
+def _main(number: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _load()
+    request = _serve(socket.socket(fileno=number))
+    if request is not None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _become(request)
+        _end(_run())
 
 
 if __name__ == "__main__":
-    _serve()
+    _main(int(sys.argv[1]))

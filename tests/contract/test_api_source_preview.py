@@ -10,6 +10,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from tests.api_bed import Server
+from tests.jobs_bed import failed
 
 CONFIG: dict[str, Any] = {"seeds": ["https://ex.example/"]}
 
@@ -94,3 +95,20 @@ def test_the_field_that_is_wrong_is_named(server: Server, form: dict[str, Any], 
 
     assert answer.status_code in (400, 422)
     assert answer.json()["field"] == field
+
+
+def test_a_job_that_runs_or_is_tried_again_between_two_turns_keeps_its_rhythm(server: Server) -> None:
+    job_id = server.recurring("ex", minutes=60)
+    turn = datetime.fromisoformat(server.get(f"/api/v1/jobs/{job_id}").json()["next_run_at"])
+    server.clock.advance((turn - server.clock.now()).total_seconds() + 1)
+    server.bed.party.scheduler.tick()
+    lease = server.bed.party.taken()
+
+    runs = _preview(server, code="ex", interval_minutes=1, interval_type="hours")["next_runs"]
+    server.bed.party.leases.settle(lease, failed())
+    again = _preview(server, code="ex", interval_minutes=1, interval_type="hours")["next_runs"]
+
+    hour = timedelta(hours=1)
+    assert [datetime.fromisoformat(one) for one in runs] == [turn + number * hour for number in range(1, 6)]
+    assert datetime.fromisoformat(again[0]) < turn + hour, "the retry"
+    assert [datetime.fromisoformat(one) for one in again[1:]] == [turn + number * hour for number in range(1, 5)]

@@ -284,6 +284,21 @@ def test_a_source_that_allows_a_port_has_what_is_refused_in_general(server: Serv
     assert allowed.address.domain == "ex.example:5432"
 
 
+def test_a_paused_run_is_told_of_what_it_has_queued_and_of_what_it_may_come_to(
+    server: Server, frontier: Frontier
+) -> None:
+    execution = _running(server)
+    frontier.add(execution, [_found(PAGE)])
+    assert server.ask("POST", "/api/admin/crawls/pause", execution=execution).status_code == 200
+    queued = _explain(server, PAGE).outlook.next
+    later = _explain(server, f"{PAGE}/not-met-yet").outlook.next
+    server.ask("POST", "/api/admin/crawls/resume", execution=execution)
+
+    assert (queued.kind, later.kind) == ("waits", "waits")
+    assert all(f"holdfast resume {execution}" in one.sentence for one in (queued, later))
+    assert _explain(server, PAGE).outlook.next.kind == "under_way"
+
+
 def test_a_paused_domain_and_an_address_that_a_person_added_are_told(server: Server, frontier: Frontier) -> None:
     execution = _running(server)
     frontier.add(execution, [_found(PAGE)])

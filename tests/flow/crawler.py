@@ -20,7 +20,7 @@ from holdfast.frontier.queries import account, audit
 from holdfast.series.counting import OUTCOMES
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.verify import verify_file
-from tests import patience
+from tests import forked, patience
 
 _LEASE_S, _RENEW_S, _FETCH_S, _CONNECT_S, _AWAY_S = map(patience.period, (2.0, 0.5, 3.0, 2.0, 5.0))
 FAST = {
@@ -56,7 +56,7 @@ class Crawler:
 
     def start(self, *arguments: str, **extra: str) -> subprocess.Popen[str]:
         """Start a crawl of loopback addresses in a process group of its own; its result is JSON on standard output."""
-        return subprocess.Popen(
+        return forked.Popen(
             self.command("crawl", *arguments, "--allow-network", "127.0.0.0/8", "--json"), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**self.variables, **extra}, start_new_session=True,
         )  # fmt: skip
@@ -79,7 +79,7 @@ class Crawler:
 
     def run(self, name: str, *arguments: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run another command and return how it ended."""
-        return subprocess.run(
+        return forked.run(
             self.command(name, *arguments),
             capture_output=True,
             text=True,

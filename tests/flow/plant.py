@@ -32,7 +32,7 @@ from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction
 from holdfast.sources import registry
 from holdfast.wiring.jobs import Jobs, open_jobs
-from tests import patience
+from tests import forked, patience
 from tests.flow.crawler import Crawler
 from tests.site.log import Entry
 
@@ -92,7 +92,7 @@ class Plant:
         crawler = self.crawler
         log = (crawler.home.parent / "workers.log").open("a")
         with log:
-            process = subprocess.Popen(
+            process = forked.Popen(
                 crawler.command(command, *arguments), text=True, stdout=subprocess.PIPE, stderr=log,
                 env={**crawler.variables, **variables}, start_new_session=True,
             )  # fmt: skip

@@ -24,6 +24,7 @@ from holdfast.wiring.archive import Archive
 from tests import needs
 from tests.clock import FakeClock
 from tests.flow.replay.stage import find_chromium, serving
+from tests.patience import deadline
 
 _PROVIDER = Path(__file__).parent / "oidc"
 _PASSWORD = "an otter in the harbour"
@@ -83,7 +84,7 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         page.get_by_label("watch").check()
         page.get_by_role("button", name="Make a token").click()
         token = page.locator("code.secret").inner_text()
-        asked = httpx.get(f"{site}/metrics", headers={"Authorization": f"Bearer {token}"})
+        asked = httpx.get(f"{site}/metrics", headers={"Authorization": f"Bearer {token}"}, timeout=deadline(20))
         assert asked.status_code == 200
         page.goto(f"{site}/account")
         assert token not in page.content()
@@ -238,7 +239,7 @@ def test_a_person_signs_in_at_an_identity_provider_with_the_role_that_its_claims
             refused = signed_in_as("eve")
             expect(refused.get_by_role("alert")).to_contain_text("gives you a role here")
             # An answer that this browser did not ask for, and one that was used already.
-            forged = httpx.get(f"{site}/signin/oidc/callback?code=x&state=y")
+            forged = httpx.get(f"{site}/signin/oidc/callback?code=x&state=y", timeout=deadline(20))
             assert (forged.status_code, "set-cookie" in forged.headers) == (403, True)
             with archive.database.read() as session:
                 kept = [(user.name, user.issuer, user.subject) for user in users(session, after=0, limit=10)]

@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from holdfast.search.outbox import drain
-from tests import patience
+from tests import forked, patience
 from tests.archive import Shot, build_archive
 
 
@@ -22,7 +22,7 @@ from tests.archive import Shot, build_archive
 def _serving(home: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     command = [sys.executable, "-m", "holdfast.cli.main", "api", "--processes", "2", "--port", "0"]
     variables = {**os.environ, "HOLDFAST_HOME": str(home), "HOLDFAST_API_RATE_LIMITING": "false"}
-    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, env=variables) as process:
+    with forked.Popen(command, text=True, stdout=subprocess.PIPE, env=variables) as process:
         try:
             assert process.stdout is not None
             found = re.fullmatch(r"serving http://127\.0\.0\.1:(\d+)\n", process.stdout.readline())

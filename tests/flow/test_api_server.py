@@ -23,6 +23,7 @@ import psycopg
 import pytest
 
 from holdfast.search.outbox import drain
+from tests import forked
 from tests.archive import Shot, build_archive
 from tests.patience import deadline
 from tests.postgres import Postgres
@@ -54,7 +55,7 @@ class _Server(NamedTuple):
 
 def _command(*arguments: str, **variables: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR", "HOLDFAST_API_RATE_LIMITING": "false", **variables}
-    return subprocess.Popen(
+    return forked.Popen(
         [sys.executable, "-m", "holdfast.cli.main", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, env=environment,
     )  # fmt: skip
@@ -283,7 +284,7 @@ def test_a_port_that_is_taken_is_told_with_the_option_to_change(server: _Server)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with _serving(tmp_path) as running:
-        httpx.get(f"http://127.0.0.1:{running.port}/api/search?q=x")
+        running.get("/api/search?q=x")
         running.process.send_signal(number)
         _, said = running.process.communicate(timeout=deadline(60))
 

@@ -19,7 +19,7 @@ from holdfast import log
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS
 from holdfast.cli.main import load
-from tests import patience
+from tests import forked, patience
 from tests.flow.crawler import FAST, Crawler
 from tests.flow.faults.bed import rows
 from tests.site import Site, judge
@@ -55,7 +55,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
             "our own site", "--delay", "0", "--allow-network", "127.0.0.0/8", "--json",
         )  # fmt: skip
         environment = {**os.environ, **FAST}
-        ended = subprocess.run(
+        ended = forked.run(
             command,
             input=typed,
             capture_output=True,

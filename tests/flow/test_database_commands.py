@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.db.migrate import migrations
 from holdfast.db.schema import SCHEMA
+from tests import forked
 from tests.damage import damage
 from tests.flow.archive_tool.bed import Bed
 from tests.typed import Typist
@@ -100,7 +101,7 @@ def test_postgresql_is_migrated_by_the_same_command(bare_postgres_url: str, tmp_
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "holdfast.cli.main", *words, "--home", str(tmp_path / "home")]
         environment = {**os.environ, "HOLDFAST_DATABASE_URL": bare_postgres_url}
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        return forked.run(command, capture_output=True, text=True, check=False, env=environment)
 
     assert run("migrate", "--apply").stdout.startswith(f"current none, latest {SCHEMA}\n  ran 0001")
     checked = run("check-db")

@@ -22,7 +22,7 @@ from holdfast.db.models import Execution, Job, Snapshot, WarcFile
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.record import ORDINALS
 from holdfast.warc.verify import verify_file
-from tests import patience
+from tests import forked, patience
 from tests.archive import Shot, build_archive
 from tests.flow.crawler import Crawler
 from tests.interrupts import interrupt_and_go_on
@@ -169,7 +169,7 @@ def test_an_import_that_is_interrupted_goes_on_with_the_same_command(tmp_path: P
 
 def test_index_reads_what_is_sealed_and_follows(crawler: Crawler) -> None:
     build_archive(crawler.home, [Shot(url="https://example.org/1")], index=False).database.close()
-    with subprocess.Popen(
+    with forked.Popen(
         crawler.command("index", "--follow"), env=crawler.variables, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None

@@ -16,6 +16,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from holdfast.search.outbox import drain
+from tests import forked
 from tests.archive import Shot, build_archive
 from tests.patience import deadline
 
@@ -60,7 +61,7 @@ def test_an_assistant_reads_over_standard_input_and_output(home: Path) -> None:
 
 
 def test_over_http_a_token_is_asked_for_and_guesses_end(home: Path) -> None:
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, *_command(home, "--http", "--port", "0")], stdout=subprocess.PIPE, text=True,
         env={**os.environ, "HOLDFAST_API_ADMIN_TOKEN": TOKEN, "HOLDFAST_LOG_LEVEL": "ERROR"},
     )  # fmt: skip
@@ -78,13 +79,15 @@ def test_over_http_a_token_is_asked_for_and_guesses_end(home: Path) -> None:
         names, text = asyncio.run(ask())
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
         accept = {"Accept": "application/json, text/event-stream"}
-        nobody = httpx.post(address, json=body, headers=accept)
-        other = httpx.get(address.removesuffix("/mcp") + "/api/stats")
+        nobody = httpx.post(address, json=body, headers=accept, timeout=deadline(20))
+        other = httpx.get(address.removesuffix("/mcp") + "/api/stats", timeout=deadline(20))
         guesses = [
             httpx.post(address, json=body, headers={**accept, "Authorization": f"Bearer guess-{number:016}"})
             for number in range(12)
         ]
-        right = httpx.post(address, json=body, headers={**accept, "Authorization": f"Bearer {TOKEN}"})
+        right = httpx.post(
+            address, json=body, headers={**accept, "Authorization": f"Bearer {TOKEN}"}, timeout=deadline(20)
+        )
     finally:
         process.kill()
         process.communicate()

@@ -19,7 +19,7 @@ from holdfast.jobs.endings import RunEnding
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.operations.crawl_watchdog import DEPLOY_LOCK
 from holdfast.worker.runner import StopReason
-from tests import patience
+from tests import forked, patience
 from tests.flow.commands import Terminal
 from tests.flow.zimit_bed import COMMAND, WHOLE, ZimitBed, open_zimit_bed
 
@@ -278,7 +278,7 @@ def _variables(bed: ZimitBed) -> dict[str, str]:
 
 def _typed(bed: ZimitBed, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "holdfast.cli.main", *words]
-    return subprocess.run(
+    return forked.run(
         command, capture_output=True, text=True, env=_variables(bed), timeout=patience.deadline(60), check=False
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +16,7 @@ from holdfast.search.directory import IndexDirectory
 from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import hide
+from tests import forked
 from tests.archive import BEGIN, Shot, build_archive
 from tests.client import Client, asking
 from tests.flow.commands import Terminal
@@ -259,7 +259,7 @@ def test_searches_are_counted_by_mode(client: Client) -> None:
 
 
 def test_the_command_line_prints_the_same_object(archive: Archive, client: Client) -> None:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "holdfast.cli.main", "search", "flu vaccine", "--json", "--home", str(archive.home)],
         capture_output=True, text=True, check=True,
     )  # fmt: skip

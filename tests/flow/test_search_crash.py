@@ -19,7 +19,7 @@ from holdfast.search.engine import IndexBroken
 from holdfast.search.outbox import rebuild
 from holdfast.search.queries import waiting_count
 from holdfast.search.readers import ReaderCache
-from tests import patience
+from tests import forked, patience
 from tests.clock import FakeClock
 from tests.interrupts import interrupt_and_go_on
 from tests.search_bed import Bed, open_bed, pages
@@ -44,7 +44,7 @@ def test_a_killed_drain_is_replayed_without_doubles(bed: Bed, place: str) -> Non
     bed.fill(pages(["parrot one"]))
     bed.add(pages(["parrot two", "parrot three"], host="other.test"))
 
-    killed = subprocess.run(
+    killed = forked.run(
         [sys.executable, "-m", "holdfast.cli.main", "search-index", "drain", "--home", str(bed.home)],
         env={**os.environ, "HOLDFAST_FAILPOINT": f"{place}:kill"}, capture_output=True, check=False,
     )  # fmt: skip
@@ -108,7 +108,7 @@ def test_a_search_that_makes_the_index_first_can_be_interrupted_and_begins_again
 
     assert (process.returncode, "it is made first" in err) == (130, True), err
     assert [path for path in IndexDirectory(bed.home).folder.iterdir() if path.is_dir()] == []
-    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=patience.deadline(60))
+    again = forked.run(command, capture_output=True, text=True, check=True, timeout=patience.deadline(60))
     assert json.loads(again.stdout)["total"] == 2
 
 

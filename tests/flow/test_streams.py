@@ -23,6 +23,7 @@ from holdfast import config
 from holdfast.clock import SystemClock
 from holdfast.config import JobSettings
 from holdfast.jobs.journal import LogBook, emit, progress
+from tests import forked
 from tests.jobs_bed import Bed, open_bed
 from tests.patience import allowed, deadline
 
@@ -81,7 +82,7 @@ class _Serving(NamedTuple):
 def _serving(home: Path, **variables: str) -> Iterator[_Serving]:
     settings = config.load(home=home)
     environment = {**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR", "HOLDFAST_API_RATE_LIMITING": "false", **variables}
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-m", "holdfast.cli.main", "api", "--port", "0", "--home", str(home)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -20,6 +20,7 @@ from typing import Any
 
 import httpx
 
+from tests import forked
 from tests.patience import allowed, deadline
 
 _TUS = {"Tus-Resumable": "1.0.0"}
@@ -43,7 +44,7 @@ def _warc() -> bytes:
 @contextmanager
 def _serving(home: Path, **variables: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     environment = {**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR", "HOLDFAST_API_RATE_LIMITING": "false", **variables}
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-m", "holdfast.cli.main", "api", "--port", "0", "--home", str(home)],
         stdout=subprocess.PIPE,
         text=True,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.db.models import Execution
-from tests import patience
+from tests import forked, patience
 from tests.flow.archive_tool.bed import Step
 from tests.flow.commands import Terminal
 from tests.flow.zimit_bed import COMMAND, WHOLE, ZimitBed, open_zimit_bed
@@ -32,7 +32,7 @@ def _worker(bed: ZimitBed) -> subprocess.Popen[str]:
         "HOLDFAST_CONTACT": "t@example.org",
     }  # fmt: skip
     command = [sys.executable, "-m", "holdfast.cli.main", "start-worker", "--once", "--poll-interval", "0.1", "--json"]
-    return subprocess.Popen(
+    return forked.Popen(
         [*command, "--home", str(bed.settings.home)], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**kept, **settings}, start_new_session=True,
     )  # fmt: skip

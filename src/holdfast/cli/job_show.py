@@ -93,7 +93,7 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
         print(f"it cannot run like this: {wrong}")
     if latest is not None:
         print(
-            f"latest execution {latest.id} (number {latest.number}): {latest.state}"
+            f"latest execution {latest.id} (number {latest.number}): {_state(latest)}"
             + (f", index {latest.index_state}" if latest.index_state else "")
             + (f", {counted(size.number, 'WARC file')}, {size.size:,} bytes" if size else "")
             + (f"\n{latest.error}" if latest.error and latest.error != row.error_message else "")
@@ -150,6 +150,11 @@ def executions(
         )
 
 
+def _state(row: Execution) -> str:
+    """Return the state of an execution, and whether an operator lets it wait; a job's own pause is another thing."""
+    return f"{row.state} (paused)" if row.paused_at is not None else row.state
+
+
 def _row(row: Execution) -> tuple[object, ...]:
     took = duration(row.duration_ms / 1000) if row.duration_ms is not None else None
     short = ended_text(row) if row.shortfalls else None
@@ -157,7 +162,7 @@ def _row(row: Execution) -> tuple[object, ...]:
     return (
         row.number,
         row.id,
-        row.state,
+        _state(row),
         row.index_state,
         row.started_at,
         took,

@@ -82,7 +82,7 @@ def _print_status(found: list[dict[str, Any]], *, deploying: bool) -> None:
                         round(one["idle_s"]),
                         one["container_restarts"],
                         one["tool_pid"],
-                        "STALLED" if one["stalled"] else "",
+                        "STALLED" if one["stalled"] else "paused" if one["paused"] else "",
                     )
                     for one in found
                 ],
@@ -109,6 +109,7 @@ def watched_facts(one: WatchedRun) -> dict[str, Any]:
         "pages_per_minute": one.activity.pages_per_minute,
         "running_s": one.activity.running_s,
         "idle_s": one.activity.idle_s,
+        "paused": one.run.execution.paused_at is not None,
         "state_file_ok": one.state_ok,
         "container_restarts": one.restarts,
         "errors": one.errors,

@@ -254,7 +254,7 @@ class OutlookKind(StrEnum):
     DUE = "due"
     SCHEDULED = "scheduled"
     WAITS = "waits"
-    """For a person: a job is paused or failed, or an execution was stopped."""
+    """For a person: a job is paused or failed, or an execution was paused or stopped."""
     NEVER = "never"
 
 

@@ -90,6 +90,9 @@ def _queued(session: Session, row: AttemptOnPage, domain: ExplainedDomain | None
         )
     if domain is not None and not domain.allowed:
         return _turn(OutlookKind.NEVER, **facts, sentence=f"never: {domain.sentence}")
+    if at_work.paused_at is not None:
+        why = f"it is number {place} in the queue of execution {number}, {_paused(at_work)}"
+        return _turn(OutlookKind.WAITS, **facts, sentence=why)
     if domain is not None and domain.paused_since is not None:
         why = f"it is number {place} in the queue of execution {number}, and an operator has paused {domain.name}"
         return _turn(OutlookKind.WAITS, **facts, sentence=why)
@@ -108,6 +111,11 @@ def _queued(session: Session, row: AttemptOnPage, domain: ExplainedDomain | None
         kind = OutlookKind.QUEUED
         sentence = f"it is {nth} in the queue of its domain in execution {number}, which waits for a worker{later}"
     return _turn(kind, **facts, sentence=sentence)
+
+
+def _paused(run: Execution) -> str:
+    since = f"{run.paused_at:%Y-%m-%d %H:%M}" if run.paused_at is not None else ""
+    return f"which an operator has paused since {since}; it goes on with: holdfast resume {run.id}"
 
 
 def _runs(
@@ -142,6 +150,9 @@ def _run(found: JobOfSource, code: str, now: datetime) -> ExplainedTurn:
     facts: dict[str, object] = {"source": code, "job": job.id}
     if latest is not None and latest.state in ("queued", "running"):
         facts["execution"] = latest.id
+        if latest.paused_at is not None:
+            why = f"execution {latest.id} of {code} would come to it, {_paused(latest)}"
+            return _turn(OutlookKind.WAITS, **facts, sentence=why)
         if latest.state == "running":
             why = f"execution {latest.id} of {code} runs now; it asks for the page once a link leads there"
             return _turn(OutlookKind.UNDER_WAY, **facts, sentence=why)

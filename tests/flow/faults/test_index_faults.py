@@ -15,7 +15,7 @@ from fastwarc.warc import ArchiveIterator
 from holdfast.db import connect
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.record import ORDINALS
-from tests import patience
+from tests import forked, patience
 from tests.archive import Shot, build_archive, days_later
 from tests.flow.crawler import Crawler
 
@@ -84,7 +84,7 @@ def test_an_index_that_is_killed_ten_times_ends_as_if_it_never_was(tmp_path: Pat
     crawler = Crawler(home)
     seen = set[int]()
     for place in KILLS:
-        died = subprocess.run(
+        died = forked.run(
             crawler.command("index", "--json", "--no-search"), env={**crawler.variables, "HOLDFAST_FAILPOINT": place},
             capture_output=True, check=False, timeout=patience.deadline(60),
         )  # fmt: skip
@@ -118,7 +118,7 @@ def test_indexers_that_run_at_once_share_the_files_and_repeat_nothing(
     crawler = Crawler(home, database_url=url)
 
     processes = [
-        subprocess.Popen(crawler.command("index", "--json", "--no-search"), env=crawler.variables,
+        forked.Popen(crawler.command("index", "--json", "--no-search"), env=crawler.variables,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(3)
     ]  # fmt: skip
@@ -147,7 +147,7 @@ def test_an_import_that_is_killed_is_taken_up_by_the_same_command(tmp_path: Path
     home = tmp_path / "home"
     crawler = Crawler(home)
     command = crawler.command("import", str(foreign), "--source", "again", "--json")
-    died = subprocess.run(
+    died = forked.run(
         command, env={**crawler.variables, "HOLDFAST_FAILPOINT": f"{place}:kill"}, check=False, capture_output=True
     )
     assert died.returncode == -signal.SIGKILL

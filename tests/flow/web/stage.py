@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from holdfast.auth.users import ROLES, add_user, find_user
 from holdfast.clock import SystemClock
 from holdfast.config import AuthSettings
 from holdfast.db.engine import Database
-from tests import needs, patience
+from tests import forked, needs, patience
 from tests.archive import Shot, build_archive, on_another_day
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import until
@@ -209,7 +208,7 @@ def demo_home(shared: Path) -> Path:
         if not (shared / "made").exists():
             crawler = Crawler(home)
             command = crawler.command("demo", "--no-serve", "--json")
-            made = subprocess.run(
+            made = forked.run(
                 command, env=crawler.variables, capture_output=True, text=True, timeout=patience.deadline(180)
             )
             assert made.returncode == 0, made.stderr[-2000:]

@@ -170,6 +170,33 @@ def test_a_page_that_waits_for_room_is_held_and_not_taken_once_more() -> None:
     _inside(work)
 
 
+def test_a_pause_ends_workers_that_wait_and_those_that_have_not_begun_and_leaves_a_request_under_way() -> None:
+    pages = tuple(attempt(f"http://a.test/{number}", id=number) for number in (1, 2))
+
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        engine.room.clear()
+        async with asyncio.TaskGroup() as tasks:
+            start = engine.leased_domains.start
+            waits = start(tasks, bed.worker(attempts=pages, domain_id=1).lease, lease_until=float("inf"))
+            asks = start(tasks, bed.worker(attempts=pages, domain_id=2).lease, lease_until=float("inf"))
+            await asyncio.sleep(0)
+            asks.pace.waiting_since = 0.0  # as in its turn
+            fresh = start(tasks, bed.worker(attempts=pages, domain_id=3).lease, lease_until=float("inf"))
+
+            engine.pause()
+            engine.pause()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+            assert {id(one) for one in engine.leased_domains.ended} == {id(waits), id(fresh)}
+            assert (asks.working, asks.dry, list(asks.queue), asks.current) == (True, True, [], pages[0])
+            engine.resume()
+            assert (engine.is_paused, engine.leased_domains.look_again.is_set()) == (False, True)
+            engine.hand_back()
+
+    _inside(work)
+
+
 class _Giving:
     """A frontier that takes its time to take a domain back, and lends none."""
 

@@ -61,3 +61,20 @@ def test_without_a_limit_of_bytes_nothing_is_held_up() -> None:
 
     assert all(limits.may_start(attempt("http://a.test/")) for _ in range(1000))
     assert limits.over(0.0) is None
+
+
+def test_the_time_of_a_pause_is_taken_off_and_bytes_are_not() -> None:
+    plan = CrawlPlan(seeds=("http://a.test/",), contact="a@example.org", max_bytes=_LIMIT)
+    progress = CrawlProgress(FakeClock())
+    limits = CrawlLimits(plan, progress, ends_at=100.0)
+
+    limits.pause(40.0)
+    limits.pause(60.0)
+    assert limits.over(1000.0) is None
+    limits.resume(1040.0)
+    limits.resume(1050.0)
+
+    assert (limits.over(1099.0), limits.over(1100.0)) == (None, "max_time")
+    limits.pause(1090.0)
+    progress.asked(_LIMIT)
+    assert limits.over(1099.0) == "max_bytes"

@@ -1,7 +1,7 @@
 """`/replay-web-page/…` on the replay host: ReplayWeb.page as a second way to show a capture, where it is installed.
 
 The two files of it are the operator's; without them nothing here answers. It shows public captures alone: what it
-replays shares one origin and its storage, in which a page could read what another left there (decision 0048).
+replays shares one origin and its storage, in which a page could read what another left there (decision 0049).
 """
 
 from __future__ import annotations

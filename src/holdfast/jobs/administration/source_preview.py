@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast.errors import UrlRefused
-from holdfast.jobs.slots import Placement
+from holdfast.jobs.slots import Placement, next_turn
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan
+from holdfast.jobs.states import State
 from holdfast.jobs.store import CRAWL, interval_of
 from holdfast.jobs.views.listing import JobFilter, list_jobs
 from holdfast.sources import registry
@@ -96,16 +97,20 @@ def next_runs(session: Session, code: str, interval: timedelta, *, now: datetime
     A start page that stays the same lengthens the wait of a job that adapts; that is not foreseen here.
     """
     source = source_by_code(session, code)
-    first = None
+    first = rhythm_at = None
     if source is not None:
         jobs, _ = list_jobs(session, JobFilter(source_id=source.id, kind=CRAWL, limit=1))
         for job in (one.job for one in jobs):
             if interval_of(job.interval_minutes, job.interval_type) == interval and job.schedule_enabled:
-                first = job.next_run_at
+                first, rhythm_at = job.next_run_at, job.rhythm_at or job.due_at
+                if job.state == State.RUNNING and rhythm_at is not None:
+                    first = next_turn(rhythm_at, interval, now=now)
     if first is None or first < now:
         # A placement of its own: the process's belongs to who writes.
-        first = Placement().place(session, interval, now=now)
-    return tuple(first + number * interval for number in range(SHOWN_RUNS))
+        first, rhythm_at = Placement().place(session, interval, now=now), None
+    # A retry, or a run that was asked for, comes between two turns: those after it keep the rhythm.
+    second = next_turn(rhythm_at or first, interval, now=first)
+    return (first, *(second + number * interval for number in range(SHOWN_RUNS - 1)))
 
 
 _TRAPS: Final = "it looks like a trap for crawlers"

@@ -69,7 +69,7 @@ async function perform({ deed, job }: Wish): Promise<string> {
       return "It goes on, at the emptiest time within its interval.";
     case "pauseRun":
       await api.POST("/api/admin/crawls/pause", { body: { execution: run } });
-      return "The run hears of it within a second: pages under way are finished and kept, then nothing more is asked of the sites until you resume.";
+      return "The run hears of it within a second.";
     case "resumeRun":
       await api.POST("/api/admin/crawls/resume", { body: { execution: run } });
       return "The run goes on where it was.";

@@ -17,7 +17,7 @@ export function Runs({ runs, isLoading }: { runs: Running[]; isLoading: boolean 
   return (
     <Card title="Under way" className="min-h-32">
       <DataTable caption="Runs under way, with their frontiers by state" rows={runs} keyOf={(run) => run.id} empty={<p className="text-soft">Looking for runs…</p>} columns={[
-        { head: "Run", cell: (run) => <><Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">{run.source} <span className="tabular-nums">#{run.id}</span></Link>{isPaused(run.job.latest_execution) && <Tag tone="warn">paused</Tag>}</> },
+        { head: "Run", cell: (run) => <><Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">{run.source} <span className="tabular-nums">#{run.id}</span></Link>{isPaused(run.job.latest_execution) && <span className="ml-2"><Tag tone="warn">paused</Tag></span>}</> },
         { head: "Queued", isNumber: true, cell: (run) => amount(run.stats?.pending) },
         { head: "Asked now", isNumber: true, cell: (run) => amount(run.stats?.inProgress) },
         { head: "Done", isNumber: true, cell: (run) => amount(run.stats?.completed) },
@@ -41,7 +41,8 @@ export function WaitingHosts({ runs }: { runs: Running[] }) {
   const now = useNow();
   const isKnown = runs.every((run) => run.hosts);
   const found = runs.flatMap((run) => (run.hosts ?? []).flatMap((host) => {
-    const why = whyItWaits(host, now);
+    // A run that waits keeps all its hosts waiting, and for one reason.
+    const why = isPaused(run.job.latest_execution) && host.pending > 0 ? "Its run is paused." : whyItWaits(host, now);
     return why ? [{ run, host, why }] : [];
   }));
   return (
