@@ -270,6 +270,15 @@ def test_the_feed_is_well_formed_and_can_be_asked_for_anew(client: Client) -> No
     assert (again.status_code, again.content) == (304, b"")
 
 
+def test_the_feed_goes_by_the_same_filters_as_the_list(client: Client) -> None:
+    for asked in ({"type": "updated"}, {"type": "gone"}, {"type": "noise"}, {"noise": "show"}, {"type": "unchanged"}):
+        listed = client.get("/api/changes", params={"source": "example", "pageSize": 50, **asked}).json()
+        told = client.get("/api/changes/rss", params={"source": "example", **asked}).text
+        assert told.count("<item>") == min(50, listed["total"]), asked
+        assert all(f"toSnapshotId={one['toSnapshotId']}" in told for one in listed["results"])
+    assert client.get("/api/changes/rss", params={"type": "melted"}).status_code == 422
+
+
 def test_a_timeline_goes_from_the_oldest_to_the_newest(client: Client, archive: Archive) -> None:
     first, second = ids(archive, TIDES)
 

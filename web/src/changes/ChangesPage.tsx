@@ -8,7 +8,7 @@ import { Button, buttonClass } from "@/design/Button";
 import { SelectField, TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
-import { byDay, readAskedChanges, TYPES, type AskedChanges } from "./asked";
+import { byDay, feedOf, readAskedChanges, TYPES, type AskedChanges } from "./asked";
 import { ChangeList } from "./ChangeList";
 import { PAGE_SIZE, useChanges } from "./useChanges";
 
@@ -25,7 +25,7 @@ export function ChangesPage() {
     <>
       <div className="mb-5 flex flex-wrap items-end justify-between gap-3">
         <div><h1 className="text-2xl">{t("changes.title")}</h1><p className="mt-1 text-soft">{t("changes.intro")}</p></div>
-        <a href={`/api/changes/rss${asked.source ? `?source=${encodeURIComponent(asked.source)}` : ""}`} className={buttonClass("plain")}><Rss aria-hidden className="size-4" />{t("changes.rss")}</a>
+        <a href={feedOf(asked)} className={buttonClass("plain")}><Rss aria-hidden className="size-4" />{t("changes.rss")}</a>
       </div>
       <Filters asked={asked} onChange={go} />
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}

@@ -1,12 +1,17 @@
 import { expect, test } from "vitest";
 import { say } from "@/language/words";
-import { byDay, readAskedChanges } from "./asked";
+import { byDay, feedOf, readAskedChanges } from "./asked";
 import { summaryOf } from "./summary";
 import type { ChangeEvent } from "./useChanges";
 
 test("what cannot be meant is left out", () => {
   expect(readAskedChanges({ source: 7, noise: "hide", page: "0", type: "evil", from: "monday" })).toEqual({});
   expect(readAskedChanges({ source: "hc", noise: "show", page: 3, type: "gone", to: "2026-01-02" })).toEqual({ source: "hc", noise: "show", page: 3, type: "gone", to: "2026-01-02" });
+});
+
+test("the feed has the filters of the list, and its own moment", () => {
+  expect(feedOf({})).toBe("/api/changes/rss");
+  expect(feedOf({ source: "a b", type: "gone", noise: "show", from: "2026-01-01", page: 3 })).toBe("/api/changes/rss?source=a+b&type=gone&noise=show");
 });
 
 test("days are headings, in the order in which they come", () => {

@@ -27,6 +27,12 @@ export function readAskedChanges(found: Record<string, unknown>): AskedChanges {
   };
 }
 
+/** The feed of what is listed: its source, kind and noise; a feed has no days, it is of what is new. */
+export function feedOf({ source, type, noise }: AskedChanges): string {
+  const asked = new URLSearchParams({ ...(source ? { source } : {}), ...(type ? { type } : {}), ...(noise ? { noise } : {}) }).toString();
+  return `/api/changes/rss${asked ? `?${asked}` : ""}`;
+}
+
 /** Group what is sorted by time under its days, UTC, in the order in which they come. */
 export function byDay<T>(items: T[], moment: (item: T) => string): [string, T[]][] {
   const days = new Map<string, T[]>();

@@ -13,6 +13,8 @@ interface Spoken {
   moment: (moment: string | Date) => string;
   /** The same by the reader's own clock, for a `title`. */
   localMoment: (moment: string | Date) => string;
+  /** The reader's own time, shorter; null where that is UTC. */
+  localTime: (moment: string | Date) => string | null;
 }
 
 const Context = createContext<Spoken | null>(null);
@@ -41,6 +43,7 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
       date: (moment, options) => writtenDate(locale, moment, { dateStyle: "medium", timeZone: "UTC", ...options }),
       moment: (moment) => `${writtenDate(locale, moment, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC", hourCycle: "h23" })} UTC`,
       localMoment: (moment) => writtenDate(locale, moment, { dateStyle: "full", timeStyle: "long" }),
+      localTime: (moment) => (new Date(moment).getTimezoneOffset() === 0 ? null : writtenDate(locale, moment, { dateStyle: "medium", timeStyle: "long" })),
     };
   }, [language]);
   return <Context value={spoken}>{children}</Context>;

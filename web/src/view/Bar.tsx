@@ -16,7 +16,8 @@ const small = "inline-flex min-h-8 items-center justify-center gap-1.5 rounded-p
 
 /** What stands above an archived page: its address and moment, its neighbours, where it comes from, what can be done with it. */
 export function Bar({ view, mode }: { view: CaptureView; mode: Mode }) {
-  const { t, moment, localMoment } = useWords();
+  const { t, moment, localMoment, localTime } = useWords();
+  const local = localTime(view.captureTimestamp);
   // On a phone the page itself comes first: the rest of the bar is one touch away.
   const [isOpen, open] = useState(mode !== "page" && mode !== "renderer");
   return (
@@ -24,6 +25,7 @@ export function Bar({ view, mode }: { view: CaptureView; mode: Mode }) {
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1.5">
         <Address view={view} />
         <time dateTime={view.captureTimestamp} title={localMoment(view.captureTimestamp)} className="font-semibold tabular-nums">{moment(view.captureTimestamp)}</time>
+        {local && <span className="hidden text-soft tabular-nums xl:inline">{local}</span>}
         {view.statusCode !== null && view.statusCode !== 200 && <Tag tone={view.statusCode >= 400 ? "bad" : "warn"}>{view.statusCode}</Tag>}
         <ChangeTag change={view.change} />
         <Steps view={view} mode={mode} />

@@ -38,7 +38,7 @@ from holdfast.api.schemas.changes import (
 )
 from holdfast.changes import listing
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
-from holdfast.changes.listing import MAX_ITEMS, ChangeScope, rss, span
+from holdfast.changes.listing import MAX_ITEMS, MAX_LISTED, ChangeScope, rss, span
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_html, diff_object
 from holdfast.changes.site_comparison import SLICE, Cursor, PageDifference, SiteKind, site_slice
@@ -52,6 +52,10 @@ from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import members_among, visible_snapshot
 
 router = LateRouter(tags=["changes"])
+WithNoise = Annotated[NoiseShown, Query(description="`show`: also captures that show something else than their page.")]
+OnlyType = Annotated[
+    ChangeType | None, Query(alias="type", description="Only changes of this kind, among the newest ten thousand.")
+]
 # Captures that a timeline shows.
 _HISTORY = 1000
 
@@ -64,12 +68,8 @@ def changes(
     job_id: Annotated[RowId | None, Query(alias="jobId", description="Only this crawl.")] = None,
     latest: Annotated[bool, Query(description="Only the latest crawl of each source.")] = False,
     include_unchanged: Annotated[bool, Query(alias="includeUnchanged")] = False,
-    noise: Annotated[
-        NoiseShown, Query(description="`show`: also captures that show something else than their page.")
-    ] = NoiseShown.HIDE,
-    type_: Annotated[
-        ChangeType | None, Query(alias="type", description="Only changes of this kind, among the newest ten thousand.")
-    ] = None,
+    noise: WithNoise = NoiseShown.HIDE,
+    type_: OnlyType = None,
     from_: Since = None,
     to: Until = None,
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
@@ -80,12 +80,8 @@ def changes(
         return ChangeList(enabled=False, total=0, page=page, page_size=page_size, results=[])
     source_id = source_id_of(session, source)
     since, until = span(from_, to)
-    scope = ChangeScope(source_id=source_id, since=since, until=until)
-    scope = scope._replace(
-        noise=noise is NoiseShown.SHOW or type_ is ChangeType.NOISE,
-        unchanged=include_unchanged or type_ is ChangeType.UNCHANGED,
-        type=type_,
-    )
+    scope = _narrowed(ChangeScope(source_id=source_id, since=since, until=until), noise, type_)
+    scope = scope._replace(unchanged=include_unchanged or scope.unchanged)
     if job_id is not None:
         scope = scope._replace(execution_id=job_id)
     # Without a filter the newest of each source: a list of all changes says little.
@@ -99,6 +95,15 @@ def changes(
         page=page,
         page_size=page_size,
         results=[ChangeEvent.of(event) for event in found.events],
+    )
+
+
+def _narrowed(scope: ChangeScope, noise: NoiseShown, type_: ChangeType | None) -> ChangeScope:
+    """Return a scope with what a reader wants to see: a list and its feed go by the same words."""
+    return scope._replace(
+        noise=noise is NoiseShown.SHOW or type_ is ChangeType.NOISE,
+        unchanged=type_ is ChangeType.UNCHANGED,
+        type=type_,
     )
 
 
@@ -153,14 +158,22 @@ def _compared(archive: Archive, wanted: WantedComparison) -> Comparison:
 
 
 @router.get("/api/changes/rss", responses={**answers(404, 422, 503), 304: {}}, response_class=Response)
-def feed(request: Request, archive: ArchiveDep, session: SessionDep, source: SourceCode = None) -> Response:
-    """Return the 50 newest changes as RSS."""
+def feed(
+    request: Request,
+    archive: ArchiveDep,
+    session: SessionDep,
+    source: SourceCode = None,
+    noise: WithNoise = NoiseShown.HIDE,
+    type_: OnlyType = None,
+) -> Response:
+    """Return the 50 newest changes as RSS, of one kind if that is named."""
     _demand_enabled(archive)
-    source_id = source_id_of(session, source)
-    found = listing.page_of_events(
-        session, ChangeScope(source_id=source_id), offset=0, limit=MAX_ITEMS, listed=4 * MAX_ITEMS
-    )
+    scope = _narrowed(ChangeScope(source_id=source_id_of(session, source)), noise, type_)
+    # What is rare is looked for as far back as in the list; the rest is among the newest.
+    listed = 4 * MAX_ITEMS if type_ is None else MAX_LISTED
+    found = listing.page_of_events(session, scope, offset=0, limit=MAX_ITEMS, listed=listed)
     title = "Changes in the archive" if source is None else f"Changes of {source}"
+    title += "" if type_ is None else f" ({type_.value})"
     body = rss(found.events, site=site_of(request, archive.settings), title=title)
     headers = {"ETag": f'"{sha256(body).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
     if headers["ETag"] in request.headers.get("if-none-match", ""):

@@ -68,8 +68,8 @@ export function ExecutionPage() {
 function Span({ run }: { run: Execution }) {
   const now = useNow();
   if (!run.started_at) return <>Queued <Moment at={run.queued_at ?? run.created_at} relative />; it begins when a worker is free.</>;
-  if (!run.completed_at) return <>Began <Moment at={run.started_at} />, {duration(Math.max(0, (now - Date.parse(run.started_at)) / 1000))} ago{rested(run)}.</>;
-  return <>From <Moment at={run.started_at} /> to <Moment at={run.completed_at} />{run.duration_ms === null ? "" : `, ${duration(run.duration_ms / 1000)}`}{rested(run)}.</>;
+  if (!run.completed_at) return <>Began <Moment at={run.started_at} both />, {duration(Math.max(0, (now - Date.parse(run.started_at)) / 1000))} ago{rested(run)}.</>;
+  return <>From <Moment at={run.started_at} both /> to <Moment at={run.completed_at} both />{run.duration_ms === null ? "" : `, ${duration(run.duration_ms / 1000)}`}{rested(run)}.</>;
 }
 
 /** How long the pauses of a run lasted that are over. */

@@ -19,7 +19,7 @@ export function ImportsPage() {
             <ul className="divide-y divide-line">{list.map((one) => <TransferRow key={one.key} transfer={one} />)}</ul>
           </Card>
         )}
-        <Card title="Imports"><OperationList kinds={["import"]} empty="Nothing was imported yet. An import starts by itself when a file has arrived." /></Card>
+        <Card title="Imports"><OperationList kinds={["import"]} empty="No import is under way or kept in this list. An import starts by itself when a file has arrived; what became of each file is said below." /></Card>
         <Card title="Uploaded files"><UploadList /></Card>
       </div>
     </>
