@@ -262,6 +262,8 @@ def test_preview_and_rebalance_agree_and_name_every_scheduled_job(server: Server
     assert after["peak_count"] < before["peak_count"]
     assert (before["window_hours"], before["slot_minutes"], len(before["hourly_distribution"])) == (24, 15, 24)
     assert (before["peak_hour"], before["peak_count"]) == (heap.hour, 6)
+    assert max(slot["job_count"] for slot in before["slot_distribution"]) == 6
+    assert max(slot["job_count"] for slot in after["slot_distribution"]) < 6
 
 
 def test_the_schedulers_metrics_count_states_and_runs(server: Server) -> None:

@@ -176,6 +176,13 @@ class Rebalance:
     """Of the distribution afterwards."""
 
 
+class SlotLoad(NamedTuple):
+    """How many runs begin in a quarter of an hour."""
+
+    starts_at: datetime
+    runs: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
     """How the runs of the coming day lie over its hours."""
@@ -183,6 +190,8 @@ class Distribution:
     total_jobs: int
     hours: tuple[int, ...]
     """Runs by hour of the day, UTC, from 0 to 23."""
+    slots: tuple[SlotLoad, ...]
+    """Of the quarters of an hour in which runs begin, from now on."""
     score: float
     peak_hour: int
     peak_count: int
@@ -234,7 +243,12 @@ def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
             slots[slot_of(max(moment, now)) - first] += 1
     peak, score = max(hours), score_of(slots[:-1] if not slots[-1] else slots)
     return Distribution(
-        total_jobs=sum(hours), hours=tuple(hours), score=score, peak_hour=hours.index(peak), peak_count=peak
+        total_jobs=sum(hours),
+        hours=tuple(hours),
+        slots=tuple(SlotLoad(start_of(first + place), runs) for place, runs in enumerate(slots) if runs),
+        score=score,
+        peak_hour=hours.index(peak),
+        peak_count=peak,
     )
 
 

@@ -139,8 +139,16 @@ def test_the_distribution_counts_the_coming_day_by_hour() -> None:
 
     assert (shown.total_jobs, shown.peak_hour, shown.peak_count) == (4, 13, 2)
     assert {hour: count for hour, count in enumerate(shown.hours) if count} == {12: 1, 13: 2, 11: 1}
+    assert [(slot.starts_at, slot.runs) for slot in shown.slots] == [
+        (at(0), 1),
+        (at(1.5), 1),
+        (at(1.75), 1),
+        (at(23.75), 1),
+    ]
     assert (shown.window_hours, shown.slot_minutes, shown.rebalance_advised) == (24, 15, False)
     assert distribution([], now=NOW).score == 1.0
+    overdue = distribution([at(-3), at(0.1), at(0.24)], now=NOW)
+    assert [(slot.starts_at, slot.runs) for slot in overdue.slots] == [(at(0), 3)]
 
 
 def test_a_rebalance_spreads_a_heap_and_lists_everybody() -> None:

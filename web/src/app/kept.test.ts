@@ -13,6 +13,14 @@ test("what is kept is found again, and null forgets it", () => {
   expect(readKept("theme")).toBeNull();
 });
 
+test("what is kept for a window is not kept for always", () => {
+  const stores = { localStorage: new Map<string, string>(), sessionStorage: new Map<string, string>() };
+  for (const [name, held] of Object.entries(stores)) vi.stubGlobal(name, { getItem: (key: string) => held.get(key) ?? null, setItem: (key: string, value: string) => held.set(key, value), removeItem: (key: string) => held.delete(key) });
+
+  keep("draft", "{}", { inWindow: true });
+  expect([readKept("draft", { inWindow: true }), readKept("draft")]).toEqual(["{}", null]);
+});
+
 test("a browser that keeps nothing is no reason to show nothing", () => {
   vi.stubGlobal("localStorage", new Proxy({}, { get: () => { throw new DOMException("denied", "SecurityError"); } }));
 

@@ -1,17 +1,18 @@
 /** What this browser keeps for the reader. Some keep nothing, by a setting or a policy: the page works without. */
-export function readKept(name: string): string | null {
+export function readKept(name: string, { inWindow = false } = {}): string | null {
   try {
-    return localStorage.getItem(name);
+    return (inWindow ? sessionStorage : localStorage).getItem(name);
   } catch {
     return null;
   }
 }
 
-/** Keep a value under a name; null forgets it. */
-export function keep(name: string, value: string | null): void {
+/** Keep a value under a name, for always or as long as this window is open; null forgets it. */
+export function keep(name: string, value: string | null, { inWindow = false } = {}): void {
   try {
-    if (value === null) localStorage.removeItem(name);
-    else localStorage.setItem(name, value);
+    const store = inWindow ? sessionStorage : localStorage;
+    if (value === null) store.removeItem(name);
+    else store.setItem(name, value);
   } catch {
     // It holds until the page is left.
   }

@@ -61,6 +61,13 @@ class HourShown(JobAnswer):
     job_count: int
 
 
+class SlotShown(JobAnswer):
+    """A quarter of an hour in which runs begin."""
+
+    starts_at: datetime
+    job_count: int
+
+
 class DistributionShown(JobAnswer):
     """How the runs of the coming day are spread."""
 
@@ -72,6 +79,7 @@ class DistributionShown(JobAnswer):
                     "slot_minutes": 15,
                     "total_jobs": 2,
                     "hourly_distribution": [{"hour": 0, "job_count": 1}, {"hour": 1, "job_count": 1}],
+                    "slot_distribution": [{"starts_at": "2026-11-15T00:15:00Z", "job_count": 1}],
                     "distribution_score": 0.92,
                     "peak_hour": 0,
                     "peak_count": 1,
@@ -85,6 +93,9 @@ class DistributionShown(JobAnswer):
     slot_minutes: int
     total_jobs: int
     hourly_distribution: list[HourShown]
+    slot_distribution: list[SlotShown] = Field(
+        description="The slots of the coming 24 hours in which runs begin, in order; what is overdue is in the first."
+    )
     distribution_score: float = Field(description="0 to 1; 1 is even.")
     peak_hour: int
     peak_count: int

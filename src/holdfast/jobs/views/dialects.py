@@ -114,6 +114,7 @@ def distribution_object(found: Distribution) -> dict[str, Any]:
         "slot_minutes": found.slot_minutes,
         "total_jobs": found.total_jobs,
         "hourly_distribution": [{"hour": hour, "job_count": count} for hour, count in enumerate(found.hours)],
+        "slot_distribution": [{"starts_at": slot.starts_at, "job_count": slot.runs} for slot in found.slots],
         "distribution_score": found.score,
         "peak_hour": found.peak_hour,
         "peak_count": found.peak_count,

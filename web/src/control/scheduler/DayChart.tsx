@@ -1,28 +1,47 @@
-import { clock, type Slot } from "./day";
+import { clock, type Hour, type Slot } from "./day";
 
-/** The day as hours: how many runs begin in each, and where a rebalance would put them. */
-export function DayChart({ slots, hasPreview }: { slots: Slot[]; hasPreview: boolean }) {
-  const most = Math.max(1, ...slots.map((slot) => Math.max(slot.before, slot.after)));
+const QUARTERS = ["00", "15", "30", "45"];
+
+/** The coming day as slots: an hour a column, a quarter of it a cell, with the runs that begin in it. */
+export function DayChart({ hours, hasPreview }: { hours: Hour[]; hasPreview: boolean }) {
+  const most = Math.max(1, ...hours.flatMap((hour) => hour.slots.map((slot) => Math.max(slot.before, slot.after))));
   return (
     <figure>
       <figcaption className="mb-2 flex flex-wrap gap-x-5 gap-y-1 text-sm text-soft">
-        <span className="inline-flex items-center gap-2"><span aria-hidden className="inline-block h-3 w-5 rounded-sm bg-accent" />runs that begin, as planned</span>
-        {hasPreview && <span className="inline-flex items-center gap-2"><span aria-hidden className="inline-block h-3 w-5 rounded-sm border-2 border-dashed border-ink" />after the rebalance</span>}
-        <span>UTC; the first column is the present hour</span>
+        <span>{hasPreview ? "Runs that would begin in each quarter of an hour" : "Runs that begin in each quarter of an hour"}, UTC; the first column is the present hour</span>
+        {hasPreview && <span className="inline-flex items-center gap-2"><span aria-hidden className="inline-block h-4 w-6 rounded-sm border-2 border-dashed border-ink" />other than planned now</span>}
       </figcaption>
-      <ol tabIndex={0} aria-label="Runs by hour" className="relative grid min-w-0 grid-cols-[repeat(24,minmax(1.25rem,1fr))] gap-1 overflow-x-auto pb-1">
-        {slots.map((slot) => (
-          <li key={slot.hour} className="flex flex-col items-center gap-1" title={`${clock(slot.hour)} UTC`}>
-            <span className="sr-only">{clock(slot.hour)}: {slot.before} planned{hasPreview && `, ${slot.after} after the rebalance`}</span>
-            <span aria-hidden className="min-h-4 text-xs tabular-nums">{(hasPreview ? slot.after : slot.before) || ""}</span>
-            <span aria-hidden className="relative h-32 w-full rounded-sm bg-sunk">
-              <span className="absolute inset-x-0 bottom-0 rounded-sm bg-accent" style={{ height: `${(100 * slot.before) / most}%` }} />
-              {hasPreview && <span className="absolute inset-x-0 bottom-0 rounded-sm border-2 border-dashed border-ink" style={{ height: slot.after ? `${(100 * slot.after) / most}%` : "0", borderWidth: slot.after ? undefined : 0 }} />}
-            </span>
-            <span aria-hidden className="text-xs text-soft tabular-nums">{String(slot.hour).padStart(2, "0")}</span>
-          </li>
-        ))}
-      </ol>
+      <div role="region" aria-label="Runs by slot" tabIndex={0} className="flex gap-1 overflow-x-auto pb-1">
+        <div aria-hidden className="grid shrink-0 gap-1 pr-1 text-xs text-soft">{QUARTERS.map((quarter) => <span key={quarter} className="flex h-7 items-center tabular-nums">:{quarter}</span>)}</div>
+        <ol className="grid min-w-0 grow grid-cols-[repeat(25,minmax(1.5rem,1fr))] gap-1">
+          {hours.map((hour) => (
+            <li key={hour.at} className="grid content-start gap-1 text-center">
+              <span className="sr-only">{clock(hour.at)}: {spoken(hour, hasPreview)}</span>
+              {hour.slots.map((slot) => <Cell key={slot.at} slot={slot} most={most} hasPreview={hasPreview} />)}
+              <span aria-hidden className="text-xs text-soft tabular-nums">{clock(hour.at).slice(0, 2)}</span>
+            </li>
+          ))}
+        </ol>
+      </div>
     </figure>
   );
+}
+
+function Cell({ slot, most, hasPreview }: { slot: Slot; most: number; hasPreview: boolean }) {
+  const shown = hasPreview ? slot.after : slot.before;
+  const isMoved = hasPreview && slot.after !== slot.before;
+  const title = `${clock(slot.at)} UTC: ${slot.before} planned${isMoved ? `, ${slot.after} after the rebalance` : ""}`;
+  return (
+    <span aria-hidden title={title} className={`relative flex h-7 items-center justify-center overflow-hidden rounded-sm text-xs tabular-nums ${slot.isOver ? "border border-line" : "bg-sunk"}`}>
+      <span className="absolute inset-x-0 bottom-0 bg-wash" style={{ height: `${(100 * shown) / most}%` }} />
+      {isMoved && <span className="absolute inset-0 rounded-sm border-2 border-dashed border-ink" />}
+      <span className="relative">{shown || ""}</span>
+    </span>
+  );
+}
+
+function spoken(hour: Hour, hasPreview: boolean): string {
+  const busy = hour.slots.filter((slot) => slot.before || slot.after);
+  if (!busy.length) return "none";
+  return busy.map((slot) => `${slot.before} at ${clock(slot.at)}${hasPreview && slot.after !== slot.before ? `, ${slot.after} after the rebalance` : ""}`).join("; ");
 }

@@ -12,10 +12,10 @@ import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
 import { DayChart } from "./DayChart";
 import { RebalancePlan } from "./RebalancePlan";
-import { clock, daySlots } from "./day";
+import { dayHours, hourClock } from "./day";
 import { useDistribution, useNextRuns, usePreviewRebalance, useRebalance, useSchedulerMetrics } from "./useScheduler";
 
-/** When runs begin: the day in hours, how even it is, and a better plan before it is applied. */
+/** When runs begin: the day in slots, how even it is, and a better plan before it is applied. */
 export function SchedulerPage() {
   const day = useDistribution();
   const metrics = useSchedulerMetrics();
@@ -24,7 +24,6 @@ export function SchedulerPage() {
   const [isAsking, setAsking] = useState(false);
   const [deed, setDeed] = useState<Deed | null>(null);
   const plan = preview.data;
-  const hour = new Date(day.dataUpdatedAt || 0).getUTCHours();
   return (
     <>
       <PageHead title="Scheduler" actions={<Button kind={day.data?.rebalance_advised ? "main" : "plain"} disabled={preview.isPending} onClick={() => preview.mutate(undefined)}>{preview.isPending ? "Planning…" : "Preview a rebalance"}</Button>}>
@@ -35,12 +34,12 @@ export function SchedulerPage() {
       {metrics.data?.warnings.map((warning) => <div key={warning} className="mb-4"><Notice tone="warn" title={warning} /></div>)}
       <dl className="mb-4 grid min-h-24 grid-cols-2 gap-3 sm:grid-cols-4">
         <Figure label="Score of the day" value={day.data ? day.data.distribution_score.toFixed(2) : "–"} note={day.data ? (day.data.rebalance_advised ? "a rebalance is advised" : "even enough") : undefined} />
-        <Figure label="Jobs of the day" value={day.data?.total_jobs.toLocaleString("en") ?? "–"} note={day.data?.peak_count ? `most at ${clock(day.data.peak_hour)}: ${day.data.peak_count}` : undefined} />
+        <Figure label="Jobs of the day" value={day.data?.total_jobs.toLocaleString("en") ?? "–"} note={day.data?.peak_count ? `most at ${hourClock(day.data.peak_hour)}: ${day.data.peak_count}` : undefined} />
         <Figure label="Runs that succeeded" value={metrics.data ? `${Math.round(metrics.data.executions.success_rate * 100)} %` : "–"} note={metrics.data ? `of 24 hours; ${duration(metrics.data.executions.average_duration_ms / 1000)} on average` : undefined} />
         <Figure label="Scheduler heard of" value={metrics.data ? <Moment at={metrics.data.last_check_at} relative none="never" /> : "–"} note={metrics.data ? `${counted(metrics.data.stale_locks_cleared, "stale lock")} cleared so far` : undefined} />
       </dl>
       <div className="space-y-4">
-        <Card title="The coming day" className="min-h-64 min-w-0">{day.data && <DayChart slots={daySlots(day.data.hourly_distribution, plan?.moved ?? [], hour)} hasPreview={Boolean(plan?.moved.length)} />}</Card>
+        <Card title="The coming day" className="min-h-64 min-w-0">{day.data && <DayChart hours={dayHours(day.data.slot_distribution, plan?.moved ?? [], day.dataUpdatedAt)} hasPreview={Boolean(plan?.moved.length)} />}</Card>
         {plan && <RebalancePlan plan={plan} before={day.data?.distribution_score} onApply={() => setAsking(true)} onClose={() => preview.reset()} />}
         <Card title="Next runs"><NextRuns /></Card>
       </div>

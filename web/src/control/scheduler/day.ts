@@ -1,5 +1,5 @@
-export interface Hour {
-  hour: number;
+export interface SlotLoad {
+  starts_at: string;
   job_count: number;
 }
 
@@ -10,29 +10,50 @@ export interface Move {
 }
 
 export interface Slot {
-  hour: number;
+  /** When it begins, in milliseconds. */
+  at: number;
   before: number;
   after: number;
+  isOver: boolean;
 }
 
-/** Return the 24 hours of the day from the present one on, with the runs in each before and after a rebalance. */
-export function daySlots(hours: Hour[], moves: Move[], startHour: number): Slot[] {
-  const slots = Array.from({ length: 24 }, (_, hour): Slot => {
-    const count = hours.find((one) => one.hour === hour)?.job_count ?? 0;
-    return { hour, before: count, after: count };
-  });
+export interface Hour {
+  at: number;
+  slots: Slot[];
+}
+
+const SLOT_MS = 15 * 60_000;
+const HOUR_MS = 4 * SLOT_MS;
+
+/** Return the coming day hour by hour, the present one first, each with its four slots, before and after a rebalance. */
+export function dayHours(loads: SlotLoad[], moves: Move[], now: number): Hour[] {
+  const start = Math.floor(now / HOUR_MS) * HOUR_MS;
+  const present = Math.floor(now / SLOT_MS) * SLOT_MS;
+  // The window ends within the hour in which it began, a day later.
+  const slots = Array.from({ length: 25 * 4 }, (_, place): Slot => ({ at: start + place * SLOT_MS, before: 0, after: 0, isOver: start + place * SLOT_MS < present }));
+  const at = (moment: string) => slots[Math.floor((Math.max(Date.parse(moment), present) - start) / SLOT_MS)];
+  for (const load of loads) {
+    const slot = at(load.starts_at);
+    if (!slot) continue;
+    slot.before += load.job_count;
+    slot.after += load.job_count;
+  }
   for (const move of moves) {
-    const from = slots[new Date(move.old_time).getUTCHours()];
-    const to = slots[new Date(move.new_time).getUTCHours()];
+    const from = at(move.old_time);
+    const to = at(move.new_time);
     if (from) from.after = Math.max(0, from.after - 1);
     if (to) to.after += 1;
   }
-  const start = ((startHour % 24) + 24) % 24;
-  return [...slots.slice(start), ...slots.slice(0, start)];
+  return Array.from({ length: 25 }, (_, hour) => ({ at: start + hour * HOUR_MS, slots: slots.slice(4 * hour, 4 * hour + 4) }));
 }
 
-/** Write an hour as people read a clock. */
-export function clock(hour: number): string {
+/** Write a moment as people read a clock, in UTC. */
+export function clock(at: number): string {
+  return new Date(at).toISOString().slice(11, 16);
+}
+
+/** Write the hour of a day as people read a clock. */
+export function hourClock(hour: number): string {
   return `${String(hour).padStart(2, "0")}:00`;
 }
 

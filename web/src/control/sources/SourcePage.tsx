@@ -2,6 +2,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { Problem } from "@/app/Problem";
 import { managedSourceRoute, newSourceRoute } from "@/app/crawlRoutes";
+import { keep, readKept } from "@/app/kept";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { Notice } from "@/design/Notice";
@@ -11,25 +12,32 @@ import type { Job } from "../jobs/useJobs";
 import { scheduleOf } from "../jobs/words";
 import { Moment } from "../live/Moment";
 import { readSourceView } from "./asked";
-import { contentOf, draftOf, EMPTY, mergedDraft, type Draft } from "./form";
+import { contentOf, draftOf, EMPTY, mergedDraft, readDraft, type Draft } from "./form";
 import { SourceForm } from "./SourceForm";
 import { useCrawlJob, useManagedSource, useSourceDeed, type Source } from "./useSources";
 import { YamlView } from "./YamlView";
+
+const DRAFT = "new-source";
 
 /** A source that is not there yet. */
 export function NewSourcePage() {
   const { view, url } = readSourceView({ ...newSourceRoute.useSearch() });
   const navigate = useNavigate();
-  const [draft, change] = useState<Draft>({ ...EMPTY, ...(url ? { seeds: url } : {}) });
+  // A session that ends leads away and back: what was written so far is still there then.
+  const [found] = useState(() => (url ? null : readDraft(readKept(DRAFT, { inWindow: true }))));
+  const [draft, setDraft] = useState<Draft>(found ?? { ...EMPTY, ...(url ? { seeds: url } : {}) });
+  const change = (now: Draft) => { setDraft(now); keep(DRAFT, JSON.stringify(now), { inWindow: true }); };
+  const forget = () => keep(DRAFT, null, { inWindow: true });
   useEffect(() => { document.title = "New source · Holdfast"; }, []);
   return (
     <>
       <p className="text-sm"><Link to="/control/sources">Sources</Link></p>
       <h1 className="text-2xl">New source</h1>
       <p className="mt-1 mb-5 text-soft">Where it begins, how far it goes, how gently, and when. Nothing is saved until you say so; what it would do stands beside the form.</p>
+      {found && draft !== EMPTY && <div className="mb-4"><Notice title="This is what you had begun to write">It is kept in this window until you save it. <Button onClick={() => { forget(); setDraft(EMPTY); }}>Begin anew</Button></Notice></div>}
       <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/new", search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
-        { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={null} onSaved={(saved) => void navigate({ to: "/control/sources/$id", params: { id: String(saved.id) } })} /> },
-        { value: "yaml", label: "YAML", content: <YamlView content={contentOf(draft)} code="" onSaved={() => void navigate({ to: "/control/sources" })} /> },
+        { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={null} onSaved={(saved) => { forget(); void navigate({ to: "/control/sources/$id", params: { id: String(saved.id) } }); }} /> },
+        { value: "yaml", label: "YAML", content: <YamlView content={contentOf(draft)} code="" onSaved={() => { forget(); void navigate({ to: "/control/sources" }); }} /> },
       ]} />
     </>
   );

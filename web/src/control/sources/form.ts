@@ -32,6 +32,18 @@ export const EMPTY: Draft = {
   delay: "", robots: "obey", robotsReason: "", sitemaps: true, feeds: false, requisites: true, every: "", unit: "days", adapts: true,
 };
 
+/** Return a draft as it was written down, null if that is none: every field of today's form, of the same kind. */
+export function readDraft(text: string | null): Draft | null {
+  try {
+    const found: unknown = JSON.parse(text ?? "null");
+    if (typeof found !== "object" || found === null) return null;
+    const fields = found as Record<string, unknown>;
+    return Object.entries(EMPTY).every(([name, value]) => typeof fields[name] === typeof value) ? (found as Draft) : null;
+  } catch {
+    return null;
+  }
+}
+
 export const SCOPES: Record<string, string> = {
   page: "the seeds themselves, and what they embed",
   prefix: "the directory of each seed, and what lies below",
