@@ -307,6 +307,33 @@ def test_the_pages_behind_each_figure_of_a_comparison_are_read_piece_by_piece(
     ]
 
 
+@pytest.mark.parametrize("is_compared_first", [True, False])
+def test_a_comparison_tells_nothing_of_what_is_withdrawn_but_that_it_is(
+    client: Client, archive: Archive, editions: tuple[int, int], is_compared_first: bool
+) -> None:
+    base = "/api/coverage/example/2025"
+    if is_compared_first:
+        write_comparison(archive.database, archive.home, archive.clock, *editions)
+    with archive.database.read() as session:
+        rows = session.scalars(select(Snapshot).where(Snapshot.url.in_((SITE, f"{SITE}old"))).order_by(Snapshot.id))
+        captures = {row.id: row.url for row in rows}
+    alone = next(number for number, url in captures.items() if url == SITE)
+    _hide(archive, f"{SITE}old")
+    _hide(archive, str(alone))
+    if not is_compared_first:
+        write_comparison(archive.database, archive.home, archive.clock, *editions)
+
+    told = client.get(f"{base}/comparison-2024.csv").text.splitlines()
+    figures = client.get(f"{base}/comparison-2024.json").json()
+    pieces = client.get(f"{base}/comparison/2024", params={"kind": "withdrawn"}).json()["items"]
+
+    hidden = [line for line in told if line.startswith("withdrawn")]
+    assert hidden == told[-len(hidden) :] == ["withdrawn,,,,"] * 2
+    assert len(pieces) == 2
+    assert not {str(number) for number in captures} & {cell for line in told for cell in line.split(",")}
+    assert not {SITE, f"{SITE}old"} & {url for urls in figures["examples"].values() for url in urls}
+
+
 def test_a_withdrawal_is_heeded_at_once_by_every_file(
     client: Client, archive: Archive, editions: tuple[int, int]
 ) -> None:

@@ -389,3 +389,27 @@ def test_hiding_waits_for_a_comparison_under_way_and_its_mark_stays(archive: Arc
 
     with archive.database.read() as session:
         assert session.scalars(select(Snapshot.compared).where(Snapshot.id == first)).one() is False
+
+
+def test_the_feed_of_changes_has_what_lies_behind_many_that_may_not_be_seen(
+    tmp_path: Path, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = [f"https://example.org/hidden/{number}" for number in range(6)]
+    shots = [Shot(url=URL, body=f"<p>Edition {day}.", moment=days_later(day), execution=day + 1) for day in (0, 1)]
+    shots += [
+        Shot(url=url, body=f"<p>Edition {day}.", moment=days_later(day), execution=day + 1)
+        for url in hidden
+        for day in (2, 3)
+    ]
+    archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    compute_pending(archive.database, archive.clock)
+    for url in hidden:
+        hide(archive.database, archive.clock, url, reason="private")
+    monkeypatch.setattr("holdfast.api.routes.changes.MAX_ITEMS", 1)
+
+    with asking(archive) as client:
+        told = client.get("/api/changes/rss").text
+
+    assert told.count("<item>") == 1
+    assert URL in told
+    archive.database.close()

@@ -1,7 +1,8 @@
 """What readers may have of an edition: the report without its shards' inner life, the tables, the frozen list.
 
 Files were written at one moment; what was withdrawn since is taken out of every line before it is read, at once
-and for every reader. Rows stay, so the counts still add up. No path of a server is ever shown.
+and for every reader. Rows stay, so the counts still add up; those of a comparison that concern what is withdrawn stand
+at its end, all alike. No path of a server is ever shown.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from holdfast import cancellation
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files
-from holdfast.editions.comparison import comparison_stem
+from holdfast.editions.comparison import EditionKind, comparison_stem
 from holdfast.editions.edition_files import ArtefactNotFound, edition_folder, open_copy, stored_file, table_line
 from holdfast.editions.freezing import entries
 from holdfast.urls import page_key
+from holdfast.withdrawals.hidden_captures import touched_addresses
 from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawals_fingerprint, withdrawn_among
 
 WITHDRAWN: Final = "(withdrawn)"
 _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
 _SNAPSHOTS: Final = ("snapshot_id", "from_snapshot_id", "to_snapshot_id")
+# The column of a comparison that says what became of a page; no other table has it.
+_VERDICT: Final = "kind"
 _CHUNK = 1 << 16
 _AT_ONCE = 500
 # With so many digits a number may be more than a BIGINT holds; no capture has one.
@@ -204,9 +208,10 @@ def _report(database: Database, content: dict[str, Any]) -> bytes:
 
 def _comparison(database: Database, content: dict[str, Any]) -> bytes:
     with database.read() as session:
-        gone = _among(session, [url for urls in content["examples"].values() for url in urls])
+        shown_urls = [url for urls in content["examples"].values() for url in urls]
+        gone = _among(session, shown_urls).addresses | touched_addresses(session, shown_urls)
     # Left out, not marked: they are only examples, and the counts are elsewhere.
-    examples = {kind: [url for url in urls if url not in gone.addresses] for kind, urls in content["examples"].items()}
+    examples = {kind: [url for url in urls if url not in gone] for kind, urls in content["examples"].items()}
     files = {name: value for name, value in content["artifacts"].items() if name.endswith(".csv")}
     shown = {**content, "examples": examples, "artifacts": files}
     return json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
@@ -249,12 +254,20 @@ def _table(database: Database, path: Path) -> Iterator[bytes]:
             [at for at, name in enumerate(head) if name in _SNAPSHOTS],
             [at for at, name in enumerate(head) if name in ("url", "from_url")],
         )
+        verdict, withdrawn = head.index(_VERDICT) if _VERDICT in head else None, 0
         while some := list(islice(rows, _AT_ONCE)):
             # A row of another length is damaged: which of its cells is an address cannot be known, so none is shown.
             batch = [row for row in some if len(row) == len(head)]
             with database.read() as session:
                 gone = _among(session, places.addresses_of(batch), places.snapshots_of(batch))
+            if verdict is not None:
+                # Neither what became of it nor its place among the others may tell which page it is.
+                kept = [row for row in batch if row[verdict] != EditionKind.WITHDRAWN and not places.tells(row, gone)]
+                withdrawn, batch = withdrawn + len(batch) - len(kept), kept
             yield b"".join(table_line(places.cleared(row, gone)) for row in batch)
+        bare = table_line([str(EditionKind.WITHDRAWN) if at == verdict else "" for at in range(len(head))])
+        for done in range(0, withdrawn, _AT_ONCE):
+            yield bare * min(_AT_ONCE, withdrawn - done)
 
 
 class _Places(NamedTuple):
@@ -272,6 +285,11 @@ class _Places(NamedTuple):
     def snapshots_of(self, rows: Iterable[list[str]]) -> list[int]:
         """Return the numbers of all captures in these rows."""
         return [number for row in rows for at in self.snapshots if (number := _number(row[at])) is not None]
+
+    def tells(self, row: list[str], gone: _Gone) -> bool:
+        """Return whether a row is about a page, or about a capture, that is withdrawn."""
+        own = any(row[at] in gone.addresses for at in self.own)
+        return own or any(_number(row[at]) in gone.snapshots for at in self.snapshots)
 
     def cleared(self, row: list[str], gone: _Gone) -> list[str]:
         """Return a row without what is withdrawn."""

@@ -56,6 +56,14 @@ def hidden_counts(session: Session, *, source_id: int, executions: Collection[in
     return {row[0]: row[1] for row in rows}
 
 
+def touched_addresses(session: Session, urls: Collection[str]) -> frozenset[str]:
+    """Return those of these addresses, as they were captured, of which a capture is withdrawn."""
+    questions = withdrawn_captures(Snapshot.url) if urls else ()
+    # `||`: a planner that goes by the address reads all of its captures.
+    found = (session.scalars(question.where(Snapshot.url.concat("").in_(urls))) for question in questions)
+    return frozenset(url for part in found for url in part)
+
+
 # Put together once: that takes longer than most of them run, and half a megabyte while it lasts.
 @cache
 def _groups() -> Select[*tuple[Any, ...]]:

@@ -31,7 +31,13 @@ export function RendererFrame({ view, src }: { view: CaptureView; src: string })
   if (!isOfOneSite(location.hostname, new URL(src).hostname)) {
     return <div className="mx-auto w-full max-w-3xl px-4 py-8"><Notice title={t("view.ownWindow")} actions={<a href={src} target="_blank" rel="noreferrer" className={buttonClass("main")}>{t("view.openWindow")}</a>}>{t("view.ownWindowHow")}</Notice></div>;
   }
-  return <iframe key={view.snapshotId} src={src} title={t("view.frame", { url: view.url })} sandbox="allow-scripts allow-same-origin allow-forms allow-downloads" referrerPolicy="no-referrer" className="w-full grow border-0 bg-white" />;
+  return (
+    <>
+      {/* Two names may look like one owner's and be two sites (`.co.uk`): then only the window works. */}
+      <p className="px-4 py-1 text-sm"><a href={src} target="_blank" rel="noreferrer">{t("view.openWindow")}</a></p>
+      <iframe key={view.snapshotId} src={src} title={t("view.frame", { url: view.url })} sandbox="allow-scripts allow-same-origin allow-forms allow-downloads" referrerPolicy="no-referrer" className="w-full grow border-0 bg-white" />
+    </>
+  );
 }
 
 /** Move along when a link was followed in the frame. What the frame says is looked up, and shown from the archive. */

@@ -169,9 +169,12 @@ def feed(
     """Return the 50 newest changes as RSS, of one kind if that is named."""
     _demand_enabled(archive)
     scope = _narrowed(ChangeScope(source_id=source_id_of(session, source)), noise, type_)
-    # What is rare is looked for as far back as in the list; the rest is among the newest.
-    listed = 4 * MAX_ITEMS if type_ is None else MAX_LISTED
-    found = listing.page_of_events(session, scope, offset=0, limit=MAX_ITEMS, listed=listed)
+    # Most feeds are full of the newest. What is rare, or behind many changes that the reader may not see, is looked for
+    # as far back as in the list.
+    for listed in (4 * MAX_ITEMS, MAX_LISTED):
+        found = listing.page_of_events(session, scope, offset=0, limit=MAX_ITEMS, listed=listed)
+        if len(found.events) == MAX_ITEMS:
+            break
     title = "Changes in the archive" if source is None else f"Changes of {source}"
     title += "" if type_ is None else f" ({type_.value})"
     body = rss(found.events, site=site_of(request, archive.settings), title=title)
