@@ -343,6 +343,8 @@ class DomainWorker:
 
     def refill(self, attempts: Sequence[Attempt], *, limit: int) -> None:
         """Take more due pages; fewer than asked for means that there are no more."""
+        if self.dry:  # since the database was asked: they stay open
+            return
         self.queue.extend(attempts)
         self.has_more = len(attempts) >= limit
         self.looked_at = self._clock.monotonic()
