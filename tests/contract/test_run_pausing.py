@@ -96,13 +96,35 @@ def test_what_ends_what_has_not_begun_and_what_a_tool_runs_is_refused_in_its_own
         tool = _altered(
             server,
             other,
-            'UPDATE jobs SET config = \'{"backend": "zimit"}\' WHERE id = (SELECT job_id FROM executions WHERE id = ?)',
+            'UPDATE executions SET config = \'{"backend": "zimit"}\' WHERE id = ?',
         )
     with crawl(server, code="brought", kind="import") as brought:
         imported = _altered(server, brought, "UPDATE executions SET reason = NULL WHERE id = ?")
 
     assert ["told to stop" in ends, "holdfast job pause" in waits, "holdfast stop" in tool] == [True] * 3
     assert "no crawl of our own crawler" in imported
+
+
+_OF_THE_JOB = (
+    'UPDATE jobs SET config = \'{"backend": "zimit"}\' WHERE id = (SELECT job_id FROM executions WHERE id = ?)'
+)
+
+
+def test_whose_a_run_is_the_run_says_and_not_what_its_source_is_now(server: Server) -> None:
+    with crawl(server) as running:
+        with running.raw_db.write() as tx:
+            tx.execute(_OF_THE_JOB, (running.id,))
+        ours = server.ask("POST", _PAUSE, execution=running.id)
+        with running.raw_db.write() as tx:
+            tx.execute('UPDATE executions SET config = \'{"backend": "zimit"}\' WHERE id = ?', (running.id,))
+        let_go = server.ask("POST", _RESUME, execution=running.id)
+        theirs = server.ask("POST", _PAUSE, execution=running.id)
+        # Its runner has written nothing yet: then what it will run with counts.
+        unbegun = _altered(server, running, "UPDATE executions SET config = '{}' WHERE id = ?")
+
+    assert (ours.status_code, let_go.status_code, theirs.status_code) == (200, 200, 409)
+    assert let_go.json()["pausedAt"] is None
+    assert "no crawl of our own crawler" in unbegun
 
 
 def _leased(bed: Bed) -> ExecutionLease:

@@ -245,7 +245,7 @@ class PacedClient:
             own.note_rest(is_busy=answer.status in BUSY)
 
 
-class _GivesBack(Exception):  # noqa: N818 - no error: the page stays open
+class _GivesBack(Exception):
     """The domain is being given back: the next request of a page is not made."""
 
 
