@@ -20,7 +20,7 @@ from holdfast.db.engine import moment_in
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs.journal import emit, status
-from holdfast.jobs.pauses import paused_s, worked_s
+from holdfast.jobs.pauses import end_pause, paused_s, worked_s
 from holdfast.jobs.specs import is_own_run
 from holdfast.jobs.states import State
 
@@ -73,8 +73,7 @@ def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
         # The time under a lease is counted when it ends, from its beginning: what was paused of it is taken off here.
         held_s = (now - job.lock_acquired_at).total_seconds()
         execution.run_seconds -= held_s - worked_s(job.lock_acquired_at, now, paused_at=execution.paused_at)
-    execution.paused_seconds = paused_s(execution.paused_seconds, execution.paused_at, now=now)
-    execution.paused_at = execution.paused_by = None
+    end_pause(execution, now=now)
     _tell(session, clock, job, execution, now, paused=False)
     return _shown(execution, now, is_changed=True)
 
