@@ -17,6 +17,7 @@ from holdfast.jobs.administration.run_pausing import PausedRun, pause_run, resum
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.executions import ExecutionEnding, ExecutionWish, WorkTime
 from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.states import JobAction
 from holdfast.jobs.views.status import read_status
 from holdfast.operations.crawl_watchdog import RecoveryCase, recover
 from holdfast.wiring.jobs import Jobs
@@ -96,13 +97,34 @@ def test_what_ends_what_has_not_begun_and_what_a_tool_runs_is_refused_in_its_own
         tool = _altered(
             server,
             other,
-            'UPDATE jobs SET config = \'{"backend": "zimit"}\' WHERE id = (SELECT job_id FROM executions WHERE id = ?)',
+            'UPDATE executions SET config = \'{"backend": "zimit"}\' WHERE id = ?',
         )
     with crawl(server, code="brought", kind="import") as brought:
         imported = _altered(server, brought, "UPDATE executions SET reason = NULL WHERE id = ?")
 
     assert ["told to stop" in ends, "holdfast job pause" in waits, "holdfast stop" in tool] == [True] * 3
     assert "no crawl of our own crawler" in imported
+
+
+_OF_THE_JOB = """UPDATE jobs SET config = '{"backend": "zimit"}'
+ WHERE id = (SELECT job_id FROM executions WHERE id = ?)"""
+
+
+def test_whose_a_run_is_the_run_says_and_not_what_its_source_is_now(server: Server) -> None:
+    with crawl(server) as running:
+        with running.raw_db.write() as tx:
+            tx.execute(_OF_THE_JOB, (running.id,))
+        ours = server.ask("POST", _PAUSE, execution=running.id)
+        with running.raw_db.write() as tx:
+            tx.execute('UPDATE executions SET config = \'{"backend": "zimit"}\' WHERE id = ?', (running.id,))
+        let_go = server.ask("POST", _RESUME, execution=running.id)
+        theirs = server.ask("POST", _PAUSE, execution=running.id)
+        # Its runner has written nothing yet: then what it will run with counts.
+        unbegun = _altered(server, running, "UPDATE executions SET config = '{}' WHERE id = ?")
+
+    assert (ours.status_code, let_go.status_code, theirs.status_code) == (200, 200, 409)
+    assert let_go.json()["pausedAt"] is None
+    assert "no crawl of our own crawler" in unbegun
 
 
 def _leased(bed: Bed) -> ExecutionLease:
@@ -160,6 +182,32 @@ def test_workers_that_die_while_it_is_paused_do_not_count_against_it(bed: Bed, c
     [run] = bed.executions(job_id)
 
     assert (run.state, run.takeovers, run.paused_at is not None) == ("queued", 0, True)
+
+
+def _handed_back(bed: Bed, clock: FakeClock) -> int:
+    """Return a job whose run was handed back while it was paused, half a minute ago."""
+    job_id = bed.once()
+    lease = _leased(bed)
+    _paused(bed, lease.execution_id)
+    bed.party.leases.release(lease)
+    clock.advance(30)
+    return job_id
+
+
+@pytest.mark.parametrize("how", [JobAction.PAUSE, JobAction.CANCEL, None])
+def test_a_paused_run_that_is_taken_back_before_a_worker_takes_it_up_is_paused_no_more(
+    bed: Bed, clock: FakeClock, how: JobAction | None
+) -> None:
+    job_id = _handed_back(bed, clock)
+    if how is None:
+        bed.change(job_id, lambda job: setattr(job, "state", "failed"))
+        assert bed.party.leases.take("far/1") is None
+    else:
+        with bed.database.write() as session:
+            bed.party.actions.act(session, job_id, how)
+    [run] = bed.executions(job_id)
+
+    assert (run.state, run.paused_at, run.paused_by, run.paused_seconds) == ("cancelled", None, None, 30.0)
 
 
 def _look(bed: Bed) -> RecoveryCase:

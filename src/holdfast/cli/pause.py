@@ -57,8 +57,8 @@ def _each(deed: Deed, wanted: list[int] | None, *, are_paused: bool, json: bool,
             try:
                 with jobs.database.write() as session:
                     done.append(deed(session, jobs.clock, number))
-            except NotPausable as exc:
-                # Of several each is tried: one that cannot wait must not keep the others from it.
+            except (NotPausable, NotFound) as exc:
+                # Of several each is tried: one that cannot wait, or is not there, must not keep the others from it.
                 if len(numbers) == 1:
                     raise
                 refused.append(str(exc))

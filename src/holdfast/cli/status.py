@@ -11,7 +11,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.display import Display
-from holdfast.cli.formatting import counted, duration, line, outcomes, size
+from holdfast.cli.formatting import counted, duration, line, outcomes, paused, size
 from holdfast.cli.parameters import AsJson, ExecutionId, Home
 from holdfast.clock import from_micros
 from holdfast.db.raw import RawDatabase
@@ -256,6 +256,8 @@ def describe(shown: ExecutionStatus) -> str:
     if shown.state == "running":
         slow = [f"\n       slow: {row['domain']} {row['seconds']} s, {row['why']}" for row in shown.slow]
         return f"{head}\n       {line(shown, shown.pages_s)}{_recent(shown)}" + "".join(slow)
+    if shown.state == "queued" and (waits := paused(shown)) is not None:  # its worker handed it back meanwhile
+        head += f"\n       {waits}"
     report = f"\n       {shown.sentence}" if shown.shortfalls else ""
     again = f"; tried again at {shown.retry_at:%Y-%m-%d %H:%M} UTC" if shown.retry_at and report else ""
     return (

@@ -162,12 +162,19 @@ class LeasedDomains:
                 worker.give_back()
                 self._leave(worker)
 
+    def see_off(self) -> None:
+        """End the workers that give their domain back and whose request has ended: its answer may lead to another."""
+        for worker in self.workers.values():
+            if worker.working and worker.gives_back:
+                self._leave(worker)
+
     def _leave(self, worker: DomainWorker) -> None:
         """Let a worker that gives its domain back end: at once if it only waits for its turn to ask."""
         # It would ask once more, perhaps minutes from now. One without a page ends by itself: a task that is cancelled
-        # before its first step would never say that it has ended.
-        if worker.current is not None and worker.pace.waiting_since is None:
-            self._tasks[worker.lease.domain_id].cancel()
+        # before its first step would never say that it has ended. Once: it may be giving a borrowed turn back.
+        task = self._tasks[worker.lease.domain_id]
+        if worker.current is not None and worker.pace.waiting_since is None and not task.cancelling():
+            task.cancel()
 
     def releasable(self) -> list[DomainWorker]:
         """Return the ended workers whose results are all settled, or not wanted any more, and that have no visitor."""

@@ -194,8 +194,9 @@ class CrawlEngine:
         self.leased_domains.interrupt(everything=True)
 
     def press(self, now: float) -> None:
-        """Break off what does not end by itself: requests whose lease runs out, workers that drain for too long."""
+        """Break off what does not end by itself: requests whose lease runs out, workers that leave or drain."""
         self.leased_domains.expire(now)
+        self.leased_domains.see_off()
         if now > self._drain_until:  # a chain of redirects, or a robots.txt before its page
             self.leased_domains.interrupt(everything=True)
 

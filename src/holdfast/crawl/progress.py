@@ -251,8 +251,10 @@ class CrawlLimits:
         return limit is not None and self._others.other_pages + self._progress.pages >= limit
 
     def over(self, now: float) -> str | None:
-        """Return which limit ends the crawl at once, if one does."""
-        if self._ends_at is not None and self._paused_at is None and now >= self._ends_at:
+        """Return which limit ends the crawl at once, if one does: none while it is paused."""
+        if self._paused_at is not None:
+            return None
+        if self._ends_at is not None and now >= self._ends_at:
             return "max_time"
         limit = self._plan.max_bytes
         if limit is not None and self._bytes >= limit:

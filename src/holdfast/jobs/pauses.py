@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from holdfast.db.models import Execution
+
 
 def worked_s(since: datetime, until: datetime, *, paused_at: datetime | None) -> float:
     """Return how long a holder worked from one moment to another; while it is paused, a run is not worked on."""
@@ -14,3 +16,9 @@ def worked_s(since: datetime, until: datetime, *, paused_at: datetime | None) ->
 def paused_s(before: float, paused_at: datetime | None, *, now: datetime) -> float:
     """Return how long a run was paused in all: what its earlier pauses lasted, and the present one."""
     return before if paused_at is None else before + max(0.0, (now - paused_at).total_seconds())
+
+
+def end_pause(execution: Execution, *, now: datetime) -> None:
+    """Write that a run is paused no more, because it goes on or is over: how long it was is added up."""
+    execution.paused_seconds = paused_s(execution.paused_seconds, execution.paused_at, now=now)
+    execution.paused_at = execution.paused_by = None

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from holdfast.db.engine import insert_into
 from holdfast.db.models import Domain, Execution, Hold, Job, Owner, Page, PageCrawl, RunHour, Source
 from holdfast.db.models.base import Moment
+from holdfast.jobs.pauses import end_pause
 from holdfast.jobs.states import SCHEDULABLE, State, sources_of
 
 _OPEN = ("queued", "running", "stopped")
@@ -172,13 +173,16 @@ def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Ex
 def close_stray(session: Session, *, execution_id: int, now: datetime) -> None:
     """Close a queued execution whose job can never begin it: its state was changed past `JobActions`."""
     may_begin = exists().where(Job.id == Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None)))
-    session.execute(
+    closed = session.scalar(
         update(Execution)
         # Asked again in the same statement: its job may have become startable since it was looked at.
         .where(Execution.id == execution_id, Execution.state == "queued", ~may_begin)
         .values(state="cancelled", reason="stray", finished_at=now)
+        .returning(Execution.id)
         .execution_options(synchronize_session=False)
     )
+    if closed is not None:
+        end_pause(session.get_one(Execution, closed, populate_existing=True), now=now)
 
 
 def job_and_source(session: Session, job_id: int) -> tuple[Job, Source]:

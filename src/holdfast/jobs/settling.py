@@ -28,7 +28,7 @@ from holdfast.jobs.endings import (
     policy_for,
 )
 from holdfast.jobs.journal import NewJobEvent, completed, prune_beyond, status
-from holdfast.jobs.pauses import paused_s, worked_s
+from holdfast.jobs.pauses import end_pause, worked_s
 from holdfast.jobs.slots import Placement, next_turn, turns_between
 from holdfast.jobs.specs import backend_of
 from holdfast.jobs.states import State, move, state_of
@@ -310,8 +310,7 @@ def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
     execution.reason = clean(ending.reason, MAX_ERROR_CHARS)
     execution.shortfalls = dict(ending.shortfalls)
     execution.finished_at, execution.stop_requested = now, None
-    execution.paused_seconds = paused_s(execution.paused_seconds, execution.paused_at, now=now)
-    execution.paused_at = execution.paused_by = None
+    end_pause(execution, now=now)
     began = execution.started_at or now
     execution.duration_ms = max(0, round((now - began).total_seconds() * 1000))
     # The log of a machine that lost its power may hold NUL, and a path any octets.

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
+from holdfast.jobs.imports import IMPORT
 from holdfast.jobs.store import FEED, UNCAPPED, interval_of
 from holdfast.outside_text import clean
 from holdfast.sources.config import UNLIMITED, SourceConfig, SourceRefused, merged, read_config, zimit_job
@@ -132,6 +133,16 @@ def backend_of(kind: str, *configs: Mapping[str, Any]) -> str:
         return FEED
     # The job's own configuration comes before its source's: a job may try another backend.
     return next((str(config["backend"]) for config in configs if config.get("backend")), "native")
+
+
+def is_own_run(kind: str, ran_with: Mapping[str, Any], *configs: Mapping[str, Any]) -> bool:
+    """Return whether a run that was begun is one of our own crawler, by what it runs with.
+
+    Its job's and its source's configuration count only before its runner has written that: they may be others by now.
+    """
+    if kind == IMPORT:
+        return False
+    return backend_of(kind, *((ran_with,) if ran_with else configs)) in OWN
 
 
 def job_config(job: Job, source: Source) -> SourceConfig:

@@ -122,3 +122,18 @@ def test_what_cannot_be_done_is_refused_with_a_sentence(
     ended, _, err = Typist(home, capsys)(*words)
 
     assert (ended, said in err) == (code, True), err
+
+
+def test_of_several_runs_each_is_paused_that_can_be_and_one_that_is_not_there_is_told(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typist = Typist(home, capsys)
+
+    code, out, err = typist("pause", "99", "1", "98")
+    alone, _, missing = typist("pause", "99")
+    none, said, told = typist("resume", "98", "99", "--json")
+
+    assert (code, "execution 1 is paused" in out) == (0, True)
+    assert [f"there is no execution {number}" in err for number in (98, 99)] == [True, True]
+    assert (alone != 0, "there is no execution 99" in missing) == (True, True)
+    assert (none, json.loads(said)["executions"], len(json.loads(said)["refused"]), told) == (1, [], 2, "")

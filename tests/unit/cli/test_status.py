@@ -45,3 +45,16 @@ def test_a_crawl_that_no_process_works_on_is_not_watched_for_ever(
         ended = Typist(tmp_path, capsys)("status --watch")
 
     assert (ended.code, "no process works on it: the same crawl command resumes it" in ended.out) == (0, True)
+
+
+def test_a_paused_run_that_was_handed_back_is_still_told_to_be_paused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with begun_execution(tmp_path) as made, made.runtime.raw_db.write() as tx:
+        tx.execute("UPDATE executions SET state = 'queued', paused_at = 1, paused_by = 'ada' WHERE id = 1", ())
+    words = Typist(tmp_path, capsys)("status 1").out
+
+    assert ("queued" in words, "paused since 1970-01-01 00:00 UTC by ada; go on with: holdfast resume 1" in words) == (
+        True,
+        True,
+    )

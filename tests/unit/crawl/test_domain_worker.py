@@ -456,3 +456,14 @@ def test_no_change_makes_a_domain_faster_than_its_plan() -> None:
     worker.hear(DomainChange(1, bed.clock.now(), 0.0))
 
     assert worker.politeness.delay_s == before
+
+
+@pytest.mark.parametrize("end", ["give_back", "make_way"])
+def test_pages_that_come_after_a_worker_was_told_to_leave_are_not_taken(end: str) -> None:
+    bed = make_bed({})
+    worker = bed.worker(attempts=(attempt("http://a.test/1"),))
+    getattr(worker, end)()
+
+    worker.refill([attempt("http://a.test/2", id=2)], limit=1)
+
+    assert (list(worker.queue), worker.holding) == ([], set())

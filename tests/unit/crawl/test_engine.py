@@ -22,7 +22,7 @@ from holdfast.crawl.settling import FrontierSession, PendingResults
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.fetch.body import MemoryBody
-from holdfast.types import FetchRequest, FoundUrl, Outcome, UrlKind, Visit
+from holdfast.types import DomainChange, Fetched, FetchRequest, FoundUrl, Outcome, UrlKind, Visit
 from holdfast.urls import parse
 from tests import patience
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
@@ -195,6 +195,86 @@ def test_a_pause_ends_workers_that_wait_and_those_that_have_not_begun_and_leaves
             engine.hand_back()
 
     _inside(work)
+
+
+class _SlowWeb:
+    """A server that answers a request when it is told to."""
+
+    def __init__(self, bed: Bed, answers: dict[str, Answer]) -> None:
+        self._bed, self._answers = bed, answers
+        self.urls: list[str] = []
+        self.asked, self._answer = asyncio.Event(), asyncio.Event()
+
+    def answer(self) -> None:
+        """Answer the request under way."""
+        self._answer.set()
+
+    async def fetch(self, request: FetchRequest) -> Fetched:
+        self.urls.append(request.url)
+        self.asked.set()
+        await self._answer.wait()
+        self._answer.clear()
+        return fetched(request, self._answers.get(request.url, Answer(404)), self._bed.clock)
+
+
+_HOPS = {"http://a.test/": Answer(301, headers=(("Location", "/b"),)), "http://a.test/b": Answer()}
+
+
+@pytest.mark.parametrize("told", ["pause", "hear"])
+@pytest.mark.parametrize("last", ["http://a.test/robots.txt", "http://a.test/"])
+def test_a_worker_inside_a_request_asks_for_nothing_after_it_once_its_run_or_domain_is_paused(
+    told: str, last: str
+) -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        web = _SlowWeb(bed, _HOPS)
+        bed.connect(cast(Any, web))
+        engine.recall_robots = _none_known  # type: ignore[method-assign] # there is no database
+        one = attempt("http://a.test/")
+        async with asyncio.timeout(patience.deadline(10)), asyncio.TaskGroup() as tasks:
+            worker = engine.leased_domains.start(tasks, bed.worker(attempts=(one,)).lease, lease_until=float("inf"))
+            while last not in web.urls:
+                await web.asked.wait()
+                web.asked.clear()
+                if last not in web.urls:
+                    web.answer()
+            if told == "pause":
+                engine.pause()
+            else:
+                engine.hear([DomainChange(1, bed.clock.now() + timedelta(seconds=1), 0.0)])
+            engine.press(0.0)
+            assert worker.working, "the server has seen the request"
+            web.answer()
+            await engine.leased_domains.finished()
+
+        assert (web.urls[-1], engine.leased_domains.ended) == (last, [worker])
+        assert (worker.unsettled, worker.current) == (set(), None), "the page stays open"
+
+    _inside(work)
+
+
+def test_a_worker_that_waits_for_a_second_try_when_it_gives_back_is_seen_off_and_cancelled_once() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        engine.room.clear()
+        async with asyncio.TaskGroup() as tasks:
+            lease = bed.worker(attempts=(attempt("http://a.test/"),)).lease
+            worker = engine.leased_domains.start(tasks, lease, lease_until=float("inf"))
+            await asyncio.sleep(0)
+            worker.pace.waiting_since = 0.0  # as in its turn
+            engine.pause()
+            engine.press(0.0)
+            assert worker.working
+            worker.pace.waiting_since = None
+            [task] = [one for one in asyncio.all_tasks() if one.get_name() == "domain a.test"]
+            engine.press(0.0)
+            engine.press(0.0)
+            assert task.cancelling() == 1, "a turn that it borrowed is given back in peace"
+            await engine.leased_domains.finished()
+
+    _inside(work)
+
+
+async def _none_known(_origin: str) -> None:
+    return None
 
 
 class _Giving:

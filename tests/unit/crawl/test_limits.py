@@ -63,7 +63,7 @@ def test_without_a_limit_of_bytes_nothing_is_held_up() -> None:
     assert limits.over(0.0) is None
 
 
-def test_the_time_of_a_pause_is_taken_off_and_bytes_are_not() -> None:
+def test_the_time_of_a_pause_is_taken_off_and_no_limit_ends_a_crawl_meanwhile() -> None:
     plan = CrawlPlan(seeds=("http://a.test/",), contact="a@example.org", max_bytes=_LIMIT)
     progress = CrawlProgress(FakeClock())
     limits = CrawlLimits(plan, progress, ends_at=100.0)
@@ -77,4 +77,6 @@ def test_the_time_of_a_pause_is_taken_off_and_bytes_are_not() -> None:
     assert (limits.over(1099.0), limits.over(1100.0)) == (None, "max_time")
     limits.pause(1090.0)
     progress.asked(_LIMIT)
+    assert limits.over(1099.0) is None
+    limits.resume(1099.0)
     assert limits.over(1099.0) == "max_bytes"

@@ -146,7 +146,8 @@ class ExecutionSummary(JobAnswer):
     finished_at: datetime | None = Field(description="The same as `completed_at`.")
     duration_ms: int | None
     paused_at: datetime | None = Field(
-        description="Since when the run waits because an operator paused it; `status` is running meanwhile."
+        description="Since when the run waits because an operator paused it; `status` is running meanwhile, or queued "
+        "while no worker has it."
     )
     paused_by: str | None = Field(description="Who paused it.")
     paused_seconds: float = Field(description="How long its pauses lasted that are over; `duration_ms` has them in it.")

@@ -23,6 +23,7 @@ from holdfast.errors import Conflict
 from holdfast.jobs import store
 from holdfast.jobs.indexing import ask_again
 from holdfast.jobs.journal import emit, status
+from holdfast.jobs.pauses import end_pause
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import (
     BackendCheck,
@@ -323,6 +324,7 @@ def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:
         return
     if execution.state == "queued":
         execution.state, execution.reason, execution.finished_at = "cancelled", reason, now
+        end_pause(execution, now=now)  # a run that was handed back while it was paused
     else:
         execution.stop_requested = "drain"
 

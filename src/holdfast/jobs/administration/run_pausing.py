@@ -1,7 +1,7 @@
 """Pausing a run under way, and letting it go on: nothing is asked of its sites meanwhile, and nothing of it is lost.
 
-Its state stays `running`, with `paused_at` beside it: the worker that holds it goes on holding it, and a worker that
-takes it over finds it paused. Its processes hear of either within a second, on any machine. A job's own pause is
+Its state stays `running`, with `paused_at` beside it: the worker that holds it goes on holding it; handed back it is
+`queued`, and a worker that takes it over finds it paused. Its processes hear of either within a second, on any machine. A job's own pause is
 another thing: that lets its next runs wait (`jobs.administration.actions`).
 """
 
@@ -19,11 +19,9 @@ from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import moment_in
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs.imports import IMPORT
 from holdfast.jobs.journal import emit, status
-from holdfast.jobs.pauses import paused_s, worked_s
-from holdfast.jobs.settling import OWN
-from holdfast.jobs.specs import backend_of
+from holdfast.jobs.pauses import end_pause, paused_s, worked_s
+from holdfast.jobs.specs import is_own_run
 from holdfast.jobs.states import State
 
 
@@ -49,7 +47,12 @@ class PausedRun(NamedTuple):
 def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     """Let a run wait until it is resumed; NotFound, NotPausable. One that is paused stays so, since when it was."""
     job, execution = _locked(session, execution_id)
-    _check(session, job, execution)
+    _check(execution)
+    if execution.paused_at is None and not _is_ours(session, job, execution):
+        raise NotPausable(
+            f"execution {execution.id} is no crawl of our own crawler; it can be stopped with: holdfast stop "
+            f"{execution.id}"
+        )
     now = moment_in(session, clock)
     if execution.paused_at is not None:
         return _shown(execution, now, is_changed=False)
@@ -61,7 +64,8 @@ def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
 def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     """Let a paused run go on where it was; NotFound, NotPausable. One that is not paused stays as it is."""
     job, execution = _locked(session, execution_id)
-    _check(session, job, execution)
+    # Whoever runs it: what is paused can be let go on.
+    _check(execution)
     now = moment_in(session, clock)
     if execution.paused_at is None:
         return _shown(execution, now, is_changed=False)
@@ -69,8 +73,7 @@ def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
         # The time under a lease is counted when it ends, from its beginning: what was paused of it is taken off here.
         held_s = (now - job.lock_acquired_at).total_seconds()
         execution.run_seconds -= held_s - worked_s(job.lock_acquired_at, now, paused_at=execution.paused_at)
-    execution.paused_seconds = paused_s(execution.paused_seconds, execution.paused_at, now=now)
-    execution.paused_at = execution.paused_by = None
+    end_pause(execution, now=now)
     _tell(session, clock, job, execution, now, paused=False)
     return _shown(execution, now, is_changed=True)
 
@@ -93,7 +96,7 @@ def _locked(session: Session, execution_id: int) -> tuple[Job, Execution]:
     return session.scalars(held).one(), session.scalars(run.execution_options(populate_existing=True)).one()
 
 
-def _check(session: Session, job: Job, execution: Execution) -> None:
+def _check(execution: Execution) -> None:
     run = f"execution {execution.id}"
     if execution.state == "queued" and execution.started_at is None:
         raise NotPausable(f"{run} has not begun; to let it wait, pause its job: holdfast job pause {execution.job_id}")
@@ -108,16 +111,12 @@ def _check(session: Session, job: Job, execution: Execution) -> None:
         raise NotPausable(
             f"{run} was told to stop and is ending; see how far it is with: holdfast status {execution.id}"
         )
-    if not _is_ours(session, job):
-        raise NotPausable(f"{run} is no crawl of our own crawler; it can be stopped with: holdfast stop {execution.id}")
 
 
-def _is_ours(session: Session, job: Job) -> bool:
-    """Return whether our own crawler runs a job: a tool has no door for a pause, and an import asks no site."""
-    if job.kind == IMPORT:
-        return False
+def _is_ours(session: Session, job: Job, execution: Execution) -> bool:
+    """Return whether our own crawler runs this run: a tool has no door for a pause, and an import asks no site."""
     source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
-    return backend_of(job.kind, job.config, source.config) in OWN
+    return is_own_run(job.kind, execution.config, job.config, source.config)
 
 
 def _tell(session: Session, clock: Clock, job: Job, execution: Execution, now: datetime, *, paused: bool) -> None:

@@ -81,7 +81,8 @@ class ExecutionStatus:
     imported: ImportedFiles | None = None
     """What it has brought, if it is an import: that asks no site for anything."""
     paused_at: datetime | None = None
-    """Since when it waits because an operator paused it; its state is `running` meanwhile."""
+    """Since when it waits because an operator paused it; its state is `running` meanwhile, or `queued`
+    while no worker has it."""
     paused_by: str | None = None
     paused_seconds: float = 0.0
     """How long it was paused until now, in all."""
