@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from threading import RLock
 from typing import Any, Final
@@ -19,6 +20,10 @@ BUILDING: Final = CapacityLimiter(4)
 
 def load(module: str) -> Any:
     """Return a module, loaded if it is not there yet; ImportError, or whatever it fails with, and again next time."""
+    found = sys.modules.get(module)
+    # One that is there costs no wait for what others load; it is there, half done, from the first line of its loading.
+    if found is not None and not getattr(found.__spec__, "_initializing", False):
+        return found
     with LOADING:
         return importlib.import_module(module)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import Awaitable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +29,7 @@ from holdfast.api.dependencies import held
 from holdfast.api.job_dependencies import open_frontier, open_turns, open_write
 from holdfast.api.late_routes import LateRouter, RouteTable
 from holdfast.api.listed_routes import ANY, ListedRouter
-from holdfast.api.loading import LOADING, LateState
+from holdfast.api.loading import BUILDING, LOADING, LateState, load
 from holdfast.api.middleware.request_ids import RequestIds
 from holdfast.api.permissions import PERMISSIONS, ROUTES
 from holdfast.auth.roles import Permission
@@ -235,3 +237,57 @@ def test_what_is_made_is_given_while_something_else_is_made_or_loaded() -> None:
         made.set()
 
     assert (quick, slow.result()) == ("quick", True)
+
+
+@contextmanager
+def _another_thread_loads() -> Iterator[None]:
+    loads, loaded = Event(), Event()
+
+    def hold() -> None:
+        with LOADING:
+            loads.set()
+            loaded.wait(patience.deadline(30))
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(hold)
+        assert loads.wait(patience.deadline(20))
+        try:
+            yield
+        finally:
+            loaded.set()
+
+
+def test_a_module_that_is_there_is_given_while_another_is_loaded() -> None:
+    with ThreadPoolExecutor(1) as threads, _another_thread_loads():
+        assert threads.submit(load, "json").result(patience.deadline(10)) is sys.modules["json"]
+
+
+def test_a_module_that_is_half_done_is_waited_for(package: Path) -> None:
+    (package / "half.py").write_text("import time\nfrom pathlib import Path\ntime.sleep(0.2)\nwhole = True\n")
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: load(f"{package.name}.half").whole, range(8)))
+
+    assert found == [True] * 8
+
+
+def test_many_first_requests_wait_on_few_threads(package: Path) -> None:
+    app = _application(_listed(package, "ash", _LEAF))
+
+    def workers() -> int:
+        return sum(thread.name.startswith("AnyIO") for thread in threading.enumerate())
+
+    async def ask() -> tuple[int, list[httpx.Response]]:
+        before = workers()
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=APP) as client:
+            with _another_thread_loads():
+                asked = [asyncio.create_task(client.get("/ash/leaf")) for _ in range(20)]
+                for _ in range(200):
+                    await asyncio.sleep(0)
+                assert BUILDING.statistics().tasks_waiting == len(asked) - BUILDING.total_tokens
+                most = workers() - before
+            return most, await asyncio.gather(*asked)
+
+    most, answers = asyncio.run(ask())
+
+    assert most <= BUILDING.total_tokens
+    assert [answer.json() for answer in answers] == [{"of": "ash"}] * 20
