@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from starlette.types import Scope
 
 from holdfast.api.figures import CountedTotals, CountedWork
+from holdfast.api.loading import LateState
 from holdfast.api.middleware.rate_counts import CountedElsewhere, Rates
 from holdfast.api.permissions import principal_of
 from holdfast.config import Settings
@@ -42,9 +43,10 @@ on."""
 def held(name: str) -> Callable[[Request], Awaitable[Any]]:
     """Return what gives a route something that the application holds for as long as it runs."""
 
-    # `async`, although it waits for nothing: a plain dependency is run on a thread.
+    # `async`, although it mostly waits for nothing: a plain dependency is run on a thread.
     async def found(request: Request) -> Any:
-        return getattr(request.app.state, name)
+        state: LateState = request.app.state
+        return await state.look_up(name)
 
     return found
 

@@ -22,6 +22,7 @@ from holdfast.wiring.jobs import JobService
 
 # How long a change waits for its turn. It waits on the event loop, where that costs no thread: readers go on.
 _WAIT_S = 10.0
+_job_service, _frontier = held("job_service"), held("frontier")
 
 
 class AdminWrite(NamedTuple):
@@ -55,17 +56,18 @@ class WriteTurns(NamedTuple):
 
 async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
     """Wait for the turn to write, and hold it while the route runs; Unavailable if that takes too long."""
+    job_service: JobService = await _job_service(request)
     turn: asyncio.Semaphore = request.app.state.turn
     await _wait_for(turn)
     try:
-        yield AdminWrite(request.app.state.job_service, actor_of(request))
+        yield AdminWrite(job_service, actor_of(request))
     finally:
         turn.release()
 
 
 async def open_turns(request: Request) -> WriteTurns:
     """Give the job service for as many turns as are needed."""
-    return WriteTurns(request.app.state.job_service, actor_of(request), request.app.state.turn)
+    return WriteTurns(await _job_service(request), actor_of(request), request.app.state.turn)
 
 
 class ServedFrontierTurn(NamedTuple):
@@ -81,7 +83,7 @@ class ServedFrontierTurn(NamedTuple):
 
 async def open_frontier(request: Request) -> ServedFrontierTurn:
     """Give the frontier to a route."""
-    return ServedFrontierTurn(request.app.state.frontier, actor_of(request))
+    return ServedFrontierTurn(await _frontier(request), actor_of(request))
 
 
 async def _wait_for(turn: asyncio.Semaphore) -> None:

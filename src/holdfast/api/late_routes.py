@@ -60,6 +60,8 @@ class LateRoute(APIRoute):
 
     def build(self) -> None:
         """Read the parameters and models, if nothing has yet."""
+        if self.is_built:
+            return
         # One at a time: two requests that build the same models at once would make each of them twice.
         with LOADING:
             if not self.is_built:

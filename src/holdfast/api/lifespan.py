@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from holdfast import log
 from holdfast.api.dependencies import THREADS
 from holdfast.api.figures import CountedTotals, CountedWork
+from holdfast.api.listed_routes import ListedRoute
 from holdfast.api.live.hub import Hub
 from holdfast.api.loading import LateState, load
 from holdfast.db.engine import limit_statements
@@ -106,9 +107,10 @@ def lifespan_of(
         current_default_thread_limiter().total_tokens = THREADS
         # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
         limit_statements(archive.database.engine, seconds=STATEMENT_S)
-        await run_sync(_warm, archive, counts)
         state = app.state
         assert isinstance(state, LateState)
+        await run_sync(_build_probes, state)
+        await run_sync(_warm, archive, counts)
         beside = BesideRequests(archive, state)
         beside.start()
         async with asyncio.TaskGroup() as tasks:
@@ -134,6 +136,13 @@ def lifespan_of(
                 app.state.connections.close()
 
     return lifespan
+
+
+def _build_probes(state: LateState) -> None:
+    """Load what supervisors and balancers ask: it must not wait while the modules of other routes are loaded."""
+    for route in state.routes:
+        if isinstance(route, ListedRoute) and route.path.startswith("/health/"):
+            route.build()
 
 
 def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork]) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final
 
-from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi.routing import APIRoute
 from starlette._utils import get_route_path
@@ -21,7 +20,7 @@ from starlette.routing import Match, compile_path
 from starlette.types import Receive, Scope, Send
 
 from holdfast.api.late_routes import LateRoute, LateRouter
-from holdfast.api.loading import load
+from holdfast.api.loading import BUILDING, load
 
 ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 """The methods of a row that says ANY."""
@@ -115,9 +114,10 @@ class ListedRoute(APIRoute):
         if scope["method"] not in self.methods:
             raise HTTPException(405, headers={"Allow": ", ".join(self.methods)})
         if not self.is_built:
-            # A limit of its own: it must not wait until one of the threads of the other requests is free.
-            await run_sync(self._build, limiter=CapacityLimiter(1))
+            # Not on the threads of the other requests: it must not wait until one of them is free.
+            await run_sync(self.build, limiter=BUILDING)
         await self.declared.handle(scope, receive, send)
 
-    def _build(self) -> None:
+    def build(self) -> None:
+        """Load the file and read the parameters and models, if nothing has yet."""
         self.declared.build()

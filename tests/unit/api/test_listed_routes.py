@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Awaitable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from threading import Event
+from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.datastructures import State
+from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 from holdfast.api import routes
 from holdfast.api.app import assemble
+from holdfast.api.dependencies import held
+from holdfast.api.job_dependencies import open_frontier, open_turns, open_write
 from holdfast.api.late_routes import LateRouter, RouteTable
 from holdfast.api.listed_routes import ANY, ListedRouter
-from holdfast.api.loading import LateState
+from holdfast.api.loading import BUILDING, LOADING, LateState, load
 from holdfast.api.middleware.request_ids import RequestIds
 from holdfast.api.permissions import PERMISSIONS, ROUTES
 from holdfast.auth.roles import Permission
 from holdfast.clock import SystemClock
 from holdfast.log import captured
 from holdfast.metrics import ServerMetrics
+from tests import patience
 from tests.client import APP, Client
 from tests.unit.api.conftest import MakeArchive
 
@@ -170,3 +179,115 @@ def test_what_is_promised_is_made_once_by_whoever_asks_first() -> None:
     assert (before, state.is_made("tree"), len(made), len(found), state.age) == (False, True, 1, 1, 3)
     with pytest.raises(AttributeError):
         _ = state.leaf
+
+
+def test_the_event_loop_goes_on_while_another_thread_loads_what_a_route_asks_for() -> None:
+    app, loads, loaded = FastAPI(), Event(), Event()
+    app.state = state = LateState()
+    state.turn = asyncio.Semaphore(1)
+
+    def made(name: str) -> str:
+        with LOADING:
+            return name
+
+    for name in ("search", "job_service", "frontier"):
+        state.promise(name, partial(made, name))
+
+    def load_slowly() -> None:
+        with LOADING:
+            loads.set()
+            assert loaded.wait(patience.deadline(20)), "the event loop waited for the import"
+
+    async def ask() -> list[Any]:
+        request = Request({"type": "http", "app": app, "client": None, "headers": []})
+        loading = asyncio.create_task(asyncio.to_thread(load_slowly))
+        await asyncio.to_thread(loads.wait)
+        wanted: tuple[Awaitable[Any], ...] = (
+            held("search")(request), open_turns(request), open_frontier(request), anext(open_write(request))
+        )  # fmt: skip
+        asked = [asyncio.ensure_future(one) for one in wanted]
+        # All of them have begun, and none has what it wants.
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not any(task.done() for task in asked)
+        assert not state.turn.locked(), "who waits for a module does not keep others from writing"
+        loaded.set()
+        await loading
+        return [await task for task in asked]
+
+    search, turns, frontier, admin = asyncio.run(ask())
+
+    assert (search, turns.job_service, frontier.served) == ("search", "job_service", "frontier")
+    assert admin.job_service == "job_service"
+
+
+def test_what_is_made_is_given_while_something_else_is_made_or_loaded() -> None:
+    state, makes, made = LateState(), Event(), Event()
+
+    def make_slowly() -> bool:
+        makes.set()
+        return made.wait(patience.deadline(20))
+
+    state.promise("slow", make_slowly)
+    state.promise("quick", lambda: "quick")
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(lambda: state.slow)
+        assert makes.wait(patience.deadline(20))
+        quick = threads.submit(lambda: state.quick).result(patience.deadline(20))
+        made.set()
+
+    assert (quick, slow.result()) == ("quick", True)
+
+
+@contextmanager
+def _another_thread_loads() -> Iterator[None]:
+    loads, loaded = Event(), Event()
+
+    def hold() -> None:
+        with LOADING:
+            loads.set()
+            loaded.wait(patience.deadline(30))
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(hold)
+        assert loads.wait(patience.deadline(20))
+        try:
+            yield
+        finally:
+            loaded.set()
+
+
+def test_a_module_that_is_there_is_given_while_another_is_loaded() -> None:
+    with ThreadPoolExecutor(1) as threads, _another_thread_loads():
+        assert threads.submit(load, "json").result(patience.deadline(10)) is sys.modules["json"]
+
+
+def test_a_module_that_is_half_done_is_waited_for(package: Path) -> None:
+    (package / "half.py").write_text("import time\nfrom pathlib import Path\ntime.sleep(0.2)\nwhole = True\n")
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: load(f"{package.name}.half").whole, range(8)))
+
+    assert found == [True] * 8
+
+
+def test_many_first_requests_wait_on_few_threads(package: Path) -> None:
+    app = _application(_listed(package, "ash", _LEAF))
+
+    def workers() -> int:
+        return sum(thread.name.startswith("AnyIO") for thread in threading.enumerate())
+
+    async def ask() -> tuple[int, list[httpx.Response]]:
+        before = workers()
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=APP) as client:
+            with _another_thread_loads():
+                asked = [asyncio.create_task(client.get("/ash/leaf")) for _ in range(20)]
+                for _ in range(200):
+                    await asyncio.sleep(0)
+                assert BUILDING.statistics().tasks_waiting == len(asked) - BUILDING.total_tokens
+                most = workers() - before
+            return most, await asyncio.gather(*asked)
+
+    most, answers = asyncio.run(ask())
+
+    assert most <= BUILDING.total_tokens
+    assert [answer.json() for answer in answers] == [{"of": "ash"}] * 20
