@@ -1,8 +1,8 @@
 """Pausing a run under way, and letting it go on: nothing is asked of its sites meanwhile, and nothing of it is lost.
 
 Its state stays `running`, with `paused_at` beside it: the worker that holds it goes on holding it; handed back it is
-`queued`, and a worker that takes it over finds it paused. Its processes hear of either within a second, on any machine. A job's own pause is
-another thing: that lets its next runs wait (`jobs.administration.actions`).
+`queued`, and a worker that takes it over finds it paused. Its processes hear of either within a second, on any machine.
+A job's own pause is another thing: that lets its next runs wait (`jobs.administration.actions`).
 """
 
 from __future__ import annotations
