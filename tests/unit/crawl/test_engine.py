@@ -228,7 +228,7 @@ def test_a_worker_inside_a_request_asks_for_nothing_after_it_once_its_run_or_dom
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         web = _SlowWeb(bed, _HOPS)
         bed.connect(cast(Any, web))
-        engine.recall_robots = _none_known  # type: ignore[method-assign] # there is no database
+        engine.recall_robots = _none_known  # type: ignore[method-assign, assignment] # there is no database
         one = attempt("http://a.test/")
         async with asyncio.timeout(patience.deadline(10)), asyncio.TaskGroup() as tasks:
             worker = engine.leased_domains.start(tasks, bed.worker(attempts=(one,)).lease, lease_until=float("inf"))
