@@ -11,8 +11,8 @@ export function DayChart({ hours, hasPreview }: { hours: Hour[]; hasPreview: boo
         <span>{hasPreview ? "Runs that would begin in each quarter of an hour" : "Runs that begin in each quarter of an hour"}, UTC; the first column is the present hour</span>
         {hasPreview && <span className="inline-flex items-center gap-2"><span aria-hidden className="inline-block h-4 w-6 rounded-sm border-2 border-dashed border-ink" />other than planned now</span>}
       </figcaption>
-      <div role="region" aria-label="Runs by slot" tabIndex={0} className="flex gap-1 overflow-x-auto pb-1">
-        <div aria-hidden className="grid shrink-0 gap-1 pr-1 text-xs text-soft">{QUARTERS.map((quarter) => <span key={quarter} className="flex h-7 items-center tabular-nums">:{quarter}</span>)}</div>
+      <div role="region" aria-label="Runs by slot" tabIndex={0} className="relative flex gap-1 overflow-x-auto pb-1">
+        <div aria-hidden className="grid shrink-0 content-start gap-1 pr-1 text-xs text-soft">{QUARTERS.map((quarter) => <span key={quarter} className="flex h-7 items-center tabular-nums">:{quarter}</span>)}</div>
         <ol className="grid min-w-0 grow grid-cols-[repeat(25,minmax(1.5rem,1fr))] gap-1">
           {hours.map((hour) => (
             <li key={hour.at} className="grid content-start gap-1 text-center">
