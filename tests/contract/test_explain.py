@@ -26,7 +26,7 @@ from holdfast.types import (
     Visit,
 )
 from holdfast.urls import parse_seed
-from holdfast.withdrawals.hiding import hide
+from holdfast.withdrawals.hiding import hide, unhide
 from tests.api_bed import Server
 from tests.archive import BEGIN, Shot, add_captures, index_all
 from tests.clock import FakeClock
@@ -256,6 +256,32 @@ def test_captures_are_counted_and_withdrawals_told(server: Server) -> None:
     assert all_gone.visibility.seen_by == "nobody"
     assert "a court; nobody sees it" in all_gone.visibility.sentence
     assert all(one.withdrawn for one in all_gone.snapshots.items)
+
+
+def test_captures_that_are_hidden_with_the_one_whose_body_they_show_are_counted(server: Server) -> None:
+    archive, copy = server.archive, "https://ex.example/copy"
+    shots = [
+        Shot(url=PAGE, source="ex", body="<p>some words</p>"),
+        *(Shot(url=copy, source="ex", same_as=PAGE, moment=BEGIN + timedelta(days=day))
+          for day in (1, 2)),
+    ]  # fmt: skip
+    with closing(connect(archive.settings.database)) as raw_db:
+        add_captures(raw_db, archive.settings, server.clock, shots)
+        index_all(raw_db, server.clock, archive.home)
+    [original] = _explain(server, PAGE).snapshots.items
+
+    before = _explain(server, copy).visibility
+    hide(archive.database, server.clock, str(original.id), reason="private", home=archive.home)
+    with_it = _explain(server, copy).visibility
+    unhide(archive.database, server.clock, str(original.id), home=archive.home)
+    hide(archive.database, server.clock, PAGE, reason="a court", home=archive.home)
+    with_page = _explain(server, copy).visibility
+
+    assert (before.seen_by, before.withdrawals) == ("everybody", [])
+    assert (with_it.seen_by, [one.snapshot for one in with_it.withdrawals]) == ("nobody", [original.id])
+    assert with_it.sentence == "all of its captures are withdrawn: private"
+    assert (with_page.seen_by, [one.snapshot for one in with_page.withdrawals]) == ("nobody", [None])
+    assert with_page.sentence == "all of its captures are withdrawn: a court"
 
 
 @pytest.mark.parametrize(

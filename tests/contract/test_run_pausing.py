@@ -127,6 +127,35 @@ def test_whose_a_run_is_the_run_says_and_not_what_its_source_is_now(server: Serv
     assert "no crawl of our own crawler" in unbegun
 
 
+@pytest.mark.parametrize(
+    ("change", "may"),
+    [
+        ("state = 'running'", "pause"),
+        ("state = 'queued'", "pause"),
+        ("state = 'queued', started_at = NULL", None),
+        ("paused_at = 1", "resume"),
+        ("paused_at = 1, state = 'queued'", "resume"),
+        ("paused_at = 1, stop_requested = 'drain'", None),
+        ('paused_at = 1, config = \'{"backend": "zimit"}\'', "resume"),
+        ("stop_requested = 'cancel'", None),
+        ('config = \'{"backend": "zimit"}\'', None),
+        ("state = 'failed', finished_at = 1", None),
+    ],
+)
+def test_a_job_says_what_may_be_done_to_its_run_and_the_doors_agree(
+    server: Server, change: str, may: str | None
+) -> None:
+    with crawl(server) as running:
+        with running.raw_db.write() as tx:
+            tx.execute(f"UPDATE executions SET {change} WHERE id = ?", (running.id,))
+        [job] = server.get("/api/v1/jobs").json()["jobs"]
+        door = _RESUME if may == "resume" else _PAUSE
+        answer = server.ask("POST", door, execution=running.id)
+
+    assert job["run_may"] == may
+    assert (answer.status_code, answer.json().get("isChanged")) == ((409, None) if may is None else (200, True))
+
+
 def _leased(bed: Bed) -> ExecutionLease:
     bed.party.scheduler.tick()
     return bed.party.taken("far/1")

@@ -189,6 +189,8 @@ def test_what_is_withdrawn_takes_its_revisits_with_it_and_brings_them_back(borro
         for revisit in revisits:
             with pytest.raises(SnapshotNotFound):
                 visible_snapshot(session, revisit.id)
+    with pytest.raises(NotFound, match=f"{revisits[0].id} is hidden with snapshot {original.id}; .* {original.id}$"):
+        unhide(borrowed.database, borrowed.clock, str(revisits[0].id))
     with asking(borrowed) as client:
         found = client.get("/api/search?q=zanzibar&view=snapshots").json()
         assert [hit["captureTimestamp"][:10] for hit in found["results"]] == [f"{days_later(3):%Y-%m-%d}"]
@@ -206,6 +208,10 @@ def test_a_withdrawn_page_takes_copies_with_it_that_show_its_body(borrowed: Arch
     assert hide(borrowed.database, borrowed.clock, URL, reason="private").snapshots == 5
 
     assert _days(borrowed) == []
+    with borrowed.database.read() as session:
+        copy = session.scalars(select(Snapshot.id).where(Snapshot.url == "https://example.org/copy")).one()
+    with pytest.raises(NotFound, match=f"{copy} is hidden with the page {URL}; .* {URL}$"):
+        unhide(borrowed.database, borrowed.clock, str(copy))
     with asking(borrowed) as client:
         assert client.get("/api/search?q=zanzibar").json()["total"] == 0
     unhide(borrowed.database, borrowed.clock, URL)

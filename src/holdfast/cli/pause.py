@@ -22,6 +22,8 @@ from holdfast.jobs.administration.run_pausing import (
     resume_run,
     runs_under_way,
 )
+from holdfast.jobs.views.status import is_abandoned, read_status
+from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
 
 Runs = Annotated[list[int] | None, typer.Argument(help="Executions' numbers; all that it can be done to if left out.")]
@@ -66,20 +68,40 @@ def _each(deed: Deed, wanted: list[int] | None, *, are_paused: bool, json: bool,
         raise NotFound(f"no execution {'is paused' if are_paused else 'runs'}; see them with: holdfast status")
     if json:
         print(dumps({"executions": [one._asdict() for one in done], "refused": refused}))
+    idle = set() if json else _unheld(done, home)
     for one in () if json else done:
-        print(_sentence(one))
+        print(_sentence(one, is_held=one.execution_id not in idle))
     for message in () if json else refused:
         print(message, file=sys.stderr)
     if not done:
         raise typer.Exit(1)
 
 
-def _sentence(one: PausedRun) -> str:
+def _unheld(done: list[PausedRun], home: Path | None) -> set[int]:
+    """Return those of the runs that were let go on that nothing works on: handed back, or left by their processes."""
+    resumed = [one.execution_id for one in done if one.is_changed and one.paused_at is None]
+    if not resumed:
+        return set()
+    with open_runtime(config.load(home=home)) as runtime:
+        return {
+            number
+            for number in resumed
+            if read_status(runtime.raw_db, runtime.clock, number).state == "queued"
+            or is_abandoned(runtime.raw_db, runtime.clock, number, folder=runtime.run_folder)
+        }
+
+
+def _sentence(one: PausedRun, *, is_held: bool) -> str:
     run = f"execution {one.execution_id}"
     if one.paused_at is not None:
         since = "" if one.is_changed else f" since {one.paused_at:%Y-%m-%d %H:%M} UTC by {one.paused_by}"
         return f"{run} is paused{since}; go on with: holdfast resume {one.execution_id}"
-    return f"{run} goes on after {duration(one.paused_seconds)}" if one.is_changed else f"{run} is not paused: it runs"
+    if not one.is_changed:
+        return f"{run} is not paused"
+    paused = f"after {duration(one.paused_seconds)}"
+    if is_held:
+        return f"{run} goes on {paused}"
+    return f"{run} is paused no more, {paused}; it goes on as soon as a worker, or the same crawl command, takes it up"
 
 
 app_command = pause

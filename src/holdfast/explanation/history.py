@@ -24,7 +24,7 @@ from holdfast.replay.address import replay_path
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc.record import snapshot_id
 from holdfast.withdrawals.viewers import Visibility
-from holdfast.withdrawals.visibility import withdrawals_among_captures, withdrawals_of, withdrawn_among
+from holdfast.withdrawals.visibility import count_withdrawn, withdrawals_among_captures, withdrawals_of, withdrawn_among
 
 _WITHDRAWALS = 100
 
@@ -168,7 +168,8 @@ def explain_visibility(
         for one in (*of_page, *among)
     ]
     page, single = (told, []) if of_page else ([], told)
-    gone = len({one.snapshot for one in single})
+    # Captures and not withdrawals: one may hide many, which show the body that it withdraws.
+    gone = count_withdrawn(session, url_hash=url_hash, most=queries.COUNTED) if single else 0
     is_all = bool(gone) and snapshots.is_exact and gone >= snapshots.count
     captured = queries.sources_of_captures(session, url_hash=url_hash)
     sources = captured or in_scope
@@ -178,7 +179,7 @@ def explain_visibility(
         seen_by=seen,
         members_only=members,
         withdrawals=(page + single)[:_WITHDRAWALS],
-        sentence=_visibility_sentence(seen, page, single, _for_members(members, is_captured=bool(captured))),
+        sentence=_visibility_sentence(seen, page, single, gone, _for_members(members, is_captured=bool(captured))),
     )
 
 
@@ -198,14 +199,13 @@ def _for_members(members: Sequence[str], *, is_captured: bool) -> list[str]:
 
 
 def _visibility_sentence(
-    seen: Seen, page: Sequence[ExplainedWithdrawal], single: Sequence[ExplainedWithdrawal], parts: list[str]
+    seen: Seen, page: Sequence[ExplainedWithdrawal], single: Sequence[ExplainedWithdrawal], gone: int, parts: list[str]
 ) -> str:
     if page:
         first = page[0]
         return f"the page was withdrawn by {first.actor} on {first.at:%Y-%m-%d}: {first.reason}; nobody sees it"
     if single:
-        number = len({one.snapshot for one in single})
-        some = f"at least {number}" if len(single) == _WITHDRAWALS else str(number)
+        some = f"at least {gone}" if gone == queries.COUNTED else str(gone)
         which = "all" if seen is Seen.NOBODY else some
         parts.append(f"{which} of its captures {'is' if which == '1' else 'are'} withdrawn: {single[0].reason}")
     return "; ".join(parts) or "everybody may see it"

@@ -219,7 +219,7 @@ class ExplainedWithdrawal(Told):
     """A withdrawal in force."""
 
     id: int
-    snapshot: int | None = Field(description="Null if the whole page is withdrawn.")
+    snapshot: int | None = Field(description="Null if a whole page is withdrawn; another's if captures show its body.")
     reason: str
     actor: str
     at: datetime

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
-from holdfast.db.models import Execution
+from holdfast.db.models import Execution, Job, Source
+from holdfast.jobs.specs import is_own_run
 
 
 def worked_s(since: datetime, until: datetime, *, paused_at: datetime | None) -> float:
@@ -22,3 +24,14 @@ def end_pause(execution: Execution, *, now: datetime) -> None:
     """Write that a run is paused no more, because it goes on or is over: how long it was is added up."""
     execution.paused_seconds = paused_s(execution.paused_seconds, execution.paused_at, now=now)
     execution.paused_at = execution.paused_by = None
+
+
+def may_wait(execution: Execution, job: Job, source: Source) -> Literal["pause", "resume"] | None:
+    """Return what may be done to a run as it stands: `run_pausing` refuses what this does not name."""
+    begun = execution.state == "running" or (execution.state == "queued" and execution.started_at is not None)
+    if not begun or execution.stop_requested is not None:
+        return None
+    if execution.paused_at is not None:
+        return "resume"
+    # A tool has no door for a pause, and an import asks no site.
+    return "pause" if is_own_run(job.kind, execution.config, job.config, source.config) else None

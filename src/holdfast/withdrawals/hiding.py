@@ -32,6 +32,7 @@ from holdfast.withdrawals.visibility import (
     count_concerned,
     is_known,
     named_by,
+    withdrawal_over,
     withdrawals_in_force,
     withdrawals_of,
 )
@@ -120,7 +121,7 @@ def _lift(database: Database, clock: Clock, subject: str, known: _Subject | None
         target = known or _target_of(session, subject)
         rows = withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key)
         if not rows:
-            raise NotFound(f"{subject} is not hidden")
+            raise NotFound(_why_not_hidden(session, subject, target))
         for row in rows:
             row.lifted_at, row.lifted_by = clock.now(), acting_user()
         session.flush()
@@ -136,6 +137,15 @@ def _lift(database: Database, clock: Clock, subject: str, known: _Subject | None
             if not withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key):
                 append_lines(database, home, *lines)
     return done
+
+
+def _why_not_hidden(session: Session, subject: str, target: _Subject) -> str:
+    over = None if target.snapshot_id is None else withdrawal_over(session, target.snapshot_id)
+    if over is None:
+        return f"{subject} is not hidden"
+    what = f"the page {over.subject}" if over.snapshot_id is None else f"snapshot {over.snapshot_id}"
+    named = over.subject if over.snapshot_id is None else over.snapshot_id
+    return f"{subject} is hidden with {what}; show both again with: holdfast snapshot unhide {named}"
 
 
 TakedownRow = Withdrawal

@@ -298,7 +298,11 @@ def _by_key(key: Any) -> ColumnElement[bool]:
 
 
 def _by_page(capture: Any) -> ColumnElement[bool]:
-    return _by_key(func.coalesce(capture.page_key, capture.url_key))
+    return _by_key(_key_of(capture))
+
+
+def _key_of(capture: Any) -> ColumnElement[str]:
+    return func.coalesce(capture.page_key, capture.url_key)
 
 
 def _any_page() -> ColumnElement[bool]:
@@ -407,10 +411,35 @@ def withdrawals_of(session: Session, *, snapshot_id: int | None, key: str | None
 
 
 def withdrawals_among_captures(session: Session, *, url_hash: int, limit: int) -> list[Withdrawal]:
-    """Return the withdrawals in force of single captures of an address, the oldest first."""
-    of_page = select(Withdrawal).join(Snapshot, Snapshot.id == Withdrawal.snapshot_id)
-    wanted = of_page.where(_IN_FORCE, Snapshot.url_hash == url_hash).order_by(Withdrawal.id).limit(limit)
+    """Return the withdrawals in force that hide captures of an address, also as revisits, the oldest first."""
+    return _hiding(session, Snapshot.url_hash == url_hash, limit=limit)
+
+
+def withdrawal_over(session: Session, snapshot_id: int) -> Withdrawal | None:
+    """Return what hides a capture: its own withdrawal, its page's, or that of what its body stands in."""
+    return next(iter(_hiding(session, Snapshot.id == snapshot_id, limit=1)), None)
+
+
+def _hiding(session: Session, which: ColumnElement[bool], *, limit: int) -> list[Withdrawal]:
+    """Return the withdrawals in force that hide any of the few captures for which a clause over Snapshot holds."""
+    original = aliased(Snapshot)
+    few = select(Withdrawal.id).select_from(Snapshot)
+    borrowed = few.join(original, original.id == Snapshot.original_id)
+    # As `is_withdrawn` has it, each a seek for each capture.
+    found = union(
+        few.join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id).where(_IN_FORCE, which),
+        few.join(Withdrawal, Withdrawal.url_key == _key_of(Snapshot)).where(_IN_FORCE, which),
+        few.join(Withdrawal, Withdrawal.snapshot_id == Snapshot.original_id).where(_IN_FORCE, which),
+        borrowed.join(Withdrawal, Withdrawal.url_key == _key_of(original)).where(_IN_FORCE, which),
+    )
+    wanted = select(Withdrawal).where(Withdrawal.id.in_(found)).order_by(Withdrawal.id).limit(limit)
     return list(session.scalars(wanted))
+
+
+def count_withdrawn(session: Session, *, url_hash: int, most: int) -> int:
+    """Return how many captures of an address are withdrawn, whatever hides them, counted no further than this."""
+    hidden = select(Snapshot.id).where(Snapshot.url_hash == url_hash, is_withdrawn()).limit(most).subquery()
+    return session.scalar(select(func.count()).select_from(hidden)) or 0
 
 
 def withdrawals_in_force(session: Session) -> list[Withdrawal]:

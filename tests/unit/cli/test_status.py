@@ -58,3 +58,26 @@ def test_a_paused_run_that_was_handed_back_is_still_told_to_be_paused(
         True,
         True,
     )
+
+
+@pytest.mark.parametrize("how", ["held", "left", "queued"])
+def test_a_run_that_nothing_works_on_is_not_said_to_go_on_when_it_is_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    with begun_execution(tmp_path) as made:
+        runtime = made.runtime
+        owner = OwnerProcess(
+            runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="supervisor", execution_id=1
+        )
+        if how != "held":
+            owner.end()
+        with runtime.raw_db.write() as tx:
+            tx.execute("UPDATE executions SET state = ?, paused_at = 1", ("queued" if how == "queued" else "running",))
+        words = Typist(tmp_path, capsys)("resume 1").out
+        again = Typist(tmp_path, capsys)("resume 1").out
+        if how == "held":
+            owner.end()
+
+    assert words.startswith("execution 1 goes on after" if how == "held" else "execution 1 is paused no more")
+    assert ("as soon as a worker, or the same crawl command, takes it up" in words) is (how != "held")
+    assert again == "execution 1 is not paused\n"

@@ -238,6 +238,7 @@ _JOB: dict[str, Any] = {
     "metadata": {},
     "created_at": "2026-11-01T09:00:00Z",
     "updated_at": "2026-11-15T12:20:41Z",
+    "run_may": None,
     "latest_execution": _EXECUTION,
 }
 _JOB |= {alias: _JOB[name] for alias, name in JOB_ALIASES.items()}
@@ -293,6 +294,9 @@ class JobShown(JobAnswer):
     metadata: dict[str, Any]
     created_at: datetime
     updated_at: datetime | None
+    run_may: Literal["pause", "resume"] | None = Field(
+        description="What `/api/admin/crawls/pause` and `/resume` may do to its newest run now; null: neither."
+    )
     latest_execution: ExecutionSummary | None = Field(description="Its newest run.")
 
 

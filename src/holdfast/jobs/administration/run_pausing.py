@@ -20,8 +20,7 @@ from holdfast.db.engine import moment_in
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs.journal import emit, status
-from holdfast.jobs.pauses import end_pause, paused_s, worked_s
-from holdfast.jobs.specs import is_own_run
+from holdfast.jobs.pauses import end_pause, may_wait, paused_s, worked_s
 from holdfast.jobs.states import State
 
 
@@ -48,7 +47,8 @@ def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     """Let a run wait until it is resumed; NotFound, NotPausable. One that is paused stays so, since when it was."""
     job, execution = _locked(session, execution_id)
     _check(execution)
-    if execution.paused_at is None and not _is_ours(session, job, execution):
+    source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
+    if may_wait(execution, job, source) is None:
         raise NotPausable(
             f"execution {execution.id} is no crawl of our own crawler; it can be stopped with: holdfast stop "
             f"{execution.id}"
@@ -64,7 +64,7 @@ def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
 def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     """Let a paused run go on where it was; NotFound, NotPausable. One that is not paused stays as it is."""
     job, execution = _locked(session, execution_id)
-    # Whoever runs it: what is paused can be let go on.
+    # Also of a tool, by what the run says now: what is paused can be let go on.
     _check(execution)
     now = moment_in(session, clock)
     if execution.paused_at is None:
@@ -111,12 +111,6 @@ def _check(execution: Execution) -> None:
         raise NotPausable(
             f"{run} was told to stop and is ending; see how far it is with: holdfast status {execution.id}"
         )
-
-
-def _is_ours(session: Session, job: Job, execution: Execution) -> bool:
-    """Return whether our own crawler runs this run: a tool has no door for a pause, and an import asks no site."""
-    source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
-    return is_own_run(job.kind, execution.config, job.config, source.config)
 
 
 def _tell(session: Session, clock: Clock, job: Job, execution: Execution, now: datetime, *, paused: bool) -> None:

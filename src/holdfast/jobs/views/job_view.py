@@ -12,6 +12,7 @@ from typing import Any, Final
 from holdfast.db.models import Execution
 from holdfast.jobs.endings import Counts, rule_of, sentence_of
 from holdfast.jobs.journal import LOG_NAME
+from holdfast.jobs.pauses import may_wait
 from holdfast.jobs.views.listing import ListedJob, stats_of
 
 _MB: Final = 1024 * 1024
@@ -78,6 +79,7 @@ def job_view(listed: ListedJob) -> dict[str, Any]:
         "metadata": job.details,
         "created_at": job.created_at,
         "updated_at": job.updated_at,
+        "run_may": may_wait(latest, job, listed.source) if latest else None,
         "latest_execution": execution_summary(latest) if latest else None,
     }
     return view | {alias: view[name] for alias, name in JOB_ALIASES.items()}

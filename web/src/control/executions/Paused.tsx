@@ -4,7 +4,7 @@ import { Button } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { duration } from "../charts/format";
 import { useJobDeed, type Job } from "../jobs/useJobs";
-import { DEED_WORDS, isPaused } from "../jobs/words";
+import { DEED_WORDS, isPaused, waitDeedOf } from "../jobs/words";
 import { Moment } from "../live/Moment";
 import { useNow } from "../live/useNow";
 
@@ -26,8 +26,8 @@ export function PausedNotice({ run }: { run: Pick<Run, "status" | "paused_at" | 
 export function PauseButton({ job }: { job: Job }) {
   const act = useJobDeed();
   const run = job.latest_execution;
-  if (!run) return null;
-  const deed = isPaused(run) ? "resumeRun" : "pauseRun";
+  const deed = waitDeedOf(job);
+  if (!run || !deed) return null;
   const Icon = deed === "pauseRun" ? Pause : Play;
   return (
     <>

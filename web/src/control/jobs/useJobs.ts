@@ -72,7 +72,7 @@ async function perform({ deed, job }: Wish): Promise<string> {
       return "The run hears of it within a second.";
     case "resumeRun":
       await api.POST("/api/admin/crawls/resume", { body: { execution: run } });
-      return "The run goes on where it was.";
+      return job.status === "running" ? "The run goes on where it was." : "The run goes on where it was, as soon as a worker takes it up.";
     case "retry":
       await api.POST("/api/v1/jobs/{id}/retry", { params });
       return "It is tried again at once, with all its retries.";

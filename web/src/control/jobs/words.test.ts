@@ -8,9 +8,9 @@ test("a schedule in words", () => {
 });
 
 test("only what the state allows is offered", () => {
-  expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl" })).toEqual(["pauseRun", "stop", "discard", "cancel"]);
-  expect(deedsOf({ status: "completed", schedule_enabled: false, type: "annual" })).toEqual(["delete"]);
-  expect(deedsOf({ status: "cancelled", schedule_enabled: false, type: "crawl" })).toEqual(["delete"]);
+  expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl", run_may: "pause" })).toEqual(["pauseRun", "stop", "discard", "cancel"]);
+  expect(deedsOf({ status: "completed", schedule_enabled: false, type: "annual", run_may: null })).toEqual(["delete"]);
+  expect(deedsOf({ status: "cancelled", schedule_enabled: false, type: "crawl", run_may: null })).toEqual(["delete"]);
 });
 
 test("to keep and to throw away are warned about in different words", () => {
@@ -27,10 +27,10 @@ test("a run that waits is told apart from a job whose next runs wait", () => {
 
   expect([runStateOf(waits), toneOf(runStateOf(waits))]).toEqual(["paused", "warn"]);
   expect(runStateOf({ ...waits, paused_at: null })).toBe("running");
-  expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl", latest_execution: waits })).toEqual(["resumeRun", "stop", "discard", "cancel"]);
+  expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl", run_may: "resume", latest_execution: waits })).toEqual(["resumeRun", "stop", "discard", "cancel"]);
   // Handed back by its worker: the job is scheduled again, and its run still waits.
-  expect(deedsOf({ status: "scheduled", schedule_enabled: true, type: "crawl", latest_execution: { ...waits, status: "queued" } })[0]).toBe("resumeRun");
-  expect(deedsOf({ status: "paused", schedule_enabled: true, type: "crawl" })[0]).toBe("resume");
+  expect(deedsOf({ status: "scheduled", schedule_enabled: true, type: "crawl", run_may: "resume", latest_execution: { ...waits, status: "queued" } })[0]).toBe("resumeRun");
+  expect(deedsOf({ status: "paused", schedule_enabled: true, type: "crawl", run_may: null })[0]).toBe("resume");
   expect([isPaused(null), isPaused({ status: "completed", paused_at: waits.paused_at })]).toEqual([false, false]);
   expect(new Set(Object.values(DEED_WORDS)).size).toBe(Object.keys(DEED_WORDS).length);
 });
@@ -39,4 +39,13 @@ test("to let a run wait can be taken back, so nothing is asked before", () => {
   const job = { source_name: "Example", latest_execution: null, schedule_enabled: true };
 
   expect([warningOf("pauseRun", job), warningOf("resumeRun", job)]).toEqual([null, null]);
+});
+
+test("what the server would refuse is not offered: a tool's run cannot wait, and one that ends cannot go on", () => {
+  const waits = { status: "running", paused_at: "2026-11-15T12:15:03Z" };
+
+  for (const latest_execution of [waits, { ...waits, paused_at: null }]) {
+    expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl", run_may: null, latest_execution })).toEqual(["stop", "discard", "cancel"]);
+  }
+  expect(deedsOf({ status: "scheduled", schedule_enabled: true, type: "crawl", run_may: null, latest_execution: { ...waits, status: "queued" } })).toEqual(["stop", "discard", "cancel"]);
 });

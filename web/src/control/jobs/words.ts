@@ -30,13 +30,18 @@ export function scheduleOf(job: Pick<Job, "interval_minutes" | "interval_type" |
   return job.adaptive_scheduling ? `${every}, less often while nothing changes` : every;
 }
 
+/** Whether a job's run may be let wait or go on, as the server has it: no tool's run and no import, and none that ends. */
+export function waitDeedOf(job: Pick<Job, "run_may">): "pauseRun" | "resumeRun" | null {
+  return job.run_may === "pause" ? "pauseRun" : job.run_may === "resume" ? "resumeRun" : null;
+}
+
 /** What a person may do to a job now, in the order of the buttons. */
-export function deedsOf(job: Pick<Job, "status" | "schedule_enabled" | "type"> & { latest_execution?: Pick<Run, "status" | "paused_at"> | null }): Deed[] {
-  const run = job.latest_execution;
+export function deedsOf(job: Pick<Job, "status" | "schedule_enabled" | "type" | "run_may"> & { latest_execution?: Pick<Run, "status" | "paused_at"> | null }): Deed[] {
+  const wait = waitDeedOf(job);
   switch (job.status) {
-    case "running": return [isPaused(run) ? "resumeRun" : "pauseRun", "stop", "discard", "cancel"];
+    case "running": return [...(wait ? [wait] : []), "stop", "discard", "cancel"];
     // Its worker handed the run back: it can go on, or be ended, before the next one has it.
-    case "scheduled": return isPaused(run) ? ["resumeRun", "stop", "discard", "cancel"] : ["run", "pause", "cancel", "delete"];
+    case "scheduled": return isPaused(job.latest_execution) ? [...(wait ? [wait] : []), "stop", "discard", "cancel"] : ["run", "pause", "cancel", "delete"];
     case "pending": return ["cancel", "delete"];
     case "paused": return ["resume", "cancel", "delete"];
     case "failed": return ["retry", "delete"];
