@@ -215,7 +215,10 @@ def create_inner_app(archive: Archive) -> DescribedApp:
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = metrics
     app.state.readiness = ReadinessProbe(
-        ArchiveChecks(archive.settings).as_mapping(), archive.clock, served=lambda: served_parts(archive.home)
+        ArchiveChecks(archive.settings).as_mapping(),
+        archive.clock,
+        served=lambda: served_parts(archive.home),
+        beside=lambda: app.state.beside.states() if app.state.is_made("beside") else {},
     )
     _promise_services(app.state, archive)
     return app

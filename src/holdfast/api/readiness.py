@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from enum import StrEnum
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Final
@@ -30,6 +31,13 @@ Check = Callable[[], str | None]
 """Says what is wrong with a part, None if nothing is; what it raises is wrong, too."""
 
 
+class BesideState(StrEnum):
+    """Why something that runs beside requests is not there."""
+
+    NOT_BEGUN = "not_begun"
+    """It could not begin, and is tried again; the log says why."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyParts:
     """How the parts answered."""
@@ -38,6 +46,8 @@ class ReadyParts:
     """`ok`, or what is wrong, by part."""
     serve: Mapping[str, str] | None = None
     """How the parts of `holdfast serve` do, if that runs here: none of them keeps this process from answering."""
+    beside: Mapping[str, BesideState] | None = None
+    """What runs beside requests and is not there: that keeps none of them from being answered."""
 
     @property
     def is_ready(self) -> bool:
@@ -54,10 +64,11 @@ class ReadinessProbe:
         clock: Clock,
         *,
         served: Callable[[], Mapping[str, str] | None] = lambda: None,
+        beside: Callable[[], Mapping[str, BesideState]] = dict,
         deadline_s: float = DEADLINE_S,
         fresh_s: float = FRESH_S,
     ) -> None:
-        self._served = served
+        self._served, self._beside = served, beside
         self._checks, self._clock, self._deadline_s, self._fresh_s = dict(checks), clock, deadline_s, fresh_s
         self._wishes: SimpleQueue[Future[ReadyParts] | None] = SimpleQueue()
         self._thread: Thread | None = None
@@ -97,7 +108,7 @@ class ReadinessProbe:
             self._told = told = {}
             for name, check in self._checks.items():
                 told[name] = self._asked(name, check)
-            look.set_result(ReadyParts(parts=told, serve=self._parts_served()))
+            look.set_result(ReadyParts(parts=told, serve=self._parts_served(), beside=self._beside()))
 
     def _parts_served(self) -> Mapping[str, str] | None:
         try:
@@ -122,7 +133,7 @@ class ReadinessProbe:
             waits = f"no answer in {self._deadline_s:g} s" if len(parts) == len(told) else "not asked"
             parts[name] = told.get(name, waits)
         _log.warning("readiness.hangs", parts=parts)
-        return ReadyParts(parts=parts)
+        return ReadyParts(parts=parts, beside=self._beside())
 
 
 class ArchiveChecks:
