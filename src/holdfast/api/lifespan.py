@@ -102,7 +102,8 @@ class BesideRequests:
             begin()
         except Exception as exc:
             # If the thread ended here, no request would notice that the rest was never begun.
-            self._states[name] = BesideState.NOT_BEGUN
+            is_lost = name == "search" and not self._state.is_made(name)
+            self._states[name] = BesideState.NOT_LOADED if is_lost else BesideState.NOT_BEGUN
             told, self._told[name] = self._told.get(name), repr(exc)
             if told != self._told[name] and isinstance(exc, HoldfastError):
                 _log.warning("api.cold", part=name, message=str(exc))
@@ -112,7 +113,9 @@ class BesideRequests:
         return True
 
     def _open_search(self) -> None:
-        self._state.search.ask(load("holdfast.search.search").SearchRequest())
+        search = self._state.search
+        self._states["search"] = BesideState.OPENING
+        search.ask(load("holdfast.search.search").SearchRequest())
 
     def _begin_operations(self) -> None:
         self._begin(self._state.operations)

@@ -27,8 +27,8 @@ class Ready(Answer):
     serve: dict[str, PartState] | None = None
     """How the parts of `holdfast serve` do, where that runs; one that is `failing` does not make this not ready."""
     beside: dict[str, BesideState] | None = None
-    """What runs beside requests (operations, upkeep, webhooks, search) and could not begin; it is tried again, and does
-    not make this not ready."""
+    """What runs beside requests (operations, upkeep, webhooks, search) and is not there: `not_begun` is tried again,
+    `opening` is the search index at its first opening; neither makes this not ready, `not_loaded` does."""
 
 
 class Checks(Answer):
