@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from collections.abc import Awaitable, Iterable, Iterator
@@ -268,6 +269,14 @@ def test_a_module_that_is_half_done_is_waited_for(package: Path) -> None:
         found = list(threads.map(lambda _: load(f"{package.name}.half").whole, range(8)))
 
     assert found == [True] * 8
+
+
+def test_no_file_of_the_api_loads_a_module_past_the_one_way_to_do_so() -> None:
+    folder = Path(routes.__file__).parent.parent
+    files = [*folder.glob("routes/*.py"), *folder.glob("live/*.py"), *folder.glob("*.py")]
+    past = {file.name for file in files if re.search(r"import_module|\bimportlib\b|__import__", file.read_text())}
+
+    assert past == {"loading.py"}
 
 
 def test_many_first_requests_wait_on_few_threads(package: Path) -> None:
