@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.datastructures import State
 from starlette.requests import Request
@@ -26,7 +27,7 @@ from starlette.routing import BaseRoute
 
 from holdfast.api import routes
 from holdfast.api.app import assemble
-from holdfast.api.dependencies import held
+from holdfast.api.dependencies import held, open_session
 from holdfast.api.job_dependencies import open_frontier, open_turns, open_write
 from holdfast.api.late_routes import LateRouter, RouteTable
 from holdfast.api.listed_routes import ANY, ListedRouter
@@ -300,3 +301,14 @@ def test_many_first_requests_wait_on_few_threads(package: Path) -> None:
 
     assert most <= BUILDING.total_tokens
     assert [answer.json() for answer in answers] == [{"of": "ash"}] * 20
+
+
+def test_no_route_holds_a_session_while_it_waits_for_its_turn_to_write() -> None:
+    def asked(dependant: Dependant) -> set[object]:
+        return {dependant.call}.union(*(asked(one) for one in dependant.dependencies))
+
+    found = [(route.path, asked(route.dependant)) for router in routes.ROUTERS for route in router.routes]
+
+    # There are five of them: as many changes that wait would keep every reader waiting, for ten seconds.
+    assert [path for path, calls in found if {open_session, open_write} <= calls] == []
+    assert sum(open_write in calls for _, calls in found) > 20
