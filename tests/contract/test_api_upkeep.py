@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from errno import ENOSPC
 from pathlib import Path
-from threading import Event
+from threading import Event, Semaphore
 from threading import enumerate as enumerate_threads
 
 import pytest
@@ -13,15 +14,20 @@ from sqlalchemy import select
 from holdfast.api import lifespan
 from holdfast.api.app import create_inner_app
 from holdfast.api.lifespan import BesideRequests
+from holdfast.api.loading import load
 from holdfast.api.upkeep import Upkeep
 from holdfast.auth.identities import Identities
+from holdfast.coordination.runfile import RunFile
 from holdfast.db.models import PageSignal
 from holdfast.feedback import UsageTally
+from holdfast.log import captured
+from holdfast.operations import launching
+from holdfast.operations.launching import OperationLauncher
 from holdfast.search.directory import IndexDirectory
 from holdfast.search.search import SearchRequest, SearchService
 from tests import patience
 from tests.archive import Shot, build_archive, days_later
-from tests.client import asking
+from tests.client import Client, asking
 
 _SHOTS = [
     Shot(url="https://example.org/", body="<title>Marsh</title><p>The heron stands.</p>"),
@@ -97,13 +103,106 @@ def test_the_index_is_opened_and_upkeep_begun_once_the_first_requests_had_their_
     monkeypatch.setattr(Upkeep, "step", lambda _upkeep: begun.set())
     beside = BesideRequests(archive, state, settle_s=0)
     beside.start()
-    is_begun = begun.wait(patience.deadline(20))
+    is_begun = begun.wait(patience.deadline(20)) and broken.wait(patience.deadline(20))
     beside.close()
     archive.database.close()
 
     assert (before, state.is_made("search")) == (False, True)
     assert (broken.is_set(), is_begun) == (True, True)
     assert not {"upkeep", "operations", "beside requests"} & {thread.name for thread in enumerate_threads()}
+
+
+def test_what_cannot_begin_is_named_and_tried_again_and_keeps_nothing_else_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = build_archive(tmp_path / "home", _SHOTS)
+    app = create_inner_app(archive)
+    has_room, refused, begun, opened, looked = (Event() for _ in range(5))
+
+    def run_file(folder: Path) -> RunFile:
+        if not has_room.is_set():
+            refused.set()
+            raise OSError(ENOSPC, "No space left on device", str(folder))
+        return RunFile(folder)
+
+    monkeypatch.setattr(launching, "RunFile", run_file)
+    monkeypatch.setattr(Upkeep, "step", lambda _upkeep: begun.set())
+    monkeypatch.setattr(SearchService, "ask", lambda _search, _request: opened.set())
+    monkeypatch.setattr(OperationLauncher, "_look", lambda _launcher: looked.set())
+    app.state.beside = beside = BesideRequests(archive, app.state, settle_s=0, again_s=0.01)
+
+    def names() -> set[str]:
+        return {thread.name for thread in enumerate_threads()}
+
+    with captured() as logged:
+        beside.start()
+        assert all(event.wait(patience.deadline(20)) for event in (refused, begun, opened))
+        client = Client(app)
+        answer = client.get("/health/ready")
+        before = names()
+        has_room.set()
+        is_begun = looked.wait(patience.deadline(20))
+        beside.close()
+    client.close()
+    app.state.readiness.close()
+    archive.database.close()
+
+    assert (answer.status_code, answer.json()["beside"]) == (200, {"operations": "not_begun"})
+    assert ("operations" in before, is_begun, beside.states()) == (False, True, {})
+    # However often it is tried.
+    assert [line["part"] for line in logged if line["event"] == "api.cold"] == ["operations"]
+    assert not {"upkeep", "operations", "beside requests"} & names()
+
+
+def test_readiness_tells_a_search_that_is_being_opened_from_one_that_cannot_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = build_archive(tmp_path / "home", _SHOTS)
+    app = create_inner_app(archive)
+    client, opens, opened = Client(app), Event(), Event()
+    tried = Semaphore(0)
+
+    def ready() -> tuple[int, object, object]:
+        # Not what is kept of a look for a second.
+        app.state.readiness._look = None
+        answer = client.get("/health/ready")
+        return answer.status_code, answer.json()["parts"]["search"], answer.json().get("beside")
+
+    def torn(module: str) -> object:
+        if module != "holdfast.search.search":
+            return load(module)
+        tried.release()
+        raise ImportError(f"{module} is torn")
+
+    def open_slowly(_search: SearchService, _request: SearchRequest) -> None:
+        opens.set()
+        assert opened.wait(patience.deadline(20))
+
+    monkeypatch.setattr(SearchService, "ask", open_slowly)
+    monkeypatch.setattr(Upkeep, "step", lambda _upkeep: False)
+    app.state.beside = beside = BesideRequests(archive, app.state, settle_s=0, again_s=0.01)
+    with monkeypatch.context() as patched:
+        patched.setattr("holdfast.api.app.load", torn)
+        beside.start()
+        # The second time, what came of the first stands.
+        assert all(tried.acquire(timeout=patience.deadline(20)) for _ in range(2))
+        lost = ready()
+    assert opens.wait(patience.deadline(20))
+    opening = ready()
+    opened.set()
+    beside._thread.join(patience.deadline(20))
+    whole = ready()
+    beside.close()
+    client.close()
+    app.state.readiness.close()
+    archive.database.close()
+
+    assert lost == (
+        503,
+        "a module of the search cannot be loaded; the log says why",
+        {"search": "not_loaded"},
+    )
+    assert (opening, whole) == ((200, "ok", {"search": "opening"}), (200, "ok", None))
 
 
 def test_half_of_the_time_belongs_to_requests_while_work_waits(tmp_path: Path) -> None:

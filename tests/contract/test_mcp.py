@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -15,6 +17,7 @@ from mcp import Client
 from sqlalchemy import update
 from starlette.types import Message, Receive, Scope, Send
 
+from holdfast import assistants
 from holdfast.assistants.server import TOOLS, make_server
 from holdfast.assistants.tools import UNTRUSTED, ToolArchive
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
@@ -191,6 +194,32 @@ def test_the_tools_answer_over_http_in_the_name_of_who_asks(tools: ToolArchive) 
 
     assert "explain" in _listed(local)
     assert _listed(stranger) == [name for name in TOOLS if name != "explain"]
+
+
+def test_the_first_call_loads_the_tools_on_a_thread_and_not_on_the_event_loop(
+    tools: ToolArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    loaded: dict[str, bool] = {}
+
+    class Noting:
+        """Finds nothing, and notes who looks."""
+
+        @staticmethod
+        def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+            loaded.setdefault(name, threading.current_thread() is threading.main_thread())
+
+    for name in ("server", "tools"):
+        # The package's own attribute is put back, too.
+        monkeypatch.setattr(assistants, name, getattr(assistants, name))
+        monkeypatch.delitem(sys.modules, f"{assistants.__name__}.{name}")
+    monkeypatch.setattr(sys, "meta_path", [Noting, *sys.meta_path])
+    with asking(tools.archive) as client:
+        answer = client.post("/mcp", json=body, headers=headers)
+
+    assert "search" in _listed(answer)
+    assert (loaded["holdfast.assistants.server"], loaded["holdfast.assistants.tools"]) == (False, False)
 
 
 def test_a_page_of_another_origin_calls_no_tool_whatever_it_shows(tools: ToolArchive) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from asyncio import Semaphore
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -35,7 +36,7 @@ from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.middleware.web_files import WebPages
 from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
 from holdfast.api.quick import SEARCH_THREADS, QuickHandler, QuickRoutes, QuickThreads, QuickWay, made_late
-from holdfast.api.readiness import ArchiveChecks, ReadinessProbe
+from holdfast.api.readiness import ArchiveChecks, BesideState, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
@@ -214,9 +215,14 @@ def create_inner_app(archive: Archive) -> DescribedApp:
     app.state.heavy = HeavyWork()
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = metrics
-    app.state.readiness = ReadinessProbe(
-        ArchiveChecks(archive.settings).as_mapping(), archive.clock, served=lambda: served_parts(archive.home)
-    )
+
+    def beside() -> Mapping[str, BesideState]:
+        found: Mapping[str, BesideState] = app.state.beside.states() if app.state.is_made("beside") else {}
+        return found
+
+    checks = ArchiveChecks(archive.settings, beside=beside).as_mapping()
+    served = partial(served_parts, archive.home)
+    app.state.readiness = ReadinessProbe(checks, archive.clock, served=served, beside=beside)
     _promise_services(app.state, archive)
     return app
 

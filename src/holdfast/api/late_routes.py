@@ -187,12 +187,15 @@ class RouteTable:
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request to its route, if the guard lets it pass; HTTPException with 404 if no route has its path.
 
-        A path that only other methods have is answered 405 by its first route.
+        A path that only other methods have is answered 405 by its first route. So is HEAD where GET has an earlier and
+        narrower route: a wider one would say something else of the same address, and `HeadRequests` then asks by GET.
         """
         partial: tuple[APIRoute, Scope] | None = None
+        # The path of the route that would answer GET, if this is HEAD: only its own HEAD answers before it.
+        by_get: str | None = None
         for route in self.candidates(get_route_path(scope)):
             match, child_scope = route.matches(scope)
-            if match is Match.FULL:
+            if match is Match.FULL and by_get in (None, route.path):
                 scope.update(child_scope)
                 if self._guard is not None:
                     # Before the route is built or a byte of the body is read.
@@ -201,6 +204,8 @@ class RouteTable:
                 return
             if match is Match.PARTIAL and partial is None:
                 partial = (route, child_scope)
+            if match is Match.PARTIAL and scope["method"] == "HEAD" and "GET" in (route.methods or ()):
+                by_get = by_get or route.path
         if partial is None:
             raise HTTPException(404)
         route, child_scope = partial

@@ -17,6 +17,7 @@ from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.listed_routes import ListedRoute
 from holdfast.api.live.hub import Hub
 from holdfast.api.loading import LateState, load
+from holdfast.api.readiness import BesideState
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
 from holdfast.wiring.archive import Archive
@@ -26,6 +27,9 @@ _log = log.get()
 # From the start until what runs beside requests begins: all of it loads a lot, and the first requests share the
 # interpreter with it. Who searches before does not wait for it.
 _SETTLE_S = 0.5
+# What could not begin is tried again so soon at first, and then at longer and longer intervals.
+_AGAIN_S = 1.0
+_LONGEST_AGAIN_S = 60.0
 _LET_GO_S = 5.0
 _FLUSH_S = 10.0
 STATEMENT_S = 10.0
@@ -39,17 +43,30 @@ class _Part(Protocol):
 
 
 class BesideRequests:
-    """A thread that opens the search index and begins what else runs beside requests, once the first had their turn."""
+    """A thread that begins what runs beside requests and opens the search index, once the first had their turn.
 
-    def __init__(self, archive: Archive, state: LateState, *, settle_s: float = _SETTLE_S) -> None:
-        self._archive, self._state, self._settle_s = archive, state, settle_s
+    What cannot begin is tried again until it can, and keeps nothing else from it.
+    """
+
+    def __init__(
+        self, archive: Archive, state: LateState, *, settle_s: float = _SETTLE_S, again_s: float = _AGAIN_S
+    ) -> None:
+        self._archive, self._state, self._settle_s, self._again_s = archive, state, settle_s, again_s
         self._ending = Event()
         self._begun: list[_Part] = []
+        # The index last: it may take long to open, and none of the others needs it.
+        self._waiting = {**self._wanted(), "search": self._open_search}
+        self._states: dict[str, BesideState] = {}
+        self._told: dict[str, str] = {}
         self._thread = Thread(target=self._run, name="beside requests", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
+
+    def states(self) -> dict[str, BesideState]:
+        """Return what was tried and is not there yet, by part."""
+        return dict(self._states)
 
     def close(self) -> None:
         """End all that was begun, in its order; does nothing if none ever began."""
@@ -60,32 +77,56 @@ class BesideRequests:
         for part in self._begun:
             part.close()
 
+    def _wanted(self) -> dict[str, Callable[[], None]]:
+        settings, found = self._archive.settings, dict[str, Callable[[], None]]()
+        if settings.api.upkeep:
+            found |= {"operations": self._begin_operations, "upkeep": self._begin_upkeep}
+        if settings.webhooks.deliver:
+            found["webhooks"] = self._begin_webhooks
+        return found
+
     def _run(self) -> None:
-        if self._ending.wait(self._settle_s):
-            return
-        for begin in (self._open_search, self._begin_upkeep, self._begin_webhooks):
-            try:
-                begin()
-            except HoldfastError as exc:
-                # What cannot be done now, the first request will.
-                _log.warning("api.cold", message=str(exc))
-            except Exception:
-                # If the thread ended here, no request would notice that the rest was never begun.
-                _log.exception("api.cold")
+        rest_s, again_s = self._settle_s, self._again_s
+        while self._waiting and not self._ending.wait(rest_s):
+            for name, begin in tuple(self._waiting.items()):
+                if self._tried(name, begin):
+                    del self._waiting[name]
+                    self._states.pop(name, None)
+            rest_s, again_s = again_s, min(2 * again_s, _LONGEST_AGAIN_S)
+
+    def _tried(self, name: str, begin: Callable[[], None]) -> bool:
+        """Begin one part; return whether it is begun. Whatever it fails with is told once for each reason."""
+        if self._ending.is_set():
+            return False
+        try:
+            begin()
+        except Exception as exc:
+            # If the thread ended here, no request would notice that the rest was never begun.
+            is_lost = name == "search" and not self._state.is_made(name)
+            self._states[name] = BesideState.NOT_LOADED if is_lost else BesideState.NOT_BEGUN
+            told, self._told[name] = self._told.get(name), repr(exc)
+            if told != self._told[name] and isinstance(exc, HoldfastError):
+                _log.warning("api.cold", part=name, message=str(exc))
+            elif told != self._told[name]:
+                _log.exception("api.cold", part=name)
+            return False
+        return True
 
     def _open_search(self) -> None:
-        self._state.search.ask(load("holdfast.search.search").SearchRequest())
+        search = self._state.search
+        self._states["search"] = BesideState.OPENING
+        search.ask(load("holdfast.search.search").SearchRequest())
+
+    def _begin_operations(self) -> None:
+        self._begin(self._state.operations)
 
     def _begin_upkeep(self) -> None:
-        if self._archive.settings.api.upkeep:
-            self._begin(self._state.operations)
-            self._begin(load("holdfast.api.upkeep").Upkeep(self._archive))
+        self._begin(load("holdfast.api.upkeep").Upkeep(self._archive))
 
     def _begin_webhooks(self) -> None:
         archive = self._archive
-        if archive.settings.webhooks.deliver:
-            delivery = load("holdfast.webhooks.delivery")
-            self._begin(delivery.DeliveryThread(archive.database, archive.clock, archive.settings.webhooks))
+        delivery = load("holdfast.webhooks.delivery")
+        self._begin(delivery.DeliveryThread(archive.database, archive.clock, archive.settings.webhooks))
 
     def _begin(self, part: _Part) -> None:
         if not self._ending.is_set():
@@ -111,7 +152,7 @@ def lifespan_of(
         assert isinstance(state, LateState)
         await run_sync(_build_probes, state)
         await run_sync(_warm, archive, counts)
-        beside = BesideRequests(archive, state)
+        state.beside = beside = BesideRequests(archive, state)
         beside.start()
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_counts(written), name="write counts")

@@ -20,12 +20,22 @@ BUILDING: Final = CapacityLimiter(4)
 
 def load(module: str) -> Any:
     """Return a module, loaded if it is not there yet; ImportError, or whatever it fails with, and again next time."""
-    found = sys.modules.get(module)
-    # One that is there costs no wait for what others load; it is there, half done, from the first line of its loading.
-    if found is not None and not getattr(found.__spec__, "_initializing", False):
-        return found
+    # One that is there costs no wait for what others load.
+    if _is_whole(module):
+        return sys.modules[module]
     with LOADING:
         return importlib.import_module(module)
+
+
+async def load_beside(module: str) -> Any:
+    """Return a module, for the event loop, which must never wait for one: a thread loads what is not there."""
+    return sys.modules[module] if _is_whole(module) else await run_sync(load, module, limiter=BUILDING)
+
+
+def _is_whole(module: str) -> bool:
+    """Return whether a module is loaded; it stands there, half done, from the first line of its loading."""
+    found = sys.modules.get(module)
+    return found is not None and not getattr(found.__spec__, "_initializing", False)
 
 
 class LateState(State):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from enum import StrEnum
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Final
@@ -30,6 +31,17 @@ Check = Callable[[], str | None]
 """Says what is wrong with a part, None if nothing is; what it raises is wrong, too."""
 
 
+class BesideState(StrEnum):
+    """Why something that runs beside requests is not there."""
+
+    NOT_BEGUN = "not_begun"
+    """It could not begin, and is tried again; the log says why."""
+    NOT_LOADED = "not_loaded"
+    """A module of the search cannot be loaded: this process is not ready, for no search would be answered."""
+    OPENING = "opening"
+    """The search index is being opened for the first time: who searches waits for it, all other requests do not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyParts:
     """How the parts answered."""
@@ -38,6 +50,8 @@ class ReadyParts:
     """`ok`, or what is wrong, by part."""
     serve: Mapping[str, str] | None = None
     """How the parts of `holdfast serve` do, if that runs here: none of them keeps this process from answering."""
+    beside: Mapping[str, BesideState] | None = None
+    """What runs beside requests and is not there: that keeps none of them from being answered."""
 
     @property
     def is_ready(self) -> bool:
@@ -54,10 +68,11 @@ class ReadinessProbe:
         clock: Clock,
         *,
         served: Callable[[], Mapping[str, str] | None] = lambda: None,
+        beside: Callable[[], Mapping[str, BesideState]] = dict,
         deadline_s: float = DEADLINE_S,
         fresh_s: float = FRESH_S,
     ) -> None:
-        self._served = served
+        self._served, self._beside = served, beside
         self._checks, self._clock, self._deadline_s, self._fresh_s = dict(checks), clock, deadline_s, fresh_s
         self._wishes: SimpleQueue[Future[ReadyParts] | None] = SimpleQueue()
         self._thread: Thread | None = None
@@ -97,7 +112,7 @@ class ReadinessProbe:
             self._told = told = {}
             for name, check in self._checks.items():
                 told[name] = self._asked(name, check)
-            look.set_result(ReadyParts(parts=told, serve=self._parts_served()))
+            look.set_result(ReadyParts(parts=told, serve=self._parts_served(), beside=self._beside()))
 
     def _parts_served(self) -> Mapping[str, str] | None:
         try:
@@ -122,14 +137,14 @@ class ReadinessProbe:
             waits = f"no answer in {self._deadline_s:g} s" if len(parts) == len(told) else "not asked"
             parts[name] = told.get(name, waits)
         _log.warning("readiness.hangs", parts=parts)
-        return ReadyParts(parts=parts)
+        return ReadyParts(parts=parts, beside=self._beside())
 
 
 class ArchiveChecks:
     """What an archive needs to be served; its connection is used by the probe's thread alone."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, *, beside: Callable[[], Mapping[str, BesideState]] = dict) -> None:
+        self._settings, self._beside = settings, beside
         self._raw_db: RawDatabase | None = None
 
     def as_mapping(self) -> dict[str, Check]:
@@ -153,6 +168,10 @@ class ArchiveChecks:
         return None if self._settings.home.is_dir() else "the data directory is not there; is its disk mounted?"
 
     def _search(self) -> str | None:
+        # A fault of this process or of what is installed here: another server may do better. One that opens its index
+        # is ready, because pages, lists and replay, most of what is asked for, do not wait for it.
+        if self._beside().get("search") is BesideState.NOT_LOADED:
+            return "a module of the search cannot be loaded; the log says why"
         # None is well: nothing was captured yet, or the index is kept elsewhere.
         load("holdfast.search.directory").IndexDirectory(self._settings.home).mark()
         return None

@@ -36,10 +36,16 @@ class RunFile:
         self.path = folder / (name or new_name())
         # O_EXCL: a name is drawn at random, and a file that is there belongs to another process.
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.ftruncate(self._fd, _SIZE)
-        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Mapped: to write a slot is a copy in memory, and what was written survives the death of the process.
-        self._memory = mmap.mmap(self._fd, _SIZE)
+        try:
+            os.ftruncate(self._fd, _SIZE)
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Mapped: to write a slot is a copy in memory, and what was written survives the death of the process.
+            self._memory = mmap.mmap(self._fd, _SIZE)
+        except OSError:
+            # Who tries again would leave one more file, and one more descriptor, each time.
+            self.path.unlink(missing_ok=True)
+            os.close(self._fd)
+            raise
         _BOOT.pack_into(self._memory, _BOOT_AT, (boot_id() or "").encode())
 
     def tick(self, now: float) -> None:

@@ -50,9 +50,9 @@ class OperationLauncher:
         self._thread = threading.Thread(target=self._run, name="operations", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; OSError if there is no room for its run file, RuntimeError if for no thread: it may be tried again."""
         # Its lock tells the next start at once that this process died between taking an operation and running it.
-        self._run_file = RunFile(self._run_folder)
+        self._run_file = self._run_file or RunFile(self._run_folder)
         self._thread.start()
 
     def wake(self) -> None:

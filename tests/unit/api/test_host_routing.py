@@ -68,3 +68,14 @@ def test_a_long_query_is_refused(client: Client) -> None:
     assert over.status_code == 414
     assert over.json()["error"] == "URI Too Long"
     assert over.json()["code"] == "query_too_long"
+
+
+@pytest.mark.parametrize("path", ["/cdx?url=example.org", "/cdx/search/cdx?url=example.org", "/replay-web-page/",
+                                  "/replay-web-page/sw.js", "/nothing"])  # fmt: skip
+def test_the_replay_host_answers_head_as_it_answers_get(client: Client, path: str) -> None:
+    # With the address of an archived page, by which a request astray is led back.
+    headers = {"Referer": f"{REPLAY}/web/20200101000000mp_/http://example.org/"}
+    got, head = (client.request(method, f"{REPLAY}{path}", headers=headers) for method in ("GET", "HEAD"))
+
+    assert (head.status_code, head.headers.get("content-type")) == (got.status_code, got.headers.get("content-type"))
+    assert (got.status_code == 307) == (path == "/nothing")

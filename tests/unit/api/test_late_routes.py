@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 from pydantic import BaseModel
+from starlette.responses import Response
 
 from holdfast.api.late_routes import LateRoute, LateRouter, RouteTable
+from holdfast.api.middleware.headers import HeadRequests
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from tests.client import Client
 
@@ -62,6 +64,41 @@ def test_the_first_route_that_fits_answers_and_other_methods_are_refused_without
     assert [client.get(path).status_code for path in ("/leaves", "/leaves/3/4", "/", "/other/3")] == [404] * 4
     assert {name for name, route in routes.items() if route.is_built} == {"largest_leaf"}
     client.close()
+
+
+def test_head_is_answered_as_get_would_be_and_not_by_a_wider_route() -> None:
+    router = LateRouter()
+
+    @router.post("/leaves/fallen")
+    def rake() -> Leaf:
+        return Leaf(size=0)
+
+    @router.get("/leaves/fallen")
+    def fallen() -> Leaf:
+        return Leaf(size=1)
+
+    @router.get("/leaves/{size}")
+    def leaf(size: int) -> Leaf:
+        return Leaf(size=size)
+
+    @router.head("/leaves/{size}")
+    def leaf_head(size: int) -> Response:
+        return Response(headers={"x-size": str(size)})
+
+    @router.api_route("/{rest:path}", methods=["GET", "HEAD"])
+    def astray(rest: str) -> Response:
+        return Response(status_code=410)
+
+    app, _ = _application(router)
+    table, whole = Client(app), Client(HeadRequests(app))
+    paths = ("/leaves/fallen", "/leaves/3", "/elsewhere")
+    bare, asked = ([client.request("HEAD", path) for path in paths] for client in (table, whole))
+    table.close()
+    whole.close()
+
+    assert [answer.status_code for answer in bare] == [405, 200, 410]
+    assert [answer.status_code for answer in asked] == [200, 200, 410]
+    assert (asked[1].headers["x-size"], asked[0].content) == ("3", b"")
 
 
 def test_the_document_has_what_the_framework_would_write() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from collections.abc import Awaitable, Iterable, Iterator
@@ -18,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.datastructures import State
 from starlette.requests import Request
@@ -25,7 +27,7 @@ from starlette.routing import BaseRoute
 
 from holdfast.api import routes
 from holdfast.api.app import assemble
-from holdfast.api.dependencies import held
+from holdfast.api.dependencies import held, open_session
 from holdfast.api.job_dependencies import open_frontier, open_turns, open_write
 from holdfast.api.late_routes import LateRouter, RouteTable
 from holdfast.api.listed_routes import ANY, ListedRouter
@@ -270,6 +272,14 @@ def test_a_module_that_is_half_done_is_waited_for(package: Path) -> None:
     assert found == [True] * 8
 
 
+def test_no_file_of_the_api_loads_a_module_past_the_one_way_to_do_so() -> None:
+    folder = Path(routes.__file__).parent.parent
+    files = [*folder.glob("routes/*.py"), *folder.glob("live/*.py"), *folder.glob("*.py")]
+    past = {file.name for file in files if re.search(r"import_module|\bimportlib\b|__import__", file.read_text())}
+
+    assert past == {"loading.py"}
+
+
 def test_many_first_requests_wait_on_few_threads(package: Path) -> None:
     app = _application(_listed(package, "ash", _LEAF))
 
@@ -291,3 +301,14 @@ def test_many_first_requests_wait_on_few_threads(package: Path) -> None:
 
     assert most <= BUILDING.total_tokens
     assert [answer.json() for answer in answers] == [{"of": "ash"}] * 20
+
+
+def test_no_route_holds_a_session_while_it_waits_for_its_turn_to_write() -> None:
+    def asked(dependant: Dependant) -> set[object]:
+        return {dependant.call}.union(*(asked(one) for one in dependant.dependencies))
+
+    found = [(route.path, asked(route.dependant)) for router in routes.ROUTERS for route in router.routes]
+
+    # There are five of them: as many changes that wait would keep every reader waiting, for ten seconds.
+    assert [path for path, calls in found if {open_session, open_write} <= calls] == []
+    assert sum(open_write in calls for _, calls in found) > 20

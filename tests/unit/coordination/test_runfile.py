@@ -135,3 +135,21 @@ def test_a_lock_on_a_mount_that_may_only_be_read_is_asked_for_all_the_same(
         free = is_held(run.path)
 
     assert (held, free) == (True, False)
+
+
+@pytest.mark.parametrize("step", ["os.ftruncate", "fcntl.flock", "mmap.mmap"])
+def test_one_that_could_not_be_made_leaves_neither_a_file_nor_a_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with monkeypatch.context() as patched:
+        patched.setattr(f"holdfast.coordination.runfile.{step}", refuses)
+        for _ in range(5):
+            with pytest.raises(OSError, match="No space left"):
+                RunFile(tmp_path)
+
+    assert (list(tmp_path.iterdir()), len(list(Path("/proc/self/fd").iterdir()))) == ([], before)
+    RunFile(tmp_path).close()

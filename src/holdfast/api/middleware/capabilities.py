@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import failed_outside
-from holdfast.api.loading import load
+from holdfast.api.loading import load_beside
 from holdfast.api.middleware.request_ids import CAPABILITY
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
@@ -40,7 +40,7 @@ class Capabilities:
             await failed_outside(exc, scope)(scope, receive, send)
             return
         if found is None:
-            replay = await run_sync(lambda: load("holdfast.api.routes.replay"))
+            replay = await load_beside("holdfast.api.routes.replay")
             await replay.refuse_expired(scope, self._settings, rest)(scope, receive, send)
             return
         raw = scope.get("raw_path")

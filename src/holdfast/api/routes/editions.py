@@ -139,16 +139,16 @@ def _wish(kind: OperationKind, view: EditionView, verb: str, **parameters: objec
 
 @admin_router.post("/{id}/report", status_code=202, dependencies=[KNOWN_ONLY], responses=_STARTED)
 def report_edition(
-    session: SessionDep, admin: AdminWriteDep, operations: OperationsDep, response: Response, id: EditionId
+    admin: AdminWriteDep, operations: OperationsDep, response: Response, id: EditionId
 ) -> OperationShown:
     """Account for every address that was meant to be kept: ledger, manifest and report are written anew."""
-    wish = _wish(OperationKind.REPORT_EDITION, view_edition(session, id), "report of")
+    with admin.write() as session:
+        wish = _wish(OperationKind.REPORT_EDITION, view_edition(session, id), "report of")
     return begin(admin, operations, response, wish)
 
 
 @admin_router.post("/{id}/freeze", status_code=202, dependencies=[KNOWN_ONLY], responses=_STARTED)
 def freeze_edition(
-    session: SessionDep,
     admin: AdminWriteDep,
     operations: OperationsDep,
     response: Response,
@@ -156,13 +156,13 @@ def freeze_edition(
     form: FreezeForm,
 ) -> OperationShown:
     """Freeze an edition into a list of its captures that can be cited by its digest."""
-    wish = _wish(OperationKind.FREEZE_EDITION, view_edition(session, id), "freezing", again=form.again)
+    with admin.write() as session:
+        wish = _wish(OperationKind.FREEZE_EDITION, view_edition(session, id), "freezing", again=form.again)
     return begin(admin, operations, response, wish)
 
 
 @admin_router.post("/{id}/verify", status_code=202, dependencies=[KNOWN_ONLY], responses=_STARTED)
 def verify_edition(
-    session: SessionDep,
     admin: AdminWriteDep,
     operations: OperationsDep,
     response: Response,
@@ -170,13 +170,13 @@ def verify_edition(
     form: EditionVerifyForm,
 ) -> OperationShown:
     """Say whether the archive still holds what an edition's frozen list names, down to the WARC files."""
-    wish = _wish(OperationKind.VERIFY_EDITION, view_edition(session, id), "verification of", quick=form.quick)
+    with admin.write() as session:
+        wish = _wish(OperationKind.VERIFY_EDITION, view_edition(session, id), "verification of", quick=form.quick)
     return begin(admin, operations, response, wish)
 
 
 @admin_router.post("/{id}/compare", status_code=202, dependencies=[KNOWN_ONLY], responses=_STARTED)
 def compare_editions(
-    session: SessionDep,
     admin: AdminWriteDep,
     operations: OperationsDep,
     response: Response,
@@ -184,17 +184,18 @@ def compare_editions(
     form: CompareEditionsForm,
 ) -> OperationShown:
     """Compare an edition with an earlier one of its source: new, gone, changed, unchanged, moved."""
-    view = view_edition(session, id)
-    if form.earlier_year >= view.edition.year:
-        raise FieldRefused("earlierYear", f"it must be before {view.edition.year}")
-    earlier, _ = edition_of(session, view.source.code, form.earlier_year)
-    wish = _wish(
-        OperationKind.COMPARE_EDITIONS,
-        view,
-        f"comparison of {form.earlier_year} with",
-        earlier=earlier.id,
-        later=view.edition.id,
-    )
+    with admin.write() as session:
+        view = view_edition(session, id)
+        if form.earlier_year >= view.edition.year:
+            raise FieldRefused("earlierYear", f"it must be before {view.edition.year}")
+        earlier, _ = edition_of(session, view.source.code, form.earlier_year)
+        wish = _wish(
+            OperationKind.COMPARE_EDITIONS,
+            view,
+            f"comparison of {form.earlier_year} with",
+            earlier=earlier.id,
+            later=view.edition.id,
+        )
     return begin(admin, operations, response, wish)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -13,6 +12,7 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep, JobServiceDep, ServedFrontierTurn
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.loading import load
 from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId, Words
 from holdfast.api.schemas.crawler import (
@@ -160,9 +160,7 @@ def recover_frontier(
     """Free what dead processes of this machine held, and leases that expired long ago anywhere."""
     with frontier.open() as runtime:
         # Loaded by name: it brings the repair of WARC files, which no other route needs.
-        done = importlib.import_module("holdfast.operations.frontier_recovery").recover_frontier(
-            runtime, minutes=minutes
-        )
+        done = load("holdfast.operations.frontier_recovery").recover_frontier(runtime, minutes=minutes)
     return RecoverReceipt(
         recovered=done.domains,
         processes=done.processes,

@@ -49,6 +49,8 @@ async def readiness(request: Request) -> Response:
     content: dict[str, Any] = {"status": "ready" if is_ready else "not_ready", "parts": dict(found.parts)}
     if found.serve is not None:
         content["serve"] = dict(found.serve)
+    if found.beside:
+        content["beside"] = dict(found.beside)
     return JSONResponse(content, 200 if is_ready else 503, headers={"Cache-Control": "no-store"})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from asyncio import Semaphore
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.heavy import HeavyWork
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.loading import load_beside
 from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import PrincipalDep
 from holdfast.api.search_dependencies import SearchDep
@@ -35,9 +35,11 @@ class _Answered(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Loaded with the first request: the SDK takes longer to load than the whole server.
-        server = importlib.import_module("holdfast.assistants.server")
+        server = await load_beside("holdfast.assistants.server")
+        tools = await load_beside("holdfast.assistants.tools")
         handed = self._handed
-        await server.serve_request(handed["tools"](), handed["principal"], scope, receive, send, handed["run"])
+        asked = tools.ToolArchive(archive=handed["archive"], search=handed["search"])
+        await server.serve_request(asked, handed["principal"], scope, receive, send, handed["run"])
 
 
 @router.post("/mcp", responses=answers(401, 403), response_class=Response)
@@ -52,9 +54,6 @@ async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, p
     if getattr(request.app.state, "tools_only", False) and principal.role is Role.ANONYMOUS:
         raise Unauthenticated
 
-    def tools() -> Any:
-        return importlib.import_module("holdfast.assistants.tools").ToolArchive(archive=archive, search=search)
-
     sessions: Semaphore = request.app.state.sessions
     heavy: HeavyWork = request.app.state.heavy
 
@@ -66,4 +65,4 @@ async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, p
         async with sessions:
             return await run_sync(work)
 
-    return _Answered(tools=tools, principal=principal, run=run)
+    return _Answered(archive=archive, search=search, principal=principal, run=run)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from holdfast.api.readiness import BesideState
 from holdfast.api.schemas.base import Answer
 from holdfast.supervision.state import PartState
 
@@ -25,6 +26,9 @@ class Ready(Answer):
     """`ok`, or what is wrong, by part: database, storage, search."""
     serve: dict[str, PartState] | None = None
     """How the parts of `holdfast serve` do, where that runs; one that is `failing` does not make this not ready."""
+    beside: dict[str, BesideState] | None = None
+    """What runs beside requests (operations, upkeep, webhooks, search) and is not there: `not_begun` is tried again,
+    `opening` is the search index at its first opening; neither makes this not ready, `not_loaded` does."""
 
 
 class Checks(Answer):
