@@ -261,8 +261,8 @@ def test_captures_are_counted_and_withdrawals_told(server: Server) -> None:
 def test_captures_that_are_hidden_with_the_one_whose_body_they_show_are_counted(server: Server) -> None:
     archive, copy = server.archive, "https://ex.example/copy"
     shots = [
-        Shot(url=PAGE, source="ex", body="<p>some words</p>"),
-        *(Shot(url=copy, source="ex", same_as=PAGE, moment=BEGIN + timedelta(days=day))
+        Shot(url=PAGE, source="copies", body="<p>some words</p>"),
+        *(Shot(url=copy, source="copies", same_as=PAGE, moment=BEGIN + timedelta(days=day))
           for day in (1, 2)),
     ]  # fmt: skip
     with closing(connect(archive.settings.database)) as raw_db:
