@@ -242,5 +242,8 @@ def test_files_that_are_made_for_one_reader_count_as_exports(make_client: MakeCl
 
     assert {one.headers["ratelimit-policy"] for one in answers} == {'"exports";q=3;w=60'}
     assert [one.status_code == 429 for one in answers] == [False, False, False, True]
+    # The same packages, for the second renderer.
+    rendered = client.get(f"{REPLAY}/replay-web-page/captures/7.wacz")
+    assert (rendered.headers["ratelimit-policy"], rendered.status_code) == ('"exports";q=3;w=60', 429)
     # Those of whole crawls are kept, and read in many parts.
     assert "replay" in client.get("/api/executions/1/wacz").headers["ratelimit-policy"]

@@ -26,7 +26,8 @@ def _word(path: str) -> str:
 
 
 # Of the one table of routes; files and parameters are no words.
-_KINDS: Final = frozenset(word for row in PERMISSIONS if (word := _word(row.partition(" ")[2])).isalnum())
+_WORDS: Final = (_word(row.partition(" ")[2]) for row in PERMISSIONS)
+_KINDS: Final = frozenset(word for word in _WORDS if word.replace("-", "").isalnum())
 
 
 def kind_of(path: str) -> str:
@@ -43,6 +44,8 @@ _HEALTH = ("/api/health", "/health", "/health/live", "/health/ready")
 _MONITORS = (*_HEALTH, "/metrics")
 _CDX = ("/cdx", "/cdx/search/cdx")
 _FILES = (".csv", ".json", ".jsonl")
+# On the replay host the same packages as `/api/snapshots/{id}/wacz`: they are no second way past its limit.
+_RENDERED = "/replay-web-page/captures/"
 
 
 def _is_made_anew(path: str) -> bool:
@@ -142,7 +145,8 @@ class RateLimits:
         # On both hosts, and behind a capability: a walk through the index costs more than a page.
         if (without_capability(path) if permissions is None else path) in _CDX:
             return Tier("cdx", settings.cdx_per_minute)
-        if permissions is not None and _is_made_anew(path):
+        is_made = _is_made_anew(path) if permissions is not None else path.startswith(_RENDERED)
+        if is_made:
             return Tier("exports", settings.exports_per_minute)
         is_package = path.endswith(("/wacz", ".wacz"))
         if permissions is None or is_package or path.startswith(("/web/", "/api/snapshots/raw/")):
