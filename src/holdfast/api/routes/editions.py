@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Annotated
 
 from fastapi import Path, Query, Request
@@ -47,11 +48,19 @@ from holdfast.editions.composition import shard_object
 from holdfast.editions.edition_files import CSV
 from holdfast.editions.edition_view import EditionNotFound, EditionView, view_edition
 from holdfast.editions.ledger import LedgerOutcome
-from holdfast.editions.publishing import WITHDRAWN, compared_years, open_public, public_summary, table_rows
+from holdfast.editions.publishing import (
+    WITHDRAWN,
+    TableStretch,
+    compared_years,
+    open_public,
+    public_summary,
+    table_rows,
+)
 from holdfast.editions.queries import edition as find_edition
 from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
 from holdfast.editions.scheduling import Campaigns
 from holdfast.operations.long_running import OperationKind, OperationWish
+from holdfast.wiring.archive import Archive
 
 admin_router = LateRouter(prefix="/api/admin/annual-editions", tags=["admin"])
 EditionId = Annotated[RowId, Path(description="An edition's id.", examples=[1])]
@@ -327,18 +336,12 @@ async def coverage_addresses(
     cursor: ListCursor = None,
 ) -> Response:
     """Return the addresses behind the figures of an edition, those of one outcome and reason if these are named."""
-    place = decode_cursor(cursor, int)
-    start = max(0, int(place[0])) if place else 0
 
     # On a thread for heavy work: the table of an edition may have millions of rows.
     def work() -> Response:
-        with archive.database.read() as session:
-            row, kept = edition_of(session, source, year)
-        most = archive.settings.exports.cache_bytes
-        table = open_public(archive.database, archive.home, row, kept, CSV, cache_bytes=most)
         named = {"outcome": None if outcome is None else outcome.value, "reason": reason}
         wanted = {name: [value] for name, value in named.items() if value is not None}
-        found = table_rows(table, wanted, start=start, limit=limit)
+        found = _rows_of(archive, (source, year), CSV, wanted, cursor, limit)
         listed = Listed[CoverageAddress](
             items=[_address(one) for one in found.rows],
             next=None if found.following is None else encode_cursor(found.following),
@@ -347,6 +350,23 @@ async def coverage_addresses(
         return Response(listed.model_dump_json(by_alias=True), media_type="application/json")
 
     return await heavily(request, work)
+
+
+def _rows_of(
+    archive: Archive,
+    edition: tuple[str, int],
+    name: str,
+    wanted: Mapping[str, Collection[str]],
+    cursor: str | None,
+    limit: int,
+) -> TableStretch:
+    """Return the next rows of a table of an edition, as the public may read them."""
+    place = decode_cursor(cursor, int)
+    with archive.database.read() as session:
+        row, kept = edition_of(session, *edition)
+    most = archive.settings.exports.cache_bytes
+    table = open_public(archive.database, archive.home, row, kept, name, cache_bytes=most)
+    return table_rows(table, wanted, start=max(0, int(place[0])) if place else 0, limit=limit)
 
 
 def _address(row: dict[str, str]) -> CoverageAddress:
@@ -378,17 +398,12 @@ async def edition_differences(
 
     The two have been compared by an operator before; `comparedYears` of the edition says with which years.
     """
-    place = decode_cursor(cursor, int)
-    start = max(0, int(place[0])) if place else 0
     kinds = [kind.value] if kind is not None else [one.value for one in EditionKind if one != EditionKind.UNCHANGED]
 
     # On a thread for heavy work: the table of a comparison may have millions of rows.
     def work() -> Response:
-        with archive.database.read() as session:
-            row, kept = edition_of(session, source, year)
-        name, most = f"{comparison_stem(earlier)}.csv", archive.settings.exports.cache_bytes
-        table = open_public(archive.database, archive.home, row, kept, name, cache_bytes=most)
-        found = table_rows(table, {"kind": kinds}, start=start, limit=limit)
+        name = f"{comparison_stem(earlier)}.csv"
+        found = _rows_of(archive, (source, year), name, {"kind": kinds}, cursor, limit)
         listed = Listed[EditionDifference](
             items=[_difference(one) for one in found.rows],
             next=None if found.following is None else encode_cursor(found.following),
