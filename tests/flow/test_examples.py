@@ -100,6 +100,15 @@ def _running(session: Session) -> None:
     session.execute(update(Execution).where(Execution.id == 3).values(state="running", index_state=None))
 
 
+def _begun(session: Session) -> None:
+    session.execute(update(Job).where(Job.id == 3).values(state="running"))
+    session.execute(
+        update(Execution)
+        .where(Execution.id == 3)
+        .values(state="running", index_state=None, started_at=SystemClock().now(), config={"backend": "native"})
+    )
+
+
 def _unread(session: Session) -> None:
     session.execute(delete(Snapshot).where(Snapshot.execution_id == 3))
 
@@ -181,6 +190,8 @@ ROWS = {
     "holdfast retry-job": _failed,
     "holdfast patch-job-config": _failed,
     "holdfast stop 3": _running,
+    "holdfast pause 3": _begun,
+    "holdfast resume 3": _begun,
     "holdfast storage verify --id 3": _unread,
     "holdfast page show": _signals,
 }

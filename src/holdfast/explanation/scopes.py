@@ -15,7 +15,8 @@ from holdfast.errors import Invalid, UrlRefused
 from holdfast.explanation import queries
 from holdfast.explanation.model import ExplainedSource, ExplainedSources
 from holdfast.explanation.queries import JobOfSource
-from holdfast.jobs.specs import CrawlDefaults, backend_of, crawl_plan, planned_config
+from holdfast.jobs.backends import backend_of
+from holdfast.jobs.specs import CrawlDefaults, crawl_plan, planned_config
 from holdfast.sources.queries import sources
 from holdfast.urls import SEED_RULE, Normalisation, ScopeVerdict, Url, parse_seed
 from holdfast.urls.scope import (

@@ -16,7 +16,7 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job
 from holdfast.errors import Invalid
-from holdfast.jobs.store import locked_source
+from holdfast.jobs.store import IMPORT, locked_source
 from holdfast.sources.queries import named_source
 
 
@@ -47,9 +47,6 @@ def job_names(session: Session, execution_ids: Iterable[int]) -> dict[int, str |
         .where(Execution.id.in_(sorted(set(execution_ids))))
     )
     return {row[0]: row[1] for row in rows}
-
-
-IMPORT = "import"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

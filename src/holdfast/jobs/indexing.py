@@ -23,9 +23,9 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Document, Execution, Job, Snapshot, Source, WarcFile
 from holdfast.errors import Conflict
+from holdfast.jobs.backends import backend_of
 from holdfast.jobs.endings import MAX_ERROR_CHARS
 from holdfast.jobs.journal import emit, progress, status
-from holdfast.jobs.specs import backend_of
 from holdfast.outside_text import clean
 
 _OVER = ("completed", "failed", "cancelled")

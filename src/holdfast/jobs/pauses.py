@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from holdfast.db.models import Execution, Job, Source
-from holdfast.jobs.specs import is_own_run
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from holdfast.db.models import Execution
 
 
 def worked_s(since: datetime, until: datetime, *, paused_at: datetime | None) -> float:
@@ -26,12 +27,15 @@ def end_pause(execution: Execution, *, now: datetime) -> None:
     execution.paused_at = execution.paused_by = None
 
 
-def may_wait(execution: Execution, job: Job, source: Source) -> Literal["pause", "resume"] | None:
-    """Return what may be done to a run as it stands: `run_pausing` refuses what this does not name."""
+def may_wait(execution: Execution, *, is_own: bool) -> Literal["pause", "resume"] | None:
+    """Return what may be done to a run as it stands: `run_pausing` refuses what this does not name.
+
+    It `is_own` where our own crawler works on it.
+    """
     begun = execution.state == "running" or (execution.state == "queued" and execution.started_at is not None)
     if not begun or execution.stop_requested is not None:
         return None
     if execution.paused_at is not None:
         return "resume"
     # A tool has no door for a pause, and an import asks no site.
-    return "pause" if is_own_run(job.kind, execution.config, job.config, source.config) else None
+    return "pause" if is_own else None

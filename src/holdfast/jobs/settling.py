@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from holdfast.config import JobSettings
 from holdfast.db.models import Execution, Job, Source
 from holdfast.jobs import endings, schedule_queries
+from holdfast.jobs.backends import OWN, backend_of
 from holdfast.jobs.endings import (
     CAP_S,
     MAX_ERROR_CHARS,
@@ -30,14 +31,11 @@ from holdfast.jobs.endings import (
 from holdfast.jobs.journal import NewJobEvent, completed, prune_beyond, status
 from holdfast.jobs.pauses import end_pause, worked_s
 from holdfast.jobs.slots import Placement, next_turn, turns_between
-from holdfast.jobs.specs import backend_of
 from holdfast.jobs.states import State, move, state_of
 from holdfast.jobs.store import FEED, interval_of
 from holdfast.outside_text import clean
 from holdfast.series.queries import add_to_series
 
-OWN = ("native", FEED)
-"""Backends that are our own crawler."""
 # What the table of endings says of retries, in the words of the retry budget: as for these failures.
 _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
 

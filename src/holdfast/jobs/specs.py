@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
-from holdfast.jobs.imports import IMPORT
-from holdfast.jobs.store import FEED, UNCAPPED, interval_of
+from holdfast.jobs.store import UNCAPPED, interval_of
 from holdfast.outside_text import clean
 from holdfast.sources.config import UNLIMITED, SourceConfig, SourceRefused, merged, read_config, zimit_job
 from holdfast.sources.registry import content_of
@@ -119,30 +118,6 @@ class JobSpec:
 
 POLL_S = 3600.0
 """What one poll may take; items that it did not get to wait for the next."""
-
-OWN: Final = ("native", FEED)
-"""Backends that are our own crawler: it registers its files itself."""
-
-
-def backend_of(kind: str, *configs: Mapping[str, Any]) -> str:
-    """Return who runs a job of this kind: the first configuration that says so, our own crawler if none does.
-
-    Whatever crawls a source, its feeds are polled by us.
-    """
-    if kind == FEED:
-        return FEED
-    # The job's own configuration comes before its source's: a job may try another backend.
-    return next((str(config["backend"]) for config in configs if config.get("backend")), "native")
-
-
-def is_own_run(kind: str, ran_with: Mapping[str, Any], *configs: Mapping[str, Any]) -> bool:
-    """Return whether a run that was begun is one of our own crawler, by what it runs with.
-
-    Its job's and its source's configuration count only before its runner has written that: they may be others by now.
-    """
-    if kind == IMPORT:
-        return False
-    return backend_of(kind, *((ran_with,) if ran_with else configs)) in OWN
 
 
 def job_config(job: Job, source: Source) -> SourceConfig:

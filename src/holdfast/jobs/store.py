@@ -67,7 +67,7 @@ def interval_of(number: int | None, unit: str = "minutes") -> timedelta | None:
     return number * UNITS[unit]
 
 
-CRAWL, FEED = "crawl", "feed"
+CRAWL, FEED, IMPORT = "crawl", "feed", "import"
 UNCAPPED = ("annual", "shard")
 """Kinds that are bounded by their scope alone, never by a number of pages or a depth."""
 

@@ -21,9 +21,9 @@ from holdfast.imports.placing import Keeping
 from holdfast.index.indexer import Indexer, Interrupted, free_dead_indexers, open_indexer
 from holdfast.index.leases import FileToIndex, ReadProgress, pending_files
 from holdfast.jobs import indexing
+from holdfast.jobs.backends import OWN
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.jobs.indexing import FileStates, ToIndex, file_states, open_files
-from holdfast.jobs.specs import OWN
 from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain

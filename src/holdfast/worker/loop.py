@@ -25,12 +25,12 @@ from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database, SessionClock
 from holdfast.errors import HoldfastError, LeaseLost, Unavailable
 from holdfast.index.indexer import free_dead_indexers
+from holdfast.jobs.backends import backend_of
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
-from holdfast.jobs.specs import backend_of
 from holdfast.webhooks.delivery import open_deliveries
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.jobs import HeartbeatConnections, Jobs, open_heartbeat, open_jobs

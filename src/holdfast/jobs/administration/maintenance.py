@@ -29,13 +29,12 @@ from holdfast.db.models import (
 )
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
-from holdfast.jobs.imports import IMPORT
 from holdfast.jobs.journal import PROGRESS, STATUS, NewJobEvent, emit
 from holdfast.jobs.schedule_queries import end_hold
 from holdfast.jobs.settling import RunSettler, reported
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.states import State, move
-from holdfast.jobs.store import JobNotFound, locked_both, locked_job, locked_source, open_execution
+from holdfast.jobs.store import IMPORT, JobNotFound, locked_both, locked_job, locked_source, open_execution
 from holdfast.sources.queries import named_source
 
 _REMEMBERED = timedelta(days=30)

@@ -19,6 +19,7 @@ from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import moment_in
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict, NotFound
+from holdfast.jobs.backends import is_own_run
 from holdfast.jobs.journal import emit, status
 from holdfast.jobs.pauses import end_pause, may_wait, paused_s, worked_s
 from holdfast.jobs.states import State
@@ -48,7 +49,7 @@ def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     job, execution = _locked(session, execution_id)
     _check(execution)
     source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
-    if may_wait(execution, job, source) is None:
+    if may_wait(execution, is_own=is_own_run(job.kind, execution.config, job.config, source.config)) is None:
         raise NotPausable(
             f"execution {execution.id} is no crawl of our own crawler; it can be stopped with: holdfast stop "
             f"{execution.id}"

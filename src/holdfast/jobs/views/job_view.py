@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.db.models import Execution
+from holdfast.jobs.backends import is_own_run
 from holdfast.jobs.endings import Counts, rule_of, sentence_of
 from holdfast.jobs.journal import LOG_NAME
 from holdfast.jobs.pauses import may_wait
@@ -79,10 +80,15 @@ def job_view(listed: ListedJob) -> dict[str, Any]:
         "metadata": job.details,
         "created_at": job.created_at,
         "updated_at": job.updated_at,
-        "run_may": may_wait(latest, job, listed.source) if latest else None,
+        "run_may": _run_may(listed, latest) if latest else None,
         "latest_execution": execution_summary(latest) if latest else None,
     }
     return view | {alias: view[name] for alias, name in JOB_ALIASES.items()}
+
+
+def _run_may(listed: ListedJob, latest: Execution) -> str | None:
+    is_own = is_own_run(listed.job.kind, latest.config, listed.job.config, listed.source.config)
+    return may_wait(latest, is_own=is_own)
 
 
 def execution_summary(execution: Execution, counts: Counts | None = None) -> dict[str, Any]:
