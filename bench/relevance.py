@@ -225,9 +225,9 @@ def features_of(asked: Asked, entry: Entry) -> Features | None:
     whole: dict[str, Scores] = {}
     for name, matched, is_address in reader.clause_scores(words, languages_of(columns)):
         numbering, places = (columns.addresses, columns.url) if is_address else (columns.documents, columns.doc)
-        by_place = np.zeros(len(numbering.keys) + 1, np.float32)
+        by_place = np.zeros(numbering.none + 1, np.float32)
         at = numbering.places(matched.keys)
-        known = at < len(numbering.keys)
+        known = at != numbering.none
         by_place[at[known]] = matched.scores[known]
         whole[name] = whole.get(name, np.float32(0)) + by_place[places]
     rows = np.flatnonzero(sum(whole.values())) if whole else np.empty(0, np.int64)
@@ -332,7 +332,7 @@ def opened(manual: Manual, work: Path, count: int) -> Asked:
     view = ReaderCache(home, SystemClock()).view()
     asked = Asked(manual, search, view, database, prefix, [])
     urls = view.columns.urls
-    known = {asked.page_of(urls.at(place)) for place in range(len(view.columns.addresses.keys))}
+    known = {asked.page_of(urls.at(place)) for place in range(len(view.columns.addresses))}
     return asked._replace(entries=entries_of(manual, known, count))
 
 

@@ -368,8 +368,8 @@ def status(json: AsJson = False, home: Home = None) -> None:
         "sequence": view.manifest.sequence,
         "segments": len(view.manifest.segments),
         "pages": len(view.columns),
-        "documents": len(view.columns.documents.keys),
-        "addresses": len(view.columns.addresses.keys),
+        "documents": len(view.columns.documents),
+        "addresses": len(view.columns.addresses),
         "waiting": waiting,
     }
     if json:

@@ -1,126 +1,88 @@
 """All pages in memory, column by column: what filters, totals, facets, histograms and grouping are counted from.
 
 Rows stand in the order of time, then id, so a row's number is its age rank; documents, addresses and groups know their
-rows. Built whole from segments (47 bytes a capture, 60 an address, 59 a document; a second a million captures), then
-never changed.
+rows. Built whole from segments (47 bytes a capture, 80 an address, 63 a document; a second a million captures), with
+room behind for as much as an eighth more, which `growth` fills; what a state of the index sees is never changed.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.search.fingerprints import PRINT_WIDTH
+from holdfast.search.places import Ids, Incidence, Numbering, Places, Rows, Strings
 from holdfast.search.query import Field
-from holdfast.search.segments import NO_DAY, PAGE_TYPE_SHIFT, Segment, Table, living_rows, newest_by, sorted_rows
+from holdfast.search.segments import NO_DAY, PAGE_TYPE_SHIFT, Segment, Table, living_rows, sorted_rows, united
 from holdfast.urls import hash64, typed_host
 
-Rows = npt.NDArray[np.int32]
-Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 SIGNAL: Final = np.dtype([("group", "<i8"), ("inlinks", "<i4"), ("outlinks", "<i4"), ("pagerank", "<f4")])
 
-
-class Incidence:
-    """Which rows belong to each owner (a document, an address, a group): offsets into one list of row numbers."""
-
-    __slots__ = ("_rows", "_starts")
-
-    def __init__(self, owner_of_row: npt.NDArray[np.int32], owners: int) -> None:
-        # Stable, so that the rows of an owner stay in the order of time.
-        self._rows: Rows = np.argsort(owner_of_row, kind="stable").astype(np.int32)
-        self._starts: Ids = np.zeros(owners + 1, np.int64)
-        np.cumsum(np.bincount(owner_of_row, minlength=owners), out=self._starts[1:])
-
-    def rows(self, owners: npt.NDArray[np.int32]) -> tuple[Rows, npt.NDArray[np.int64]]:
-        """Return the rows of these owners, owner after owner, and how many each has."""
-        starts = self._starts[owners]
-        counts = self._starts[owners + 1] - starts
-        total = int(counts.sum())
-        if not total:
-            return np.empty(0, np.int32), counts
-        before = np.cumsum(counts) - counts
-        places = np.repeat((starts - before).astype(np.int32), counts)
-        # No loop over owners: a common word has a hundred thousand documents.
-        places += np.arange(total, dtype=np.int32)
-        return self._rows[places], counts
-
-    def of(self, owner: int, first: int, end: int) -> Rows:
-        """Return the rows of one owner from `first` to below `end`, in the order of time; nothing is copied."""
-        rows = self._rows[self._starts[owner] : self._starts[owner + 1]]
-        low, high = np.searchsorted(rows, (first, end)).tolist()
-        return rows[low:high]
+# Room for so many more rows, documents and addresses, and for at least so many: a build costs as much as some sixty
+# thousand additions, so it may come once for an eighth, and the archive may be small.
+_SHARE: Final = 8
+_LEAST: Final = 8_192
 
 
-class Numbering:
-    """From the keys of SQL to places in a column: a table where the keys are dense, a search where they are not."""
+class Signals:
+    """What the link graph says of each group."""
 
-    __slots__ = ("_table", "keys")
+    __slots__ = ("_groups", "_known")
 
-    def __init__(self, keys: Ids) -> None:
-        self.keys = keys
-        self._table: npt.NDArray[np.int32] | None = None
-        # Ids of documents are dense, hashes of addresses are not: a table of 2^63 places would be asked for.
-        if len(keys) and keys[0] >= 0 and keys[-1] < 8 * len(keys) + 1_000_000:
-            self._table = np.full(int(keys[-1]) + 2, len(keys), np.int32)
-            self._table[keys] = np.arange(len(keys), dtype=np.int32)
+    def __init__(self, table: Table) -> None:
+        self._groups = Numbering(table["group"].astype(np.int64))
+        self._known = np.append(table, np.zeros(1, SIGNAL))
 
-    def places(self, keys: Ids) -> npt.NDArray[np.int32]:
-        """Return the place of each key; the number of keys for one that is not there."""
-        count = len(self.keys)
-        if self._table is not None:
-            last = len(self._table) - 1
-            return self._table[np.where((keys < 0) | (keys > last), last, keys)]
-        if not count:
-            return np.zeros(len(keys), np.int32)
-        at = np.searchsorted(self.keys, keys)
-        at[at == count] = count - 1
-        return np.where(self.keys[at] == keys, at, count).astype(np.int32)
-
-    def known(self, keys: Ids) -> npt.NDArray[np.int32]:
-        """Return the places of those keys that are there."""
-        places = self.places(keys)
-        return places[places < len(self.keys)]
+    def of(self, groups: Ids) -> Table:
+        """Return the signals of groups by their hashes; zeros where nothing is known."""
+        return self._known[self._groups.places(groups)]
 
 
-class Strings:
-    """Folded texts by place: which map they lie in, where, and how long they are."""
+class Room:
+    """The space behind the rows, documents and addresses of columns, which one state of the index at a time fills."""
 
-    __slots__ = ("_blobs", "_lengths", "_number", "_starts")
+    def __init__(self, rows: int, documents: int, addresses: int) -> None:
+        self.most = tuple(count + max(_LEAST, count // _SHARE) for count in (rows, documents, addresses))
+        """Rows, documents and addresses that there may be; the place behind the last is for none."""
+        self._columns: dict[str, npt.NDArray[Any]] = {}
+        self._taken = (rows, documents, addresses)
+        self._lock = threading.Lock()
 
-    def __init__(self, blobs: Sequence[mmap.mmap | bytes], number: Ids, starts: Ids, lengths: Ids) -> None:
-        self._blobs, self._number, self._starts, self._lengths = blobs, number, starts, lengths
+    def first_rows(self, values: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
+        """Return columns by row, by their names, with room behind them."""
+        self._columns = {name: np.zeros(self.most[0], column.dtype) for name, column in values.items()}
+        return self.more_rows(0, values)
 
-    def holding(self, places: npt.NDArray[np.int32], needle: bytes) -> npt.NDArray[np.int32]:
-        """Return those places whose text has this substring."""
-        blobs = self._blobs
-        starts = self._starts[places]
-        ends = starts + self._lengths[places]
-        found = [
-            needle in blobs[number][start:end]
-            for number, start, end in zip(self._number[places].tolist(), starts.tolist(), ends.tolist(), strict=True)
-        ]
-        return places[np.array(found, np.bool_)] if found else places
+    def more_rows(self, first: int, values: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
+        """Return columns by row with more values from a row on, which were taken; nothing else is copied."""
+        for name, added in values.items():
+            self._columns[name][first : first + len(added)] = added
+        return {name: self._columns[name][: first + len(added)] for name, added in values.items()}
 
-    def equal(self, places: npt.NDArray[np.int32], text: bytes) -> npt.NDArray[np.int32]:
-        """Return those places whose text is this one."""
-        return self.holding(places[self._lengths[places] == len(text)], text)
-
-    def at(self, place: int) -> str:
-        """Return one text."""
-        start = int(self._starts[place])
-        return self._blobs[int(self._number[place])][start : start + int(self._lengths[place])].decode()
+    def take(self, before: tuple[int, int, int], after: tuple[int, int, int]) -> bool:
+        """Return whether a state may add what comes behind its last ones: if no other did, and there is room."""
+        with self._lock:
+            if self._taken != before or any(count > most for count, most in zip(after, self.most, strict=True)):
+                return False
+            self._taken = after
+            return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The pages of the archive. Arrays named by row, `doc_…` by document place, `url_…` by address place."""
+    """The pages of the archive. Arrays named by row, `doc_…` by document place, `url_…` by address place.
+
+    Those by document and by address have room between what is there and their last place, which is for none.
+    """
+
+    room: Room
 
     ids: Ids
     at: Ids
@@ -142,10 +104,11 @@ class Columns:
     """Place in `doc_profiles`, for three facets in one pass."""
     doc_profiles: Table
     author_example: npt.NDArray[np.int64]
-    """A document by each author, to read the name from; the last place is for none."""
+    """A document by each author, to read the name from; the first place is for none."""
     doc_print: npt.NDArray[np.uint64]
     """Fingerprints, a row a document; zeros where there is none."""
     languages: tuple[str, ...]
+    doc_language: npt.NDArray[np.int32]
     profiles: Table
     addresses: Numbering
     url_length: npt.NDArray[np.int32]
@@ -154,22 +117,41 @@ class Columns:
     url_inlinks: Floats
     url_outlinks: Floats
     url_pagerank: Floats
-    host_hashes: Ids
+    url_host: npt.NDArray[np.int32]
+    url_group: npt.NDArray[np.int32]
+    """Place in `groups`."""
+    hosts: Numbering
     host_example: npt.NDArray[np.int64]
     """An address of each host, to read its name from."""
-    groups_sorted: Ids
-    groups_order: npt.NDArray[np.int64]
-    """Addresses by their group's hash, for looking one up."""
+    groups: Numbering
+    """By the hash of a group's address."""
+    pages: Numbering
+    """Groups of a source: see `page_keys`."""
+    profile_codes: Numbering
+    doc_profile_codes: Numbering
+    author_hashes: Numbering
+    waiting: Ids
+    """Documents that rows speak of and that are not here (0 for rows without one), ascending."""
+    signals: Signals
+    last_id: int
+    of_group: Incidence
+    """The addresses of each group."""
     of_document: Incidence
     of_address: Incidence
     titles: Strings
     snippets: Strings
     authors: Strings
     urls: Strings
-    group_count: int
+    blobs: list[mmap.mmap | bytes]
+    """What texts lie in; the states that share a room share it."""
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def group_count(self) -> int:
+        """How many pages there are."""
+        return len(self.pages)
 
     def strings(self, field: Field) -> Strings:
         """Return the texts that a field's terms are looked for in."""
@@ -187,11 +169,8 @@ class Columns:
 
     def rows_of_groups(self, hashes: Ids) -> Rows:
         """Return the rows whose group's address has one of these hashes, in the order of time."""
-        left = np.searchsorted(self.groups_sorted, hashes, side="left")
-        right = np.searchsorted(self.groups_sorted, hashes, side="right")
-        places = [self.groups_order[a:b] for a, b in zip(left.tolist(), right.tolist(), strict=True)]
-        found = np.concatenate(places) if places else np.empty(0, np.int64)
-        return np.sort(self.of_address.rows(found.astype(np.int32))[0])
+        places = self.of_group.rows(self.groups.known(hashes))[0]
+        return np.sort(self.of_address.rows(places)[0])
 
     def author_name(self, place: int) -> str:
         """Return the name of an author as one of the documents has it."""
@@ -199,9 +178,7 @@ class Columns:
 
     def host_place(self, host: str) -> int:
         """Return the place of a host; -1 if no address is on it."""
-        wanted = hash64(typed_host(host))
-        at = int(np.searchsorted(self.host_hashes, wanted))
-        return at if at < len(self.host_hashes) and self.host_hashes[at] == wanted else -1
+        return int(self.hosts.places(np.array([hash64(typed_host(host))], np.int64))[0])
 
     def host_name(self, place: int) -> str:
         """Return the name of a host."""
@@ -227,89 +204,163 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
     """Return the columns that these segments make, the newer ones winning."""
     # Already in order in most builds: a segment only adds what is newer behind the rest.
     rows = sorted_rows(living_rows(segments))
-    docs, doc_number = _newest(segments, "documents", "doc")
-    urls, url_number = _newest(segments, "addresses", "url")
-    documents, addresses = Numbering(docs["doc"].astype(np.int64)), Numbering(urls["url"].astype(np.int64))
-    doc = documents.places(rows["doc"].astype(np.int64))
-    url = addresses.places(rows["url"].astype(np.int64))
+    docs, doc_number = united(segments, "documents")
+    urls, url_number = united(segments, "addresses")
+    room = Room(len(rows), len(docs), len(urls))
+    _, no_doc, no_url = room.most
+    documents, addresses = (
+        Numbering(docs["doc"].astype(np.int64), no_doc),
+        Numbering(urls["url"].astype(np.int64), no_url),
+    )
+    row_docs = rows["doc"].astype(np.int64)
+    doc, url = documents.places(row_docs), addresses.places(rows["url"].astype(np.int64))
     # A row always comes with its address; a document may be missing until its entry is taken in.
     language_names, language = np.unique(np.append(docs["language"], b""), return_inverse=True)
     hosts, example, host = np.unique(urls["host"], return_index=True, return_inverse=True)
-    _, url_group = np.unique(np.append(urls["group"], 0), return_inverse=True)
-    _, source = _compact(rows["source"].astype(np.int64))
-    groups, group = _compact(url_group[url] * (int(source.max(initial=0)) + 1) + source)
-    profiles, profile = _profiles(rows, source, language[doc])
-    order = np.argsort(urls["group"], kind="stable")
-    inlinks, outlinks, pagerank = _signals_of(urls["group"], signals)
+    group_hashes, group = np.unique(np.append(urls["group"], 0), return_inverse=True)
+    doc_language = with_room(language[:-1].astype(np.int32), no_doc, language[-1])
+    url_host = with_room(host.astype(np.int32), no_url)
+    url_group = with_room(group[:-1].astype(np.int32), no_url, group[-1])
+    sources, source = _compact(rows["source"].astype(np.int64))
+    codes, page = _compact(url_group[url].astype(np.int64) * len(sources) + source)
+    profiles, profile = _profiles(rows, source, doc_language[doc])
     blobs = [segment.strings for segment in segments]
-    starts, title = docs["offset"].astype(np.int64), docs["title"].astype(np.int64)
-    snippet = docs["snippet"].astype(np.int64)
-    doc_profiles, doc_profile, author_example = _doc_profiles(docs)
+    by_row = {
+        "ids": rows["id"],
+        "at": rows["at"],
+        "doc": doc,
+        "url": url,
+        "group": page.astype(np.int32),
+        "profile": profile,
+        "flags": rows["flags"],
+        "month": months_of(rows["at"]),
+        "host": url_host[url],
+    }
     return Columns(
-        ids=np.ascontiguousarray(rows["id"]),
-        at=np.ascontiguousarray(rows["at"]),
-        doc=doc,
-        url=url,
-        group=group.astype(np.int32),
-        profile=profile,
+        room=room,
+        **room.first_rows(by_row),
+        **_by_document(docs, no_doc),
+        **_by_address(urls, no_url, Signals(signals)),
+        **_texts(docs, urls, blobs, with_room(doc_number, no_doc), with_room(url_number, no_url)),
         profiles=profiles,
-        flags=np.ascontiguousarray(rows["flags"]),
-        month=months_of(rows["at"]),
+        profile_codes=Numbering(profile_codes(profiles), -1),
         documents=documents,
-        host=np.append(host, 0).astype(np.int32)[url],
-        doc_flags=np.append(docs["flags"], 0).astype(np.uint8),
-        doc_published=np.append(docs["published"], NO_DAY).astype(np.int32),
-        doc_profile=doc_profile,
-        doc_profiles=doc_profiles,
-        author_example=author_example,
-        doc_print=np.concatenate((docs["print"], np.zeros((1, PRINT_WIDTH), np.uint64))),
+        doc_language=doc_language,
         languages=tuple(name.decode() for name in language_names.tolist()),
+        waiting=np.unique(row_docs[doc == no_doc]),
         addresses=addresses,
-        url_length=np.append(urls["length"], 0),
-        url_depth=np.append(urls["depth"], 0),
-        url_flags=np.append(urls["flags"], 0),
-        url_inlinks=inlinks,
-        url_outlinks=outlinks,
-        url_pagerank=pagerank,
-        host_hashes=hosts.astype(np.int64),
+        url_host=url_host,
+        url_group=url_group,
+        hosts=Numbering(hosts.astype(np.int64), -1),
         host_example=example,
-        groups_order=order,
-        groups_sorted=urls["group"][order],
-        of_document=Incidence(doc, len(docs) + 1),
-        of_address=Incidence(url, len(urls) + 1),
-        titles=Strings(blobs, doc_number, starts, title),
-        snippets=Strings(blobs, doc_number, starts + title, snippet),
-        authors=Strings(blobs, doc_number, starts + title + snippet, docs["author_length"].astype(np.int64)),
-        urls=Strings(blobs, url_number, urls["offset"].astype(np.int64), urls["length"].astype(np.int64)),
-        group_count=len(groups),
+        groups=Numbering(group_hashes.astype(np.int64), -1),
+        pages=Numbering(page_keys(codes // max(1, len(sources)), sources[codes % max(1, len(sources))]), -1),
+        last_id=int(rows["id"].max(initial=-1)),
+        of_document=Incidence(doc, no_doc + 1),
+        of_address=Incidence(url, no_url + 1),
+        # As many groups as addresses, and one that stands for none.
+        of_group=Incidence(group[:-1].astype(np.int32), no_url + 1),
     )
 
 
-def _newest(segments: Sequence[Segment], table: str, key: str) -> tuple[Table, Ids]:
-    tables: list[Table] = [getattr(segment, table) for segment in segments]
-    whole = np.concatenate(tables)
-    origin = np.repeat(np.arange(len(tables)), [len(part) for part in tables])
-    places = newest_by(whole[key].astype(np.int64))
-    return whole[places], origin[places]
+def with_room(values: npt.NDArray[Any], most: int, none: Any = 0) -> npt.NDArray[Any]:
+    """Return values with room for more behind them, and at the last place the one for none."""
+    found = np.zeros((most + 1, *values.shape[1:]), values.dtype)
+    found[: len(values)] = values
+    found[most] = none
+    return found
+
+
+def page_keys(groups: npt.NDArray[np.integer[Any]], sources: npt.NDArray[np.integer[Any]]) -> Ids:
+    """Return a number for each group (by its place) of a source."""
+    return groups.astype(np.int64) << 31 | sources
+
+
+def _by_document(docs: Table, most: int) -> dict[str, Any]:
+    named = np.flatnonzero(docs["author"])
+    hashes, example, place_of = np.unique(docs["author"][named], return_index=True, return_inverse=True)
+    # The first place is for no author.
+    author = np.zeros(len(docs), np.int64)
+    author[named] = place_of + 1
+    # A document that is not there says nothing.
+    codes, place = _compact(np.append(doc_profile_codes(docs, author), 0))
+    return {
+        "doc_flags": with_room(docs["flags"], most),
+        "doc_published": with_room(docs["published"], most, NO_DAY),
+        "doc_profile": with_room(place[:-1].astype(np.int32), most, place[-1]),
+        "doc_print": with_room(docs["print"], most),
+        "doc_profiles": doc_profiles(codes),
+        "doc_profile_codes": Numbering(codes, -1),
+        "author_hashes": Numbering(hashes.astype(np.int64), -1),
+        "author_example": np.append(0, named[example]),
+    }
+
+
+def _by_address(urls: Table, most: int, signals: Signals) -> dict[str, Any]:
+    linked = signals.of(urls["group"].astype(np.int64))
+    return {
+        "signals": signals,
+        "url_length": with_room(urls["length"], most),
+        "url_depth": with_room(urls["depth"], most),
+        "url_flags": with_room(urls["flags"], most),
+        "url_inlinks": with_room(linked["inlinks"].astype(np.float32), most),
+        "url_outlinks": with_room(linked["outlinks"].astype(np.float32), most),
+        "url_pagerank": with_room(linked["pagerank"].astype(np.float32), most),
+    }
+
+
+def _texts(docs: Table, urls: Table, blobs: list[mmap.mmap | bytes], of_doc: Ids, of_url: Ids) -> dict[str, Any]:
+    found: dict[str, Any] = {"blobs": blobs}
+    for name, starts, lengths in texts_of(docs, urls):
+        number = of_url if name == "urls" else of_doc
+        most = len(number) - 1
+        found[name] = Strings(blobs, number, with_room(starts, most), with_room(lengths, most))
+    return found
+
+
+def texts_of(docs: Table, urls: Table) -> Iterator[tuple[str, Ids, Ids]]:
+    """Yield the names of the texts that documents and addresses have, and where they begin and how long they are."""
+    starts = docs["offset"].astype(np.int64)
+    for name, length in (("titles", "title"), ("snippets", "snippet"), ("authors", "author_length")):
+        lengths = docs[length].astype(np.int64)
+        yield name, starts, lengths
+        starts = starts + lengths
+    yield "urls", urls["offset"].astype(np.int64), urls["length"].astype(np.int64)
 
 
 PROFILE: Final = np.dtype([("source", "<i8"), ("language", "<i8"), ("type", "<i8"), ("status", "<i8")])
 """What many captures have in common; `status` is its class, 0 for none."""
 
 
-def _profiles(
-    rows: Table, source: npt.NDArray[np.int64], language: npt.NDArray[np.intp]
-) -> tuple[Table, npt.NDArray[np.int32]]:
+# More languages than there are codes of three letters.
+_LANGUAGES: Final = 1 << 16
+
+
+def profile_codes(profiles: Table) -> Ids:
+    """Return a number for each of these combinations."""
+    codes: Ids = ((profiles["source"] * _LANGUAGES + profiles["language"]) * 4 + profiles["type"]) * 6 + profiles[
+        "status"
+    ]
+    return codes
+
+
+def profiles_of(rows: Table, language: Places) -> Table:
+    """Return the combination that each row has."""
+    found = np.empty(len(rows), PROFILE)
+    found["source"], found["type"], found["language"] = rows["source"], rows["type"], language
+    found["status"] = np.minimum(rows["status"] // 100, 5)
+    return found
+
+
+def _profiles(rows: Table, source: npt.NDArray[np.int64], language: Places) -> tuple[Table, Places]:
     """Return the combinations that occur, and which one each row has."""
     status = np.minimum(rows["status"] // 100, 5).astype(np.int64)
     languages = int(language.max(initial=0)) + 1
+    # By the places of sources and languages: their numbers are dense, and need no sorting.
     codes, place = _compact(((source * languages + language) * 4 + rows["type"]) * 6 + status)
     example = np.zeros(len(codes), np.int64)
     example[place] = np.arange(len(place))
-    found = np.empty(len(codes), PROFILE)
-    found["source"], found["language"] = rows["source"][example], language[example]
-    found["type"], found["status"] = rows["type"][example], status[example]
-    return found, place.astype(np.int32)
+    return profiles_of(rows[example], language[example]), place.astype(np.int32)
 
 
 DOC_PROFILE: Final = np.dtype([("page_type", "<i8"), ("author", "<i8"), ("published", "<i8")])
@@ -319,23 +370,22 @@ _YEARS: Final = 400
 _PAGE_TYPES: Final = 16
 
 
-def _doc_profiles(docs: Table) -> tuple[Table, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Return the combinations that occur, which one each document has (the last place is for none), and the authors."""
-    named = np.flatnonzero(docs["author"])
-    hashes, example, place_of = np.unique(docs["author"][named], return_index=True, return_inverse=True)
-    # An author without a name comes last, as a document that is not there yet does.
-    author = np.full(len(docs) + 1, len(hashes), np.int64)
-    author[named] = place_of
-    day = np.append(docs["published"], NO_DAY).astype(np.int64)
+def doc_profile_codes(docs: Table, author: npt.NDArray[np.integer[Any]]) -> Ids:
+    """Return a number for the combination that each document has; `author` are places."""
+    day = docs["published"].astype(np.int64)
     year = day.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) + 1_970 - _FIRST_YEAR
     year = np.where((day == NO_DAY) | (year <= 0) | (year >= _YEARS), 0, year)
-    page_type = np.append(docs["flags"] >> np.uint8(PAGE_TYPE_SHIFT), 0).astype(np.int64)
-    codes, place = _compact((author * _PAGE_TYPES + page_type) * _YEARS + year)
+    page_type = (docs["flags"] >> np.uint8(PAGE_TYPE_SHIFT)).astype(np.int64)
+    return (author.astype(np.int64) * _PAGE_TYPES + page_type) * _YEARS + year
+
+
+def doc_profiles(codes: Ids) -> Table:
+    """Return the combinations that these numbers stand for."""
     found = np.empty(len(codes), DOC_PROFILE)
     found["author"] = codes // (_PAGE_TYPES * _YEARS)
     found["page_type"] = codes // _YEARS % _PAGE_TYPES
     found["published"] = np.where(codes % _YEARS, codes % _YEARS + _FIRST_YEAR, 0)
-    return found, place.astype(np.int32), named[example]
+    return found
 
 
 # Codes up to here are numbered by a table of that size, in one pass; beyond, by sorting them.
@@ -351,11 +401,3 @@ def _compact(codes: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
     used[codes] = True
     numbers = np.cumsum(used, dtype=np.int32) - 1
     return np.flatnonzero(used), numbers[codes].astype(np.int64)
-
-
-def _signals_of(groups: Ids, signals: Table) -> tuple[Floats, Floats, Floats]:
-    """Return in-links, out-links and PageRank of each address's group; zeros where nothing is known."""
-    places = Numbering(signals["group"].astype(np.int64)).places(groups.astype(np.int64))
-    known = np.append(signals, np.zeros(1, SIGNAL))[places]
-    columns = [np.append(known[name], 0).astype(np.float32) for name in ("inlinks", "outlinks", "pagerank")]
-    return columns[0], columns[1], columns[2]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.clock import to_micros
-from holdfast.search.columns import Columns, Rows
+from holdfast.search.columns import Columns
 from holdfast.search.counting import GOOD, SHOWS, Filters, Keep
 from holdfast.search.engine import IndexReader, MatchedKeys
 from holdfast.search.operators import (
@@ -37,6 +37,7 @@ from holdfast.search.operators import (
     PublishedIn,
     Without,
 )
+from holdfast.search.places import Rows
 from holdfast.search.query import Field
 from holdfast.search.segments import PAGE_TYPE_SHIFT, TYPE_NAMES
 from holdfast.search.substrings import Budget, Substrings, looked_at
@@ -54,7 +55,7 @@ class HostNames:
     """The hosts of one view by their names read backwards, so that all hosts below a domain stand together."""
 
     def __init__(self, columns: Columns) -> None:
-        named = (_name_and_port(columns.host_name(place)) for place in range(len(columns.host_hashes)))
+        named = (_name_and_port(columns.host_name(place)) for place in range(len(columns.hosts)))
         entries = sorted((_backwards(name), port, place) for place, (name, port) in enumerate(named))
         self._keys = [key for key, _, _ in entries]
         self._ports = [port for _, port, _ in entries]
@@ -207,7 +208,7 @@ class Conditions:
                 return found if span is None else _both(found, self._judge(span, rows))
             case ByAuthor() | InTitle() | NearWords():
                 places, whole = self._documents_of(condition)
-                marks = np.zeros(len(self._columns.documents.keys) + 1, np.bool_)
+                marks = np.zeros(self._columns.documents.none + 1, np.bool_)
                 marks[places] = True
                 holds = marks[self._columns.doc[rows]]
                 return _certain(holds) if whole else Verdict(holds, np.zeros(len(rows), np.bool_))
@@ -235,7 +236,7 @@ class Conditions:
 
     def _on_site(self, site: OnSite, rows: Rows) -> Verdict:
         columns = self._columns
-        marks = np.zeros(len(columns.host_hashes) + 1, np.bool_)
+        marks = np.zeros(len(columns.hosts) + 1, np.bool_)
         marks[self._sites[site]] = True
         on_host: Keep = marks[columns.host[rows]]
         if not site.path:
@@ -259,12 +260,12 @@ class Conditions:
         were not there; so is noise, unless it is shown.
         """
         columns = self._columns
-        asked = np.zeros(len(columns.addresses.keys) + 1, np.bool_)
+        asked = np.zeros(columns.addresses.none + 1, np.bool_)
         asked[columns.url[rows]] = True
         # Address after address, each in the order of time.
         history = columns.of_address.rows(np.flatnonzero(asked).astype(np.int32))[0]
         good = (self._gate[history] & np.uint8(self._good)) == self._good
-        history = history[good & (columns.doc[history] < len(columns.documents.keys))]
+        history = history[good & (columns.doc[history] != columns.documents.none)]
         url, source = columns.url[history], columns.profiles["source"][columns.profile[history]]
         if len(source) and source.min() != source.max():
             order = np.lexsort((history, source, url))

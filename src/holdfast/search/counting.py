@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.clock import to_micros
-from holdfast.search.columns import Columns, Incidence, Rows
+from holdfast.search.columns import Columns
 from holdfast.search.operators import PAGE_TYPES
+from holdfast.search.places import Incidence, Rows
 from holdfast.search.segments import DUPLICATE, NOINDEX, NOISE, TYPE_NAMES
 
 FACET_VALUES: Final = 20
@@ -97,7 +98,7 @@ def beside(columns: Columns, rows: Rows) -> tuple[Rows, Rows]:
     """Return the other rows that share a text with some rows, and those of them that count as duplicates."""
     owned = np.zeros(len(columns), np.bool_)
     owned[rows] = True
-    documents = np.zeros(len(columns.documents.keys) + 1, np.bool_)
+    documents = np.zeros(columns.documents.none + 1, np.bool_)
     documents[columns.doc[rows]] = True
     # The last place is for rows whose text is not taken in yet: it is no text that they share.
     documents[-1] = False
@@ -125,7 +126,7 @@ def passing(columns: Columns, rows: Rows, gate: npt.NDArray[np.uint8], filters: 
 
 def documents_of(columns: Columns, source: int) -> Keep:
     """Return which documents a source has captured, by place; the last place, for no document, is never one."""
-    found = np.zeros(len(columns.documents.keys) + 1, np.bool_)
+    found = np.zeros(columns.documents.none + 1, np.bool_)
     found[columns.doc[(columns.profiles["source"] == source)[columns.profile]]] = True
     found[-1] = False
     return found
@@ -199,7 +200,7 @@ def owned_rows(columns: Columns) -> Owned:
     """Return whose each row is; a sort of all rows, done once for each state of the index."""
     return Owned(
         by_profile=Incidence(columns.profile, len(columns.profiles)),
-        by_host=Incidence(columns.host, len(columns.host_hashes)),
+        by_host=Incidence(columns.host, len(columns.hosts)),
     )
 
 
@@ -315,7 +316,7 @@ def _of_documents(columns: Columns, rows: Rows) -> dict[str, list[Count]]:
         return np.bincount(table[name][used], weights=counts[used]).astype(np.int64)
 
     types, authors, years = summed("page_type"), summed("author"), summed("published")
-    types[:1], years[:1], authors[len(columns.author_example) :] = 0, 0, 0
+    types[:1], years[:1], authors[:1] = 0, 0, 0
     published = [Count(str(year), int(years[year])) for year in np.flatnonzero(years).tolist()]
     return {
         "pageType": _largest(types, lambda place: PAGE_TYPES[place]),

@@ -24,9 +24,10 @@ from rapidfuzz.process import extract
 from holdfast.parse.text import fold, is_unspaced
 from holdfast.search.analysis import language_field
 from holdfast.search.asked import AskedWords, asked_words
-from holdfast.search.columns import Columns, Floats, Rows
+from holdfast.search.columns import Columns, Floats
 from holdfast.search.counting import PUBLIC
 from holdfast.search.engine import NONE_MATCHED, IndexReader, MatchedKeys
+from holdfast.search.places import Rows
 from holdfast.search.query import NO_WORDS, And, Intent, Node, ParsedQuery, Term, Words, wanted_terms
 from holdfast.search.ranking import FITTED, TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
 from holdfast.search.readers import View
@@ -350,7 +351,7 @@ def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: Sea
         return None
     if asked.accented:
         # As much as the best text: without its accents a word may be another one.
-        as_typed = np.zeros(len(columns.documents.keys) + 1, np.float32)
+        as_typed = np.zeros(columns.documents.none + 1, np.float32)
         as_typed[columns.documents.known(reader.accented(asked, limit=reach.scan).keys)] = _AS_TYPED
         match = replace(match, text=match.text + as_typed[columns.doc[match.rows]])
     if not reach.title_bits:
@@ -364,9 +365,9 @@ def _documents(
 ) -> Match | None:
     # The index may hold a document that the columns do not have yet: the two are committed one after the other.
     places = columns.documents.places(found.keys)
-    here = places < len(columns.documents.keys)
+    here = places != columns.documents.none
     places, scores = places[here], found.scores[here]
-    worth = np.zeros(len(columns.documents.keys) + 1, np.float32)
+    worth = np.zeros(columns.documents.none + 1, np.float32)
     worth[places] = scores
     named_rows, named_text = _named(columns, named, worth, reach)
     # The best of all that may be seen, on whatever source: a page scores the same with and without a filter.
@@ -400,7 +401,7 @@ def _documents(
 def _named(columns: Columns, named: MatchedKeys, worth: Floats, reach: SearchReach) -> tuple[Rows, Floats]:
     """Return the rows of addresses that words name, with what these and their documents are worth."""
     at = columns.addresses.places(named.keys)
-    here = at < len(columns.addresses.keys)
+    here = at != columns.addresses.none
     rows, counts = columns.of_address.rows(at[here])
     text = np.repeat(named.scores[here], counts)
     keep = reach.shows(rows)
@@ -426,7 +427,7 @@ def _best_shown(columns: Columns, places: Rows, scores: Floats, reach: SearchRea
 
 def _title_bits(reader: IndexReader, columns: Columns, asked: tuple[str, ...], *, limit: int) -> npt.NDArray[np.uint8]:
     """Return what each document's title has of the words."""
-    bits = np.zeros(len(columns.documents.keys) + 1, np.uint8)
+    bits = np.zeros(columns.documents.none + 1, np.uint8)
     languages = languages_of(columns)
     every = columns.documents.known(reader.titles(asked, languages, every=True, limit=limit))
     if len(asked) > 1:
@@ -446,7 +447,7 @@ _LEAST_RARITY: Final = 0.15
 
 def rarity_of(view: View, words: Words) -> dict[str, float]:
     """Return how much each word tells, from 1 for one that is nowhere else down to what stands on every page."""
-    documents = len(view.columns.documents.keys)
+    documents = len(view.columns.documents)
     if view.reader is None or not documents:
         return {}
     scale = log1p(documents)

@@ -17,9 +17,10 @@ from urllib.parse import urlencode
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.search.columns import Columns, Rows
+from holdfast.search.columns import Columns
 from holdfast.search.counting import PUBLIC, Keep
 from holdfast.search.fingerprints import Places, Prints, has_print, near
+from holdfast.search.places import Rows
 from holdfast.withdrawals.visibility import SnapshotNotFound
 
 if TYPE_CHECKING:

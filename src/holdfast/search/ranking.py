@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.search.asked import TextWeights
-from holdfast.search.columns import Columns, Floats, Rows
+from holdfast.search.columns import Columns, Floats
+from holdfast.search.places import Rows
 from holdfast.search.query import ParsedQuery
 from holdfast.search.segments import HAS_QUERY, SAYS_ARCHIVED, TRACKED
 

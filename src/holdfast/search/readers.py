@@ -25,10 +25,12 @@ from holdfast.clock import Clock
 from holdfast.failpoints import reach
 from holdfast.search import counting, queries, ranking
 from holdfast.search import segments as disk
+from holdfast.search.additions import added_segment
 from holdfast.search.columns import Columns, build
 from holdfast.search.conditions import HostNames
 from holdfast.search.directory import IndexDirectory, IndexMark
 from holdfast.search.engine import IndexBroken, IndexReader
+from holdfast.search.growth import grow
 from holdfast.search.ranking import Coefficients, PageWorth
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.search.writer import read_signals
@@ -60,6 +62,8 @@ class View:
     reader: IndexReader | None
     columns: Columns
     segments: dict[str, Segment] = field(repr=False)
+    is_grown: bool = False
+    """Whether it took over the columns of the one before, and only added to them."""
 
 
 def open_view(directory: IndexDirectory, before: View | None = None) -> View:
@@ -100,13 +104,29 @@ def _open_view(folder: Path, before: View | None) -> View:
     known = same.segments if same is not None else {}
     # Segments never change: those of the view before are mapped already.
     segments = {name: known.get(name) or disk.load(folder, name) for name in manifest.segments}
-    columns = build([_EMPTY, *segments.values()], read_signals(folder, manifest))
+    grown = None if same is None else _grown(same, manifest, list(segments.values()))
+    columns = build([_EMPTY, *segments.values()], read_signals(folder, manifest)) if grown is None else grown
     reach("search.opening", "columns")
     entries = disk.entries_of(folder)
     if entries is None:
         raise IndexBroken(f"the search index in {folder} is not whole; run: holdfast search-index rebuild")
     reader = same.reader.reopened() if same is not None and same.reader is not None else IndexReader(entries)
-    return View(folder=folder, manifest=manifest, reader=reader, columns=columns, segments=segments)
+    return View(
+        folder=folder,
+        manifest=manifest,
+        reader=reader,
+        columns=columns,
+        segments=segments,
+        is_grown=grown is not None,
+    )
+
+
+def _grown(before: View, manifest: SegmentManifest, segments: list[Segment]) -> Columns | None:
+    """Return the columns of a view with what segments add; None where they have to be built."""
+    if manifest.signals != before.manifest.signals:
+        return None
+    added = added_segment(before.columns, list(before.segments.values()), segments)
+    return None if added is None else grow(before.columns, added)
 
 
 def _no_view(folder: Path) -> View:
@@ -217,7 +237,7 @@ class ResultCache(Generic[Kept]):
 
     def __init__(self, view: View) -> None:
         self.view = view
-        rows, documents = len(view.columns), len(view.columns.documents.keys) + 1
+        rows, documents = len(view.columns), view.columns.documents.none + 1
         self._lock = threading.Lock()
         self._page_worths: LRUCache[tuple[Coefficients, int], PageWorth] = LRUCache(_PAGE_WORTHS)
         self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)

@@ -344,13 +344,13 @@ def newest_by(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
     """Return one segment that says what these say; the oldest of all need not remember what it cleared."""
-    documents, doc_from = _united([segment.documents for segment in segments], "doc")
-    addresses, url_from = _united([segment.addresses for segment in segments], "url")
+    documents, doc_from = united(segments, "documents")
+    addresses, url_from = united(segments, "addresses")
     pieces: list[bytes] = []
     size = 0
     for table, origin, lengths in (
-        (documents, doc_from, documents["title"] + documents["snippet"] + documents["author_length"]),
-        (addresses, url_from, addresses["length"]),
+        (documents, doc_from, text_lengths(documents)),
+        (addresses, url_from, text_lengths(addresses)),
     ):
         starts = table["offset"].tolist()
         blobs = [segment.strings for segment in segments]
@@ -380,12 +380,23 @@ def sorted_rows(rows: Table) -> Table:
     return rows[np.lexsort((ids, at))]
 
 
-def _united(tables: Sequence[Table], key: str) -> tuple[Table, npt.NDArray[np.int64]]:
-    """Return the newest entry of each key, and which table each is from."""
-    whole = np.concatenate(tables)
+_TABLES: Final = {"documents": (DOCUMENT, "doc"), "addresses": (ADDRESS, "url")}
+
+
+def united(segments: Sequence[Segment], name: str) -> tuple[Table, npt.NDArray[np.int64]]:
+    """Return the newest document (or address) of each key, in the order of the keys, and which segment each is from."""
+    dtype, key = _TABLES[name]
+    tables: list[Table] = [getattr(segment, name) for segment in segments]
+    whole = np.concatenate([np.empty(0, dtype), *tables])
     origin = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
     places = newest_by(whole[key])
     return whole[places], origin[places]
+
+
+def text_lengths(table: Table) -> Ids:
+    """Return how long the texts of documents or addresses are, together."""
+    names = ("length",) if table.dtype == ADDRESS else ("title", "snippet", "author_length")
+    return sum((table[name].astype(np.int64) for name in names), np.zeros(len(table), np.int64))
 
 
 def merge_plan(weights: Sequence[int], *, factor: int = 4, most: int = 12) -> int:

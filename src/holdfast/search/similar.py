@@ -17,9 +17,10 @@ from holdfast.errors import NotFound
 from holdfast.index.queries import unpack_text
 from holdfast.parse.text import is_unspaced, words_of
 from holdfast.search import queries
-from holdfast.search.columns import Columns, Rows
+from holdfast.search.columns import Columns
 from holdfast.search.matching import Match, MatchMode, SearchReach
 from holdfast.search.near_duplicates import row_of
+from holdfast.search.places import Rows
 from holdfast.search.query import MIN_WORD_CHARS, Words
 from holdfast.search.readers import Gate, View
 from holdfast.withdrawals.visibility import visible_snapshot
@@ -64,7 +65,7 @@ def telling_words(session: Session, view: View, snapshot_id: int, gate: Gate) ->
         for word in words_of(unpack_text(packed)[:_CHARS])
         if len(word) >= MIN_WORD_CHARS and not word.isdecimal() and not is_unspaced(word)
     )
-    total = max(1, len(view.columns.documents.keys))
+    total = max(1, len(view.columns.documents))
     telling: list[tuple[float, str]] = []
     # In one order for both databases: of words that occur equally often the first by the alphabet.
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_ASKED]:
@@ -86,7 +87,7 @@ def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Mat
     least = max(1, len(words.words) // _SHARE)
     found = reader.some(words.words, least=least, limit=min(reach.scan, _DOCUMENTS))
     places = columns.documents.places(found.keys)
-    here = places < len(columns.documents.keys)
+    here = places != columns.documents.none
     places, scores = places[here], found.scores[here]
     rows, counts = columns.of_document.rows(places)
     text = np.repeat(scores, counts)

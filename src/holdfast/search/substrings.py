@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
-from holdfast.search.columns import Columns, Floats, Numbering, Rows
+from holdfast.search.columns import Columns, Floats
 from holdfast.search.engine import IndexReader
+from holdfast.search.places import Numbering, Rows
 from holdfast.search.query import And, Field, Node, Not, Or, Term, wanted_terms
 
 CANDIDATES: Final = 200_000
@@ -206,7 +207,7 @@ class Substrings:
         they stand in the order of time and the newest are shown.
         """
         places, whole = self.places(text, field)
-        marks = np.zeros(len(self._numbering(field).keys) + 1, np.bool_)
+        marks = np.zeros(self._numbering(field).none + 1, np.bool_)
         marks[places] = True
         holds: Keep = marks[self._owners(field, rows)]
         if whole:
@@ -317,7 +318,7 @@ class Substrings:
         """Return which of these texts were not looked at for a term, each once."""
         asked = np.unique(owners)
         # The others have no text to look at.
-        asked = asked[asked < len(self._numbering(field).keys)]
+        asked = asked[asked < self._numbering(field).none]
         seen, _ = self._looked_at.get((text, field), _NOT_LOOKED_AT)
         return asked[seen[_places_in(seen, asked)] != asked] if len(seen) else asked
 
@@ -344,7 +345,7 @@ class Substrings:
                     continue
                 owner = columns.url if field is Field.URL else columns.doc
                 # One more than there are: rows without a document point behind the last.
-                hit = np.zeros(len(self._numbering(field).keys) + 1, np.float32)
+                hit = np.zeros(self._numbering(field).none + 1, np.float32)
                 hit[self.places(term.text, field)[0]] = weight
                 total += hit[owner[rows]]
         return total

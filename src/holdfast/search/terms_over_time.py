@@ -21,9 +21,9 @@ from holdfast.errors import Invalid
 from holdfast.outside_text import guarded
 from holdfast.parse.text import tidy, words_of
 from holdfast.search.asked import asked_words
-from holdfast.search.columns import Rows
 from holdfast.search.confined import ConfinedRows
 from holdfast.search.engine import IndexReader
+from holdfast.search.places import Rows
 from holdfast.search.query import MAX_QUERY_CHARS, QUOTES, plain
 from holdfast.search.readers import Counts, Kept
 from holdfast.withdrawals.visibility import Mark

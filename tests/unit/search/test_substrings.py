@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.columns import Incidence, Numbering
+from holdfast.search.places import Incidence, Numbering
 from holdfast.search.substrings import RowSet, intersection, inverse, union
 
 _SIZE = 40

@@ -1,0 +1,131 @@
+"""What one state of the index adds to another, told by their segments, also where some were merged meanwhile.
+
+It says nothing where a state does more than add: where rows are gone or changed, or stand between others, or where a
+document or an address is not what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.search.columns import Columns
+from holdfast.search.places import Ids, Numbering
+from holdfast.search.segments import (
+    Ranges,
+    Segment,
+    Table,
+    cleared_by,
+    join_ranges,
+    living_rows,
+    sorted_rows,
+    text_lengths,
+    united,
+)
+
+Entries = tuple[Table, npt.NDArray[np.int64], Sequence[Segment]]
+"""Documents or addresses, which segment each is from, and the segments."""
+_NO_RANGES = np.empty((0, 2), np.int64)
+
+
+def added_segment(columns: Columns, before: Sequence[Segment], after: Sequence[Segment]) -> Segment | None:
+    """Return what is new after segments whose columns are given, as one segment; None where not all of it is added."""
+    kept = 0
+    while kept < min(len(before), len(after)) and before[kept] is after[kept]:
+        kept += 1
+    gone, come = before[kept:], after[kept:]
+    # What was merged stands in the new segments first: rows that are added are the newest.
+    old_rows, rows = sorted_rows(living_rows(gone)), sorted_rows(living_rows(come))
+    if rows[: len(old_rows)].tobytes() != old_rows.tobytes():
+        return None
+    if kept and _clears(columns, old_rows["id"], _ranges(gone), _ranges(come)):
+        return None
+    documents = _new_entries(columns.documents, gone, come, "documents")
+    addresses = _new_entries(columns.addresses, gone, come, "addresses")
+    if documents is None or addresses is None:
+        return None
+    pieces: list[bytes] = []
+    size = 0
+    for table, origin in (documents, addresses):
+        lengths = text_lengths(table)
+        # Taken out of the files: these are merged into others and removed, one after another.
+        for number, start, length in zip(origin.tolist(), table["offset"].tolist(), lengths.tolist(), strict=True):
+            pieces.append(come[number].strings[start : start + length])
+        table["offset"] = size + np.cumsum(lengths) - lengths
+        size += int(lengths.sum())
+    return Segment(
+        name="",
+        rows=rows[len(old_rows) :],
+        documents=documents[0],
+        addresses=addresses[0],
+        cleared=_NO_RANGES,
+        strings=b"".join(pieces),
+    )
+
+
+def _ranges(segments: Sequence[Segment]) -> Ranges:
+    return join_ranges(np.concatenate([_NO_RANGES, *(segment.cleared for segment in segments)]))
+
+
+def _clears(columns: Columns, merged: Ids, before: Ranges, after: Ranges) -> bool:
+    """Return whether ranges clear rows that are not among those that were merged; those before have cleared theirs."""
+    if len(before) and len(after):
+        # A range that was made longer speaks anew only for what it did not before.
+        at = np.maximum(np.searchsorted(before[:, 0], after[:, 0], side="right") - 1, 0)
+        told = (before[at, 0] <= after[:, 0]) & (after[:, 0] <= before[at, 1])
+        after = np.stack((np.where(told, before[at, 1] + 1, after[:, 0]), after[:, 1]), axis=1)
+    # Most speak for ids that no row has had: the others are looked for among all rows.
+    after = after[(after[:, 0] <= after[:, 1]) & (after[:, 0] <= columns.last_id)]
+    if not len(after):
+        return False
+    return bool(cleared_by(columns.ids, after).sum() != cleared_by(merged, after).sum())
+
+
+def _new_entries(
+    numbering: Numbering, gone: Sequence[Segment], come: Sequence[Segment], name: str
+) -> tuple[Table, npt.NDArray[np.int64]] | None:
+    """Return the documents or addresses that are not numbered yet, and which segment each is from; None if one of the
+    others is not what it was."""
+    old, old_from = united(gone, name)
+    new, new_from = united(come, name)
+    is_known = numbering.places(_keys(new)) != numbering.none
+    again, again_from = new[is_known], new_from[is_known]
+    # Where nothing was merged, one that comes again was changed.
+    if not _equal(old, again) or not _same_texts((old, old_from, gone), (again, again_from, come)):
+        return None
+    return new[~is_known], new_from[~is_known]
+
+
+def _keys(table: Table) -> Ids:
+    keys: Ids = table[(table.dtype.names or ())[0]].astype(np.int64)
+    return keys
+
+
+def _equal(some: Table, others: Table) -> bool:
+    """Return whether tables say the same, wherever the texts may lie."""
+    some, others = some.copy(), others.copy()
+    some["offset"] = others["offset"] = 0
+    return some.tobytes() == others.tobytes()
+
+
+def _same_texts(some: Entries, others: Entries) -> bool:
+    """Return whether equal entries have equal texts."""
+    lengths = text_lengths(some[0])
+    if not len(lengths):
+        return True
+    # What lies side by side is compared at once: in files that were merged that is nearly all.
+    breaks = np.zeros(len(lengths) - 1, np.bool_)
+    for table, origin, _ in (some, others):
+        breaks |= (table["offset"][1:] != table["offset"][:-1] + lengths[:-1]) | (origin[1:] != origin[:-1])
+    firsts = np.append(0, np.flatnonzero(breaks) + 1)
+    sizes = np.add.reduceat(lengths, firsts).tolist()
+    (mine, my_segments), (theirs, their_segments) = (
+        (zip(origin[firsts].tolist(), table["offset"][firsts].tolist(), strict=True), segments)
+        for table, origin, segments in (some, others)
+    )
+    return all(
+        my_segments[one].strings[start : start + size] == their_segments[other].strings[begin : begin + size]
+        for (one, start), (other, begin), size in zip(mine, theirs, sizes, strict=True)
+    )

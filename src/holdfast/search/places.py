@@ -1,0 +1,193 @@
+"""From keys to places in a column, from owners to their rows, from places to texts; each can be added to.
+
+What is there when columns are built stands in sorted arrays that nothing changes. What is added later stands in a small
+sorted part beside them, which each state of the index has for itself: adding costs what was added since the build.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int32]
+Ids = npt.NDArray[np.int64]
+
+_NO_KEYS = np.empty(0, np.int64)
+_NO_PLACES = np.empty(0, np.int32)
+
+
+class Incidence:
+    """Which rows belong to each owner (a document, an address, a group): offsets into one list of row numbers."""
+
+    __slots__ = ("_has_late", "_late_owners", "_late_rows", "_rows", "_starts")
+
+    def __init__(self, owner_of_row: Places, owners: int) -> None:
+        # Stable, so that the rows of an owner stay in the order of time.
+        self._rows: Rows = np.argsort(owner_of_row, kind="stable").astype(np.int32)
+        self._starts: Ids = np.zeros(owners + 1, np.int64)
+        np.cumsum(np.bincount(owner_of_row, minlength=owners), out=self._starts[1:])
+        self._late_owners, self._late_rows = _NO_PLACES, _NO_PLACES
+        self._has_late: npt.NDArray[np.bool_] | None = None
+
+    def grown(self, owner_of_row: Places, first: int) -> Incidence:
+        """Return this with the owners of more rows, of which the first has this number; this one stays as it is."""
+        found = object.__new__(Incidence)
+        found._rows, found._starts = self._rows, self._starts
+        owners = np.concatenate((self._late_owners, owner_of_row))
+        rows = np.arange(first, first + len(owner_of_row), dtype=np.int32)
+        # Two runs that are sorted already, which a stable sort only merges.
+        order = np.argsort(owners, kind="stable")
+        found._late_owners, found._late_rows = owners[order], np.concatenate((self._late_rows, rows))[order]
+        # A byte an owner: what is asked for is searched among the late rows only where there are some.
+        found._has_late = np.zeros(len(self._starts) - 1, np.bool_)
+        found._has_late[owners] = True
+        return found
+
+    def rows(self, owners: Places) -> tuple[Rows, npt.NDArray[np.int64]]:
+        """Return the rows of these owners, owner after owner, and how many each has."""
+        starts = self._starts[owners]
+        counts = self._starts[owners + 1] - starts
+        late = _NO_PLACES if self._has_late is None else np.flatnonzero(self._has_late[owners])
+        if not len(late):
+            return self._rows[_runs(starts, counts)], counts
+        low = np.searchsorted(self._late_owners, owners[late], side="left")
+        more = np.searchsorted(self._late_owners, owners[late], side="right") - low
+        whole = counts.copy()
+        whole[late] += more
+        begins = np.cumsum(whole) - whole
+        found = np.empty(int(whole.sum()), np.int32)
+        found[_runs(begins, counts)] = self._rows[_runs(starts, counts)]
+        found[_runs(begins[late] + counts[late], more)] = self._late_rows[_runs(low, more)]
+        return found, whole
+
+    def of(self, owner: int, first: int, end: int) -> Rows:
+        """Return the rows of one owner from `first` to below `end`, in the order of time; few or none are copied."""
+        rows = self._rows[self._starts[owner] : self._starts[owner + 1]]
+        if self._has_late is not None and self._has_late[owner]:
+            low, high = np.searchsorted(self._late_owners, (owner, owner + 1)).tolist()
+            rows = np.concatenate((rows, self._late_rows[low:high]))
+        low, high = np.searchsorted(rows, (first, end)).tolist()
+        return rows[low:high]
+
+
+def _runs(starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Return the numbers of runs, one run after another: so many from each start on."""
+    total = int(counts.sum())
+    if not total:
+        return _NO_PLACES
+    before = np.cumsum(counts) - counts
+    found = np.repeat((starts - before).astype(np.int32), counts)
+    # No loop over owners: a common word has a hundred thousand documents.
+    found += np.arange(total, dtype=np.int32)
+    return found
+
+
+class Numbering:
+    """From the keys of SQL to places in a column: a table where the keys are dense, a search where they are not."""
+
+    __slots__ = ("_keys", "_late", "_late_places", "_table", "none")
+
+    def __init__(self, keys: Ids, none: int | None = None) -> None:
+        """`keys` are ascending and distinct; `none` is the place of what is not there, by default how many there are.
+
+        Where keys are to be added, it lies beyond all places that they may get, or is -1.
+        """
+        self._keys = keys
+        self.none = len(keys) if none is None else none
+        self._late, self._late_places = _NO_KEYS, _NO_PLACES
+        self._table: Places | None = None
+        # Ids of documents are dense, hashes of addresses are not: a table of 2^63 places would be asked for.
+        if len(keys) and keys[0] >= 0 and keys[-1] < 8 * len(keys) + 1_000_000:
+            self._table = np.full(int(keys[-1]) + 2, self.none, np.int32)
+            self._table[keys] = np.arange(len(keys), dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._late)
+
+    def grown(self, keys: Ids) -> Numbering:
+        """Return this with keys, distinct and new, at the next places; this one stays as it is."""
+        found = object.__new__(Numbering)
+        found._keys, found._table, found.none = self._keys, self._table, self.none
+        late = np.concatenate((self._late, keys))
+        places = np.arange(len(self), len(self) + len(keys), dtype=np.int32)
+        order = np.argsort(late, kind="stable")
+        found._late, found._late_places = late[order], np.concatenate((self._late_places, places))[order]
+        return found
+
+    def numbered(self, keys: Ids) -> tuple[Numbering, Places, npt.NDArray[np.int64]]:
+        """Return this with those of the keys that are not here yet, the place of each key, and the first of each new
+        one."""
+        distinct, first, of_key = np.unique(keys, return_index=True, return_inverse=True)
+        places = self.places(distinct)
+        new = np.flatnonzero(places == self.none)
+        if not len(new):
+            return self, places[of_key], new
+        places[new] = np.arange(len(self), len(self) + len(new))
+        return self.grown(distinct[new]), places[of_key], first[new]
+
+    def places(self, keys: Ids) -> Places:
+        """Return the place of each key; `none` for one that is not there."""
+        found = self._early(keys)
+        if len(self._late):
+            missing = np.flatnonzero(found == self.none)
+            at = np.searchsorted(self._late, keys[missing])
+            at[at == len(self._late)] = 0
+            here = self._late[at] == keys[missing]
+            found[missing[here]] = self._late_places[at[here]]
+        return found
+
+    def _early(self, keys: Ids) -> Places:
+        count = len(self._keys)
+        if self._table is not None:
+            last = len(self._table) - 1
+            return self._table[np.where((keys < 0) | (keys > last), last, keys)]
+        if not count:
+            return np.full(len(keys), self.none, np.int32)
+        at = np.searchsorted(self._keys, keys)
+        at[at == count] = count - 1
+        return np.where(self._keys[at] == keys, at, self.none).astype(np.int32)
+
+    def known(self, keys: Ids) -> Places:
+        """Return the places of those keys that are there."""
+        places = self.places(keys)
+        found: Places = places[places != self.none]
+        return found
+
+
+class Strings:
+    """Folded texts by place: which map they lie in, where, and how long they are."""
+
+    __slots__ = ("_blobs", "_lengths", "_number", "_starts")
+
+    def __init__(self, blobs: Sequence[mmap.mmap | bytes], number: Ids, starts: Ids, lengths: Ids) -> None:
+        """The arrays may have room behind their texts, and what has the blobs may add to them: see `put`."""
+        self._blobs, self._number, self._starts, self._lengths = blobs, number, starts, lengths
+
+    def put(self, first: int, number: int, starts: Ids, lengths: Ids) -> None:
+        """Add texts at the places from `first` on, which no state of the index asks for yet."""
+        end = first + len(starts)
+        self._number[first:end], self._starts[first:end], self._lengths[first:end] = number, starts, lengths
+
+    def holding(self, places: Places, needle: bytes) -> Places:
+        """Return those places whose text has this substring."""
+        blobs = self._blobs
+        starts = self._starts[places]
+        ends = starts + self._lengths[places]
+        found = [
+            needle in blobs[number][start:end]
+            for number, start, end in zip(self._number[places].tolist(), starts.tolist(), ends.tolist(), strict=True)
+        ]
+        return places[np.array(found, np.bool_)] if found else places
+
+    def equal(self, places: Places, text: bytes) -> Places:
+        """Return those places whose text is this one."""
+        return self.holding(places[self._lengths[places] == len(text)], text)
+
+    def at(self, place: int) -> str:
+        """Return one text."""
+        start = int(self._starts[place])
+        return self._blobs[int(self._number[place])][start : start + int(self._lengths[place])].decode()
