@@ -1,0 +1,148 @@
+"""A reader that is open while the index moves on: what it adds to, what it builds anew, and what it answers."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from holdfast.clock import SystemClock
+from holdfast.db.models import Document, SearchOutbox
+from holdfast.search.directory import IndexDirectory
+from holdfast.search.readers import ReaderCache, open_view
+from holdfast.search.search import ResultKind, SearchRequest, SearchService
+from tests.search_bed import DAY, Bed, Capture
+
+_QUESTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"view": ResultKind.PAGES},
+    {"q": "parrot"},
+    {"q": "parrot", "view": ResultKind.PAGES},
+    {"q": "(title:page AND url:two)"},
+    {"q": "site:two.test parrot"},
+    {"q": "author:ann"},
+    {"q": "type:article parrot", "duplicates": True},
+    {"source": "second"},
+    {"host": "one.test"},
+    {"language": "fr", "non_2xx": True},
+    {"q": "https://one.test/1"},
+    {"start": (DAY + timedelta(days=3)).date()},
+)
+
+
+def _captures(first: int, count: int, **more: Any) -> list[Capture]:
+    return [
+        Capture(
+            url=f"https://{('one', 'two', 'three')[n % 3]}.test/{n % 7}",
+            text=f"a parrot of the kind{n % 11} and number{n}",
+            title=f"Page {n % 5}",
+            at=DAY + timedelta(hours=n),
+            status=(200, 200, 200, 301, 404)[n % 5],
+            language=("en", "fr", None)[n % 3],
+            source=("demo", "second")[n % 2],
+            author=(None, "Ann", "Kim Lee")[n % 3],
+            **more,
+        )
+        for n in range(first, first + count)
+    ]
+
+
+def _answers(search: SearchService) -> list[Any]:
+    found = [search.ask(SearchRequest(page_size=50, **question), wait=True) for question in _QUESTIONS]
+    return [
+        (answer.total, answer.exact, [hit.row.id for hit in answer.hits], answer.facets, answer.histogram)
+        for answer in found
+    ]
+
+
+def test_a_reader_that_is_open_answers_as_one_that_is_new_while_captures_come(bed: Bed) -> None:
+    bed.fill(_captures(0, 12))
+    grown = 0
+    for first in range(12, 60, 6):
+        bed.fill(_captures(first, 6))
+        open_, new = bed.search, SearchService(bed.database, bed.home, bed.clock)
+        assert _answers(open_) == _answers(new)
+        grown += open_._readers.view().is_grown
+        assert not new._readers.view().is_grown
+
+    assert grown == 7, "the first question opened what it then added to, seven times, also to what was merged"
+
+
+def test_columns_are_built_where_a_drain_changes_what_was_there(bed: Bed) -> None:
+    ids = bed.fill(_captures(0, 12))
+    cache = ReaderCache(bed.home, bed.clock)
+    cache.view()
+    with bed.database.write() as session:
+        session.execute(update(Document).where(Document.id == 1).values(title="Cockatoo"))
+        session.add(SearchOutbox(kind="documents", refs={"ids": [1]}, created_at=DAY))
+    bed.drain()
+    assert not cache.view(wait=True).is_grown
+
+    with bed.database.write() as session:
+        session.add(SearchOutbox(kind="snapshots", first_id=ids[0], last_id=ids[2], refs={}, created_at=DAY))
+    bed.drain()
+    assert not cache.view(wait=True).is_grown
+    with bed.database.write() as session:
+        session.add(SearchOutbox(kind="signals", refs={}, created_at=DAY))
+    bed.drain()
+    assert not cache.view(wait=True).is_grown
+    bed.fill(_captures(2, 1))
+    assert not cache.view(wait=True).is_grown, "it is older than the last"
+
+    bed.fill(_captures(30, 3))
+    assert cache.view(wait=True).is_grown
+
+
+def test_a_view_goes_on_as_it_is_while_others_grow_out_of_it(bed: Bed) -> None:
+    bed.fill(_captures(0, 12))
+    directory = IndexDirectory(bed.home)
+    first = open_view(directory)
+    was = first.columns.ids.tolist(), first.columns.documents.places(first.columns.ids).tolist()
+    bed.fill(_captures(12, 5))
+    second, third = open_view(directory, first), open_view(directory, first)
+    bed.fill(_captures(17, 5))
+    fourth = open_view(directory, second)
+
+    assert [view.is_grown for view in (first, second, third, fourth)] == [False, True, False, True]
+    assert [len(view.columns) for view in (first, second, third, fourth)] == [12, 17, 17, 22]
+    assert second.columns.ids.tolist() == third.columns.ids.tolist() == fourth.columns.ids.tolist()[:17]
+    assert (first.columns.ids.tolist(), first.columns.documents.places(first.columns.ids).tolist()) == was
+
+
+class _Steps(SystemClock):
+    """Each look at it takes as long as it is told."""
+
+    step, _now = 0.0, 0.0
+
+    def monotonic(self) -> float:
+        self._now += self.step
+        return self._now
+
+
+@pytest.mark.parametrize(("built_s", "beside"), [(0.01, False), (0.5, True)])
+def test_a_view_that_took_long_to_build_is_followed_beside_requests_however_quickly_it_grew(
+    bed: Bed, *, built_s: float, beside: bool
+) -> None:
+    clock = _Steps()
+    prepared: list[int] = []
+    cache = ReaderCache(bed.home, clock, prepare=lambda view: prepared.append(len(view.columns)))
+    bed.fill(_captures(0, 12))
+    clock.step = built_s
+    cache.view()
+    clock.step = 0.001
+    bed.fill(_captures(12, 3))
+    assert cache.view(wait=True).is_grown
+    clock.step = 1.0
+
+    bed.fill(_captures(15, 3))
+    cache.view()
+    for thread in threading.enumerate():
+        if thread.name == "search view":
+            thread.join()
+
+    # The next may have to be built, which nobody shall wait for.
+    assert prepared == ([18] if beside else [])
+    assert len(cache.view().columns) == 18
