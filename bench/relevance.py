@@ -233,11 +233,11 @@ def features_of(asked: Asked, entry: Entry) -> Features | None:
     rows = np.flatnonzero(sum(whole.values())) if whole else np.empty(0, np.int64)
     if not len(rows):
         return None
-    worth = ranking.page_worth(columns, _UNIT, now_micros=0).of_address
+    worth = ranking.address_parts(columns, _UNIT, columns.url[rows])
     static = {
-        "authority": worth["authorityBoost"][columns.url[rows]],
-        "depth": worth["depthPenalty"][columns.url[rows]],
-        "pagerank": worth["pagerankBoost"][columns.url[rows]],
+        "authority": worth["authorityBoost"],
+        "depth": worth["depthPenalty"],
+        "pagerank": worth["pagerankBoost"],
     }
     pages = [asked.page_of(columns.urls.at(int(place))) for place in columns.url[rows]]
     return Features(pages, {name: scores[rows] for name, scores in whole.items()}, static)

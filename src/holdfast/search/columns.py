@@ -148,6 +148,11 @@ class Columns:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def grew_out_of(self, others: Columns) -> bool:
+        """Return whether these are others with something added, or the same."""
+        # States that share a room grow one out of another.
+        return self.room is others.room and len(self) >= len(others)
+
     @property
     def group_count(self) -> int:
         """How many pages there are."""
@@ -258,8 +263,7 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
         last_id=int(rows["id"].max(initial=-1)),
         of_document=Incidence(doc, no_doc + 1),
         of_address=Incidence(url, no_url + 1),
-        # As many groups as addresses, and one that stands for none.
-        of_group=Incidence(group[:-1].astype(np.int32), no_url + 1),
+        of_group=Incidence(group[:-1].astype(np.int32), len(group_hashes)),
     )
 
 

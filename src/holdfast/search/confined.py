@@ -9,11 +9,11 @@ import numpy as np
 
 from holdfast.errors import Invalid
 from holdfast.search.conditions import Conditions, narrowed
-from holdfast.search.counting import Filters, Keep, newest, passing
+from holdfast.search.counting import Filters, Gate, Keep, newest, passing
 from holdfast.search.matching import Match, browsed
 from holdfast.search.places import Rows
 from holdfast.search.query import Intent, ParsedQuery, parse_query
-from holdfast.search.readers import Gate, Kept, ResultCache
+from holdfast.search.readers import Kept, ResultCache
 from holdfast.search.substrings import Budget
 
 

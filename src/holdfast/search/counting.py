@@ -30,6 +30,7 @@ _MONTHLY: Final = 120
 STATUS_NAMES: Final = ("unknown", "1xx", "2xx", "3xx", "4xx", "5xx")
 
 Keep = npt.NDArray[np.bool_]
+Gate = npt.NDArray[np.uint8]
 Keys = npt.NDArray[np.floating[Any]]
 """What rows are sorted by, greatest first; row numbers for the newest need 64 bits, scores 32."""
 
@@ -78,17 +79,27 @@ SHOWS: Final = 8
 """What is no noise."""
 
 
-def gates(columns: Columns, hidden: Rows, firsts: Rows) -> npt.NDArray[np.uint8]:
-    """Return for each row what it may pass: public, of good status, first of its day, showing its page.
+def own_gates(columns: Columns, before: Gate | None = None) -> Gate:
+    """Return for each row what it may pass by itself: public, of good status, first of its day, showing its page.
+
+    `before` is of columns that these grew out of: only what was added is worked out.
+    """
+    first = 0 if before is None else len(before)
+    flags = columns.flags[first:]
+    ok = np.isin(columns.profiles["status"], (0, 2))[columns.profile[first:]]
+    found = np.where((flags & NOINDEX) == 0, PUBLIC, 0).astype(np.uint8)
+    found |= np.where(ok, _OK, 0).astype(np.uint8)
+    found |= np.where((flags & DUPLICATE) == 0, _FIRST, 0).astype(np.uint8)
+    found |= np.where((flags & NOISE) == 0, SHOWS, 0).astype(np.uint8)
+    return found if before is None else np.concatenate((before, found))
+
+
+def gates(columns: Columns, hidden: Rows, firsts: Rows, own: Gate | None = None) -> Gate:
+    """Return for each row what it may pass; `own` is what it may by itself, if that is known.
 
     `firsts` are duplicates whose first was withdrawn, each the next one of its day.
     """
-    good = np.isin(columns.profiles["status"], (0, 2))
-    ok = good[columns.profile]
-    found = np.where((columns.flags & NOINDEX) == 0, PUBLIC, 0).astype(np.uint8)
-    found |= np.where(ok, _OK, 0).astype(np.uint8)
-    found |= np.where((columns.flags & DUPLICATE) == 0, _FIRST, 0).astype(np.uint8)
-    found |= np.where((columns.flags & NOISE) == 0, SHOWS, 0).astype(np.uint8)
+    found = own_gates(columns) if own is None else own.copy()
     found[firsts] |= np.uint8(_FIRST)
     found[hidden] &= ~np.uint8(PUBLIC)
     return found
@@ -106,7 +117,7 @@ def beside(columns: Columns, rows: Rows) -> tuple[Rows, Rows]:
     return sharing, sharing[(columns.flags[sharing] & DUPLICATE) != 0]
 
 
-def passing(columns: Columns, rows: Rows, gate: npt.NDArray[np.uint8], filters: Filters) -> Keep:
+def passing(columns: Columns, rows: Rows, gate: Gate, filters: Filters) -> Keep:
     """Return which of the rows pass the filters."""
     # One comparison of bits for four conditions: it is made for every row of every search.
     need = PUBLIC | (0 if filters.non_2xx or filters.status is not None else _OK)
@@ -196,8 +207,14 @@ class Owned:
     by_host: Incidence
 
 
-def owned_rows(columns: Columns) -> Owned:
-    """Return whose each row is; a sort of all rows, done once for each state of the index."""
+def owned_rows(columns: Columns, before: Owned | None = None) -> Owned:
+    """Return whose each row is: a sort of all rows, or of those that were added to the columns of the ones before."""
+    if before is not None:
+        first = len(before.by_host)
+        return Owned(
+            by_profile=before.by_profile.grown(columns.profile[first:], first, len(columns.profiles)),
+            by_host=before.by_host.grown(columns.host[first:], first, len(columns.hosts)),
+        )
     return Owned(
         by_profile=Incidence(columns.profile, len(columns.profiles)),
         by_host=Incidence(columns.host, len(columns.hosts)),

@@ -125,7 +125,7 @@ def _with_addresses(columns: Columns, urls: Table, first: int) -> Columns:
         hosts=hosts,
         host_example=np.concatenate((columns.host_example, first + new_hosts)),
         groups=groups,
-        of_group=columns.of_group.grown(group, first),
+        of_group=columns.of_group.grown(group, first, len(groups)),
     )
 
 
@@ -155,6 +155,6 @@ def _with_rows(columns: Columns, rows: Table, doc: Places, url: Places) -> Colum
         pages=pages,
         waiting=np.union1d(columns.waiting, missing),
         last_id=max(columns.last_id, int(rows["id"].max(initial=-1))),
-        of_document=columns.of_document.grown(doc, first),
-        of_address=columns.of_address.grown(url, first),
+        of_document=columns.of_document.grown(doc, first, columns.documents.none + 1),
+        of_address=columns.of_address.grown(url, first, columns.addresses.none + 1),
     )

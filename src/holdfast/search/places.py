@@ -33,18 +33,24 @@ class Incidence:
         self._late_owners, self._late_rows = _NO_PLACES, _NO_PLACES
         self._has_late: npt.NDArray[np.bool_] | None = None
 
-    def grown(self, owner_of_row: Places, first: int) -> Incidence:
-        """Return this with the owners of more rows, of which the first has this number; this one stays as it is."""
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._late_rows)
+
+    def grown(self, owner_of_row: Places, first: int, owners: int) -> Incidence:
+        """Return this with more rows, of which the first has this number, and perhaps with more owners; this one stays
+        as it is."""
         found = object.__new__(Incidence)
         found._rows, found._starts = self._rows, self._starts
-        owners = np.concatenate((self._late_owners, owner_of_row))
+        if owners >= len(self._starts):
+            found._starts = np.pad(self._starts, (0, owners + 1 - len(self._starts)), mode="edge")
+        late = np.concatenate((self._late_owners, owner_of_row))
         rows = np.arange(first, first + len(owner_of_row), dtype=np.int32)
         # Two runs that are sorted already, which a stable sort only merges.
-        order = np.argsort(owners, kind="stable")
-        found._late_owners, found._late_rows = owners[order], np.concatenate((self._late_rows, rows))[order]
+        order = np.argsort(late, kind="stable")
+        found._late_owners, found._late_rows = late[order], np.concatenate((self._late_rows, rows))[order]
         # A byte an owner: what is asked for is searched among the late rows only where there are some.
-        found._has_late = np.zeros(len(self._starts) - 1, np.bool_)
-        found._has_late[owners] = True
+        found._has_late = np.zeros(len(found._starts) - 1, np.bool_)
+        found._has_late[late] = True
         return found
 
     def rows(self, owners: Places) -> tuple[Rows, npt.NDArray[np.int64]]:

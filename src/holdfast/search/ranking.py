@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from holdfast.search.asked import TextWeights
 from holdfast.search.columns import Columns, Floats
-from holdfast.search.places import Rows
+from holdfast.search.places import Places, Rows
 from holdfast.search.query import ParsedQuery
 from holdfast.search.segments import HAS_QUERY, SAYS_ARCHIVED, TRACKED
 
@@ -158,42 +158,56 @@ _QUALITY: Final = np.array([0, -1, 2, 1, -1, -1], np.float32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageWorth:
-    """What pages are worth before any word is read, under one set of coefficients: by address, and by document."""
+    """What pages are worth before any word is read, under one set of coefficients."""
 
     weights: Coefficients
-    of_address: dict[str, Floats]
-    of_document: dict[str, Floats]
-    of_month: dict[str, Floats]
+    now_micros: int
+    of_month: Floats
     by_row: Floats
     """All of it and the order of statuses, added up for each capture: one look-up a result."""
 
 
-def page_worth(columns: Columns, weights: Coefficients, *, now_micros: int) -> PageWorth:
-    """Return what all pages are worth; made once for a view and a set of coefficients."""
-    flags = columns.url_flags
-    by_address: dict[str, Floats] = {
+def page_worth(
+    columns: Columns, weights: Coefficients, *, now_micros: int, before: PageWorth | None = None
+) -> PageWorth:
+    """Return what all pages are worth; made once for a view and a set of coefficients.
+
+    `before` is of the same day and of columns that these grew out of: only what was added is worked out.
+    """
+    first = 0 if before is None else len(before.by_row)
+    now_micros = now_micros if before is None else before.now_micros
+    url, doc, month = columns.url[first:], columns.doc[first:], columns.month[first:]
+    # Of all addresses first, where there are many captures of each.
+    places = np.arange(len(columns.url_flags), dtype=np.int32) if before is None else url
+    by_address = np.zeros(len(places), np.float32)
+    for part in address_parts(columns, weights, places).values():
+        by_address += part
+    recency = _recency(columns, weights, now_micros)
+    archived = _archived(columns, weights, doc)
+    by_row = (by_address[url] if before is None else by_address) + archived + recency[month]
+    # The class of status outweighs every score: an error page never comes before a page.
+    by_row += (_QUALITY * np.float32(_STATUS_STEP))[columns.profiles["status"]][columns.profile[first:]]
+    if before is not None:
+        by_row = np.concatenate((before.by_row, by_row))
+    return PageWorth(weights=weights, now_micros=now_micros, of_month=recency, by_row=by_row)
+
+
+def address_parts(columns: Columns, weights: Coefficients, places: Places) -> dict[str, Floats]:
+    """Return what addresses at these places are worth, part by part."""
+    flags = columns.url_flags[places]
+    return {
         "queryPenalty": ((flags & HAS_QUERY) != 0) * np.float32(weights.query),
         "trackingPenalty": ((flags & TRACKED) != 0) * np.float32(weights.tracking),
-        "depthPenalty": np.minimum(columns.url_depth, _DEEPEST) * np.float32(weights.depth),
-        "authorityBoost": _share(columns.url_inlinks) * np.float32(weights.authority),
-        "hubnessBoost": _share(columns.url_outlinks) * np.float32(weights.hubness),
-        "pagerankBoost": _share(columns.url_pagerank) * np.float32(weights.pagerank),
+        "depthPenalty": np.minimum(columns.url_depth[places], _DEEPEST) * np.float32(weights.depth),
+        "authorityBoost": _share(columns.url_inlinks[places]) * np.float32(weights.authority),
+        "hubnessBoost": _share(columns.url_outlinks[places]) * np.float32(weights.hubness),
+        "pagerankBoost": _share(columns.url_pagerank[places]) * np.float32(weights.pagerank),
     }
-    archived = ((columns.doc_flags & SAYS_ARCHIVED) != 0) * np.float32(weights.archived)
-    recency = _recency(columns, weights, now_micros)
-    whole = np.zeros(len(flags), np.float32)
-    for part in by_address.values():
-        whole += part
-    by_row = whole[columns.url] + archived[columns.doc] + recency[columns.month]
-    # The class of status outweighs every score: an error page never comes before a page.
-    by_row += (_QUALITY * np.float32(_STATUS_STEP))[columns.profiles["status"]][columns.profile]
-    return PageWorth(
-        weights=weights,
-        of_address=by_address,
-        of_document={"archivedPenalty": archived},
-        of_month={"recencyBoost": recency},
-        by_row=by_row,
-    )
+
+
+def _archived(columns: Columns, weights: Coefficients, places: Places) -> Floats:
+    found: Floats = ((columns.doc_flags[places] & SAYS_ARCHIVED) != 0) * np.float32(weights.archived)
+    return found
 
 
 def quality(columns: Columns, rows: Rows) -> Floats:
@@ -210,7 +224,7 @@ def _share(signal: Floats) -> Floats:
 def _recency(columns: Columns, weights: Coefficients, now_micros: int) -> Floats:
     """Return what the month of a capture adds, by month."""
     # By month, not by capture: a few hundred values serve millions of rows.
-    months = int(columns.month.max()) + 1 if len(columns) else 1
+    months = int(columns.month[-1]) + 1 if len(columns) else 1
     starts = np.arange(months).astype("datetime64[M]").astype("datetime64[us]").astype(np.int64)
     days = np.maximum((now_micros - starts) / _DAY_MICROS, 7)
     return (np.log1p(365 / days) * (weights.recency / _FRESHEST)).astype(np.float32)
@@ -227,12 +241,9 @@ def order_keys(rows: Rows, text: Floats, titles: npt.NDArray[np.uint8], worth: P
 def parts(columns: Columns, row: int, text: float, titles: int, worth: PageWorth) -> dict[str, float]:
     """Return the parts of one row's score by name; their sum is the score."""
     found = {"rankText": text, "titleBoost": float(_title_table(worth.weights)[titles])}
-    for table, place in (
-        (worth.of_document, columns.doc[row]),
-        (worth.of_address, columns.url[row]),
-        (worth.of_month, columns.month[row]),
-    ):
-        found |= {name: float(part[place]) for name, part in table.items()}
+    found["archivedPenalty"] = float(_archived(columns, worth.weights, columns.doc[[row]])[0])
+    found |= {name: float(part[0]) for name, part in address_parts(columns, worth.weights, columns.url[[row]]).items()}
+    found["recencyBoost"] = float(worth.of_month[columns.month[row]])
     return found
 
 

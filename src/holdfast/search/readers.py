@@ -28,6 +28,7 @@ from holdfast.search import segments as disk
 from holdfast.search.additions import added_segment
 from holdfast.search.columns import Columns, build
 from holdfast.search.conditions import HostNames
+from holdfast.search.counting import Gate
 from holdfast.search.directory import IndexDirectory, IndexMark
 from holdfast.search.engine import IndexBroken, IndexReader
 from holdfast.search.growth import grow
@@ -212,7 +213,6 @@ _GATES: Final = 4
 # Counts by month that are kept, one for each set of filters: a few kilobytes each.
 _VOLUMES: Final = 64
 
-Gate = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.int64]
 
 
@@ -236,21 +236,49 @@ def _bytes(marks: npt.NDArray[np.bool_]) -> int:
     return marks.nbytes
 
 
-class ResultCache(Generic[Kept]):
-    """What was worked out on one view; safe for several threads, two of which may now and then do the same work."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RowByRow:
+    """What was worked out on a view row by row, which views that grow out of it add to."""
 
-    def __init__(self, view: View) -> None:
+    gate: Gate | None = None
+    owned: counting.Owned | None = None
+    worths: dict[tuple[Coefficients, int], PageWorth] = field(default_factory=dict)
+
+
+class ResultCache(Generic[Kept]):
+    """What was worked out on one view; safe for several threads, two of which may now and then do the same work.
+
+    Of an earlier one whose view this one grew out of, it takes over what was worked out row by row, and adds to it.
+    """
+
+    def __init__(self, view: View, before: ResultCache[Kept] | None = None) -> None:
         self.view = view
+        self._older = _RowByRow()
+        if before is not None and view.columns.grew_out_of(before.view.columns):
+            self._older = before._row_by_row()
         rows, documents = len(view.columns), view.columns.documents.none + 1
         self._lock = threading.Lock()
         self._page_worths: LRUCache[tuple[Coefficients, int], PageWorth] = LRUCache(_PAGE_WORTHS)
         self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
         self._gates: LRUCache[Mark, tuple[Gate, Counter[int]]] = LRUCache(_GATES)
+        self._own_gate: Gate | None = None
         self._owned: counting.Owned | None = None
         self._hosts: HostNames | None = None
         self._volumes: LRUCache[Hashable, tuple[Counts, bool]] = LRUCache(_VOLUMES)
         # The count of everything, as captures and as pages, is always worth keeping.
         self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
+
+    def _row_by_row(self) -> _RowByRow:
+        """Return the newest of what is there: where this view was not asked, what it took over."""
+        with self._lock:
+            worths = dict(self._page_worths)
+        older = self._older
+        days = [day for _, day in worths]
+        return _RowByRow(
+            gate=older.gate if self._own_gate is None else self._own_gate,
+            owned=older.owned if self._owned is None else self._owned,
+            worths={key: worth for key, worth in (older.worths | worths).items() if not days or key[1] in days},
+        )
 
     def page_worth(self, weights: Coefficients, now_micros: int) -> PageWorth:
         """Return what pages are worth by themselves under these coefficients, today."""
@@ -259,7 +287,8 @@ class ResultCache(Generic[Kept]):
         with self._lock:
             found = self._page_worths.get(key)
         if found is None:
-            found = ranking.page_worth(self.view.columns, weights, now_micros=now_micros)
+            older = self._older.worths.pop(key, None)
+            found = ranking.page_worth(self.view.columns, weights, now_micros=now_micros, before=older)
             with self._lock:
                 # Yesterday's would only push out those of today.
                 for old in [known for known in self._page_worths if known[1] != key[1]]:
@@ -281,7 +310,7 @@ class ResultCache(Generic[Kept]):
         """Return the rows of every profile and host."""
         found = self._owned
         if found is None:
-            found = self._owned = counting.owned_rows(self.view.columns)
+            found = self._owned = counting.owned_rows(self.view.columns, self._older.owned)
         return found
 
     def hosts(self) -> HostNames:
@@ -336,7 +365,10 @@ class ResultCache(Generic[Kept]):
             hidden = np.unique(np.concatenate((hidden, own, columns.rows_of_ids(np.array(sorted(bodies), np.int64)))))
             first_ids = firsts_beside(session, columns.ids[duplicates].tolist())
             firsts = np.concatenate((firsts, columns.rows_of_ids(np.array(first_ids, np.int64))))
-        return counting.gates(columns, hidden, firsts), Counter(columns.group[hidden].tolist())
+        gate = self._own_gate
+        if gate is None:
+            gate = self._own_gate = counting.own_gates(columns, self._older.gate)
+        return counting.gates(columns, hidden, firsts, gate), Counter(columns.group[hidden].tolist())
 
     def hidden_in(self, mark: Mark, group: int) -> int:
         """Return how many captures of a page (by the place of its group) may not be seen under a mark."""

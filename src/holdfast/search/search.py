@@ -28,7 +28,7 @@ from holdfast.index.queries import unpack_text
 from holdfast.search import counting, ranking, similar
 from holdfast.search.columns import Columns
 from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
-from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
+from holdfast.search.counting import Count, Filters, Gate, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.fingerprints import Places
 from holdfast.search.highlight import Finder, Piece
@@ -47,7 +47,7 @@ from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.queries import HitRow, ResultRows, ShownText
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
 from holdfast.search.ranking import PageWorth, Ranking
-from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
+from holdfast.search.readers import ReaderCache, ResultCache, View
 from holdfast.search.substrings import CANDIDATES, CHECKS, SECONDS, Budget
 from holdfast.search.terms_over_time import ROWS as VOLUME_ROWS
 from holdfast.search.terms_over_time import TERM_CANDIDATES, TermsAnswer, TermsRequest, count_terms
@@ -301,7 +301,7 @@ class SearchService:
 
     def _prepare(self, view: View) -> None:
         """Count all pages of a view that is about to serve: the one question whose cost grows with the archive."""
-        cache: ResultCache[_Counted] = ResultCache(view)
+        cache: ResultCache[_Counted] = ResultCache(view, self._cache)
         with self._rows() as rows:
             # Where no source is for members, both are one, and it is counted once.
             for viewer in (PUBLIC, EVERYTHING):
@@ -328,7 +328,9 @@ class SearchService:
     def _cache_of(self, view: View) -> ResultCache[_Counted]:
         cache, prepared = self._cache, self._prepared
         if cache is None or cache.view is not view:
-            cache = self._cache = prepared if prepared is not None and prepared.view is view else ResultCache(view)
+            cache = self._cache = (
+                prepared if prepared is not None and prepared.view is view else ResultCache(view, cache)
+            )
         return cache
 
     def _count(

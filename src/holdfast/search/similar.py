@@ -18,11 +18,12 @@ from holdfast.index.queries import unpack_text
 from holdfast.parse.text import is_unspaced, words_of
 from holdfast.search import queries
 from holdfast.search.columns import Columns
+from holdfast.search.counting import Gate
 from holdfast.search.matching import Match, MatchMode, SearchReach
 from holdfast.search.near_duplicates import row_of
 from holdfast.search.places import Rows
 from holdfast.search.query import MIN_WORD_CHARS, Words
-from holdfast.search.readers import Gate, View
+from holdfast.search.readers import View
 from holdfast.withdrawals.visibility import visible_snapshot
 
 # Of a text: what a page is about stands at its beginning, and a text may have millions of letters.

@@ -16,7 +16,9 @@ from holdfast.search import counting, ranking
 from holdfast.search import segments as disk
 from holdfast.search.additions import added_segment
 from holdfast.search.columns import SIGNAL, Columns, build
+from holdfast.search.counting import Owned
 from holdfast.search.growth import grow
+from holdfast.search.ranking import PageWorth
 from holdfast.search.segments import Segment, Table
 from holdfast.urls import hash64
 
@@ -212,6 +214,25 @@ def _told(columns: Columns, archive: _Archive) -> dict[str, Any]:
     }  # fmt: skip
 
 
+class _RowByRow:
+    """What is worked out on columns row by row, anew or added to what was worked out before."""
+
+    def __init__(self, columns: Columns, before: _RowByRow | None = None) -> None:
+        weights = ranking.coefficients(ranking.Ranking.V3, ranking.Breadth.BROAD)
+        self.columns = columns
+        self.gate = counting.own_gates(columns, None if before is None else before.gate)
+        self.owned: Owned = counting.owned_rows(columns, None if before is None else before.owned)
+        worth = None if before is None else before.worth
+        self.worth: PageWorth = ranking.page_worth(columns, weights, now_micros=9**18, before=worth)
+
+    def told(self) -> list[Any]:
+        """Return all of it as lists."""
+        end = len(self.columns)
+        hosts = [self.owned.by_host.of(place, 1, end).tolist() for place in range(len(self.columns.hosts))]
+        profiles = [self.owned.by_profile.of(place, 0, end).tolist() for place in range(len(self.columns.profiles))]
+        return [self.gate.tolist(), hosts, profiles, self.worth.by_row.tolist(), self.worth.of_month.tolist()]
+
+
 @pytest.mark.parametrize("seed", range(18))
 def test_columns_that_grew_say_what_built_ones_say_and_older_ones_stay(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -222,6 +243,7 @@ def test_columns_that_grew_say_what_built_ones_say_and_older_ones_stay(
     archive = _Archive(seed)
     archive.segments = [archive.more()]
     columns = build(archive.segments, archive.signals)
+    row_by_row = _RowByRow(columns)
     grown = 0
     older: list[tuple[Columns, _Archive, dict[str, Any]]] = []
     for _ in range(20):
@@ -232,6 +254,8 @@ def test_columns_that_grew_say_what_built_ones_say_and_older_ones_stay(
         found = None if added is None else grow(columns, added)
         grown += found is not None
         columns = whole if found is None else found
+        row_by_row = _RowByRow(columns, None if found is None else row_by_row)
+        assert row_by_row.told() == _RowByRow(columns).told()
         told = _told(columns, archive)
         assert told == _told(whole, archive)
         then = _Archive()
