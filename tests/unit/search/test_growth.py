@@ -16,7 +16,7 @@ from holdfast.search import counting, ranking
 from holdfast.search import segments as disk
 from holdfast.search.additions import added_segment
 from holdfast.search.columns import SIGNAL, Columns, build
-from holdfast.search.counting import Owned
+from holdfast.search.counting import Gate, Owned
 from holdfast.search.growth import grow
 from holdfast.search.ranking import PageWorth
 from holdfast.search.segments import Segment, Table
@@ -220,7 +220,7 @@ class _RowByRow:
     def __init__(self, columns: Columns, before: _RowByRow | None = None) -> None:
         weights = ranking.coefficients(ranking.Ranking.V3, ranking.Breadth.BROAD)
         self.columns = columns
-        self.gate = counting.own_gates(columns, None if before is None else before.gate)
+        self.gate: Gate = counting.own_gates(columns, None if before is None else before.gate)
         self.owned: Owned = counting.owned_rows(columns, None if before is None else before.owned)
         worth = None if before is None else before.worth
         self.worth: PageWorth = ranking.page_worth(columns, weights, now_micros=9**18, before=worth)
