@@ -7,6 +7,7 @@ document or an address is not what it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from holdfast.search.segments import (
 
 Entries = tuple[Table, npt.NDArray[np.int64], Sequence[Segment]]
 """Documents or addresses, which segment each is from, and the segments."""
-_NO_RANGES = np.empty((0, 2), np.int64)
+_NO_RANGES: Final = np.empty((0, 2), np.int64)
 
 
 def added_segment(columns: Columns, before: Sequence[Segment], after: Sequence[Segment]) -> Segment | None:
@@ -78,9 +79,17 @@ def _clears(columns: Columns, merged: Ids, before: Ranges, after: Ranges) -> boo
         after = np.stack((np.where(told, before[at, 1] + 1, after[:, 0]), after[:, 1]), axis=1)
     # Most speak for ids that no row has had: the others are looked for among all rows.
     after = after[(after[:, 0] <= after[:, 1]) & (after[:, 0] <= columns.last_id)]
-    if not len(after):
-        return False
-    return bool(cleared_by(columns.ids, after).sum() != cleared_by(merged, after).sum())
+    return _count_within(columns.ids, after) != _count_within(merged, after)
+
+
+# Up to so many ranges are compared one by one: for each of them a pass, for more of them a search for each id.
+_FEW: Final = 8
+
+
+def _count_within(ids: Ids, ranges: Ranges) -> int:
+    if len(ranges) > _FEW:
+        return int(np.count_nonzero(cleared_by(ids, ranges)))
+    return sum(int(np.count_nonzero((ids >= first) & (ids <= last))) for first, last in ranges.tolist())
 
 
 def _new_entries(

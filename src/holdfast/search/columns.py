@@ -25,13 +25,13 @@ Floats = npt.NDArray[np.float32]
 
 SIGNAL: Final = np.dtype([("group", "<i8"), ("inlinks", "<i4"), ("outlinks", "<i4"), ("pagerank", "<f4")])
 
-# Room for so many more rows, documents and addresses, and for at least so many: a build costs as much as some sixty
-# thousand additions, so it may come once for an eighth, and the archive may be small.
+# Room for an eighth more: a build, spread over so many additions, costs each about as much as adding it did (10 us).
+# In a small archive for some thousands, which take little.
 _SHARE: Final = 8
 _LEAST: Final = 8_192
 
 
-class Signals:
+class GroupSignals:
     """What the link graph says of each group."""
 
     __slots__ = ("_groups", "_known")
@@ -45,7 +45,7 @@ class Signals:
         return self._known[self._groups.places(groups)]
 
 
-class Room:
+class ColumnRoom:
     """The space behind the rows, documents and addresses of columns, which one state of the index at a time fills."""
 
     def __init__(self, rows: int, documents: int, addresses: int) -> None:
@@ -82,7 +82,7 @@ class Columns:
     Those by document and by address have room between what is there and their last place, which is for none.
     """
 
-    room: Room
+    room: ColumnRoom
 
     ids: Ids
     at: Ids
@@ -132,7 +132,7 @@ class Columns:
     author_hashes: Numbering
     waiting: Ids
     """Documents that rows speak of and that are not here (0 for rows without one), ascending."""
-    signals: Signals
+    signals: GroupSignals
     last_id: int
     of_group: Incidence
     """The addresses of each group."""
@@ -211,7 +211,7 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
     rows = sorted_rows(living_rows(segments))
     docs, doc_number = united(segments, "documents")
     urls, url_number = united(segments, "addresses")
-    room = Room(len(rows), len(docs), len(urls))
+    room = ColumnRoom(len(rows), len(docs), len(urls))
     _, no_doc, no_url = room.most
     documents, addresses = (
         Numbering(docs["doc"].astype(np.int64), no_doc),
@@ -245,7 +245,7 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
         room=room,
         **room.first_rows(by_row),
         **_by_document(docs, no_doc),
-        **_by_address(urls, no_url, Signals(signals)),
+        **_by_address(urls, no_url, GroupSignals(signals)),
         **_texts(docs, urls, blobs, with_room(doc_number, no_doc), with_room(url_number, no_url)),
         profiles=profiles,
         profile_codes=Numbering(profile_codes(profiles), -1),
@@ -300,7 +300,7 @@ def _by_document(docs: Table, most: int) -> dict[str, Any]:
     }
 
 
-def _by_address(urls: Table, most: int, signals: Signals) -> dict[str, Any]:
+def _by_address(urls: Table, most: int, signals: GroupSignals) -> dict[str, Any]:
     linked = signals.of(urls["group"].astype(np.int64))
     return {
         "signals": signals,

@@ -18,6 +18,7 @@ from holdfast.search.additions import added_segment
 from holdfast.search.columns import SIGNAL, Columns, build
 from holdfast.search.counting import Gate, Owned
 from holdfast.search.growth import grow
+from holdfast.search.places import Places
 from holdfast.search.ranking import PageWorth
 from holdfast.search.segments import Segment, Table
 from holdfast.urls import hash64
@@ -147,6 +148,22 @@ class _Archive:
             self.segments = [*self.segments[:-count], merged]
 
 
+def _counted(columns: Columns, doc_places: Places) -> dict[str, Any]:
+    """Return what is counted of columns."""
+    rows = np.arange(len(columns), dtype=np.int32)
+    weights = ranking.coefficients(ranking.Ranking.V3, ranking.Breadth.BROAD)
+    worth = ranking.page_worth(columns, weights, now_micros=9**18)
+    shown = counting.as_pages(columns, rows, worth.by_row)
+    return {
+        "spread": counting.spread(columns, rows, {1: ("one", "One")}),
+        "gates": counting.gates(columns, rows[::5], rows[::7]).tolist(),
+        "beside": [part.tolist() for part in counting.beside(columns, rows[::3])],
+        "by source": counting.documents_of(columns, 2)[doc_places].tolist(),
+        "worth": worth.by_row.tolist(),
+        "pages": sorted(zip(shown.rows.tolist(), shown.best.tolist(), strict=True)),
+    }  # fmt: skip
+
+
 def _told(columns: Columns, archive: _Archive) -> dict[str, Any]:
     """Return all that columns say, whatever numbers they give to hosts, groups, languages, authors and profiles."""
     rows = np.arange(len(columns), dtype=np.int32)
@@ -177,11 +194,7 @@ def _told(columns: Columns, archive: _Archive) -> dict[str, Any]:
 
     owned = counting.owned_rows(columns)
     hosts = [columns.host_place(host) for host in (*_HOSTS, "nowhere.example")]
-    worth = ranking.page_worth(
-        columns, ranking.coefficients(ranking.Ranking.V3, ranking.Breadth.BROAD), now_micros=9**18
-    )
     hashes = np.array([hash64(columns.urls.at(int(place)).partition("?")[0]) for place in url_places], np.int64)
-    shown = counting.as_pages(columns, rows, worth.by_row)
     return {
         "rows": [array.tolist() for array in (columns.ids, columns.at, columns.flags, columns.month)],
         "profiles": [profile(row) for row in rows.tolist()],
@@ -205,12 +218,7 @@ def _told(columns: Columns, archive: _Archive) -> dict[str, Any]:
         "combinations": (len(columns.profiles), len(columns.doc_profiles), len(columns.author_example)),
         "languages": sorted(columns.languages),
         "waiting": (columns.waiting.tolist(), columns.last_id),
-        "spread": counting.spread(columns, rows, {1: ("one", "One")}),
-        "gates": counting.gates(columns, rows[::5], rows[::7]).tolist(),
-        "beside": [part.tolist() for part in counting.beside(columns, rows[::3])],
-        "by source": counting.documents_of(columns, 2)[doc_places].tolist(),
-        "worth": worth.by_row.tolist(),
-        "pages": sorted(zip(shown.rows.tolist(), shown.best.tolist(), strict=True)),
+        "counted": _counted(columns, doc_places),
     }  # fmt: skip
 
 
