@@ -1,7 +1,7 @@
 """What one state of the index adds to another, told by their segments, also where some were merged meanwhile.
 
-It says nothing where a state does more than add: where rows are gone or changed, or stand between others, or where a
-document or an address is not what it was.
+It says nothing where a state does more than add: where rows are gone or changed, or where a document or an address is
+not what it was.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def added_segment(columns: Columns, before: Sequence[Segment], after: Sequence[S
     while kept < min(len(before), len(after)) and before[kept] is after[kept]:
         kept += 1
     gone, come = before[kept:], after[kept:]
-    # What was merged stands in the new segments first: rows that are added are the newest.
     old_rows, rows = sorted_rows(living_rows(gone)), sorted_rows(living_rows(come))
-    if rows[: len(old_rows)].tobytes() != old_rows.tobytes():
+    is_old = np.isin(rows["id"], old_rows["id"])
+    if rows[is_old].tobytes() != old_rows.tobytes():
         return None
     if kept and _clears(columns, old_rows["id"], _ranges(gone), _ranges(come)):
         return None
@@ -58,7 +58,7 @@ def added_segment(columns: Columns, before: Sequence[Segment], after: Sequence[S
         size += int(lengths.sum())
     return Segment(
         name="",
-        rows=rows[len(old_rows) :],
+        rows=rows[~is_old],
         documents=documents[0],
         addresses=addresses[0],
         cleared=_NO_RANGES,

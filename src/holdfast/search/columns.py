@@ -29,6 +29,10 @@ SIGNAL: Final = np.dtype([("group", "<i8"), ("inlinks", "<i4"), ("outlinks", "<i
 # In a small archive for some thousands, which take little.
 _SHARE: Final = 8
 _LEAST: Final = 8_192
+# Captures of crawls that run side by side are taken in file by file: one may be older than the newest that are there,
+# but seldom than so many of them.
+_MOVED: Final = 64
+_LEAST_MOVED: Final = 64
 
 
 class GroupSignals:
@@ -59,6 +63,12 @@ class ColumnRoom:
         """Return columns by row, by their names, with room behind them."""
         self._columns = {name: np.zeros(self.most[0], column.dtype) for name, column in values.items()}
         return self.more_rows(0, values)
+
+    def leave_rows(self, end: int) -> None:
+        """Leave the columns by row to those who have them, and go on with a copy of the first rows."""
+        for name, column in self._columns.items():
+            self._columns[name] = np.zeros_like(column)
+            self._columns[name][:end] = column[:end]
 
     def more_rows(self, first: int, values: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
         """Return columns by row with more values from a row on, which were taken; nothing else is copied."""
@@ -150,8 +160,8 @@ class Columns:
 
     def grew_out_of(self, others: Columns) -> bool:
         """Return whether these are others with something added, or the same."""
-        # States that share a room grow one out of another.
-        return self.room is others.room and len(self) >= len(others)
+        # States that share columns by row grow one out of another.
+        return self.ids.base is others.ids.base and len(self) >= len(others)
 
     @property
     def group_count(self) -> int:
@@ -261,10 +271,16 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
         groups=Numbering(group_hashes.astype(np.int64), -1),
         pages=Numbering(page_keys(codes // max(1, len(sources)), sources[codes % max(1, len(sources))]), -1),
         last_id=int(rows["id"].max(initial=-1)),
-        of_document=Incidence(doc, no_doc + 1),
-        of_address=Incidence(url, no_url + 1),
+        of_document=_rows_of(doc, no_doc + 1),
+        of_address=_rows_of(url, no_url + 1),
         of_group=Incidence(group[:-1].astype(np.int32), len(group_hashes)),
     )
+
+
+def _rows_of(owner_of_row: Places, owners: int) -> Incidence:
+    """Return which rows belong to each owner, the newest so that others may still come between them."""
+    fixed = max(0, len(owner_of_row) - max(_LEAST_MOVED, len(owner_of_row) // _MOVED))
+    return Incidence(owner_of_row[:fixed], owners).grown(owner_of_row[fixed:], fixed, owners)
 
 
 def with_room(values: npt.NDArray[Any], most: int, none: Any = 0) -> npt.NDArray[Any]:

@@ -30,11 +30,12 @@ def grow(before: Columns, added: Segment) -> Columns | None:
     """Return columns with what a segment adds, documents and addresses that are new and rows that are; `before` stays
     as it is.
 
-    None where they have to be built: a row is older than the last one or has no address, a row has waited for a
+    None where they have to be built: a row is much older than the last one or has no address, a row has waited for a
     document, there is no room left, or another state has grown out of the same one.
     """
     rows, docs, urls = added.rows, added.documents, added.addresses
-    if len(rows) and len(before) and _order(rows, 0) <= (int(before.at[-1]), int(before.ids[-1])):
+    first = _first_place(before, rows)
+    if first < before.of_document.fixed:
         return None
     if np.isin(docs["doc"], before.waiting).any():
         return None
@@ -52,11 +53,15 @@ def grow(before: Columns, added: Segment) -> Columns | None:
         getattr(before, name).put(was[2] if name == "urls" else was[1], number, starts, lengths)
     grown = replace(before, documents=documents, addresses=addresses)
     grown = _with_addresses(_with_documents(grown, docs, was[1]), urls, was[2])
-    return _with_rows(grown, rows, doc, url)
+    return _with_rows(grown, first, rows, doc, url)
 
 
-def _order(rows: Table, place: int) -> tuple[int, int]:
-    return int(rows["at"][place]), int(rows["id"][place])
+def _first_place(columns: Columns, rows: Table) -> int:
+    """Return the number that the first of these rows gets: that of the next one, unless it is older than others."""
+    if not len(rows):
+        return len(columns)
+    low, high = (int(np.searchsorted(columns.at, rows["at"][0], side=side)) for side in ("left", "right"))
+    return low + int(np.searchsorted(columns.ids[low:high], rows["id"][0]))
 
 
 def _put(columns: Columns, first: int, values: dict[str, Any]) -> None:
@@ -129,9 +134,8 @@ def _with_addresses(columns: Columns, urls: Table, first: int) -> Columns:
     )
 
 
-def _with_rows(columns: Columns, rows: Table, doc: Places, url: Places) -> Columns:
-    """Return columns with rows whose documents and addresses they have."""
-    first = len(columns)
+def _with_rows(columns: Columns, first: int, rows: Table, doc: Places, url: Places) -> Columns:
+    """Return columns with rows whose documents and addresses they have, the first at this place."""
     profiles = profiles_of(rows, columns.doc_language[doc])
     codes, profile, new_profiles = columns.profile_codes.numbered(profile_codes(profiles))
     pages, page, _ = columns.pages.numbered(page_keys(columns.url_group[url], rows["source"]))
@@ -147,6 +151,12 @@ def _with_rows(columns: Columns, rows: Table, doc: Places, url: Places) -> Colum
         "host": columns.url_host[url],
     }
     missing = rows["doc"][doc == columns.documents.none]
+    if first < len(columns):
+        # Those from there on move. Older states have them where they are: the columns by row are copied.
+        by_row = {name: np.concatenate((getattr(columns, name)[first:], values)) for name, values in by_row.items()}
+        order = np.lexsort((by_row["ids"], by_row["at"]))
+        by_row = {name: values[order] for name, values in by_row.items()}
+        columns.room.leave_rows(first)
     return replace(
         columns,
         **columns.room.more_rows(first, by_row),
@@ -155,6 +165,6 @@ def _with_rows(columns: Columns, rows: Table, doc: Places, url: Places) -> Colum
         pages=pages,
         waiting=np.union1d(columns.waiting, missing),
         last_id=max(columns.last_id, int(rows["id"].max(initial=-1))),
-        of_document=columns.of_document.grown(doc, first, columns.documents.none + 1),
-        of_address=columns.of_address.grown(url, first, columns.addresses.none + 1),
+        of_document=columns.of_document.grown(by_row["doc"], first, columns.documents.none + 1),
+        of_address=columns.of_address.grown(by_row["url"], first, columns.addresses.none + 1),
     )

@@ -36,18 +36,26 @@ class Incidence:
     def __len__(self) -> int:
         return len(self._rows) + len(self._late_rows)
 
+    @property
+    def fixed(self) -> int:
+        """How many rows keep their numbers: those that are not in the small part."""
+        return len(self._rows)
+
     def grown(self, owner_of_row: Places, first: int, owners: int) -> Incidence:
-        """Return this with more rows, of which the first has this number, and perhaps with more owners; this one stays
-        as it is."""
+        """Return this with other rows from a number on, and perhaps with more owners; this one stays as it is.
+
+        The number is that of the next row, or of one that is not fixed.
+        """
         found = object.__new__(Incidence)
         found._rows, found._starts = self._rows, self._starts
         if owners >= len(self._starts):
             found._starts = np.pad(self._starts, (0, owners + 1 - len(self._starts)), mode="edge")
-        late = np.concatenate((self._late_owners, owner_of_row))
+        stays = self._late_rows < first
+        late = np.concatenate((self._late_owners[stays], owner_of_row))
         rows = np.arange(first, first + len(owner_of_row), dtype=np.int32)
         # Two runs that are sorted already, which a stable sort only merges.
         order = np.argsort(late, kind="stable")
-        found._late_owners, found._late_rows = late[order], np.concatenate((self._late_rows, rows))[order]
+        found._late_owners, found._late_rows = late[order], np.concatenate((self._late_rows[stays], rows))[order]
         # A byte an owner: what is asked for is searched among the late rows only where there are some.
         found._has_late = np.zeros(len(found._starts) - 1, np.bool_)
         found._has_late[late] = True
@@ -57,18 +65,21 @@ class Incidence:
         """Return the rows of these owners, owner after owner, and how many each has."""
         starts = self._starts[owners]
         counts = self._starts[owners + 1] - starts
+        early = self._rows[_runs(starts, counts)]
         late = _NO_PLACES if self._has_late is None else np.flatnonzero(self._has_late[owners])
         if not len(late):
-            return self._rows[_runs(starts, counts)], counts
+            return early, counts
         low = np.searchsorted(self._late_owners, owners[late], side="left")
         more = np.searchsorted(self._late_owners, owners[late], side="right") - low
-        whole = counts.copy()
-        whole[late] += more
-        begins = np.cumsum(whole) - whole
-        found = np.empty(int(whole.sum()), np.int32)
-        found[_runs(begins, counts)] = self._rows[_runs(starts, counts)]
-        found[_runs(begins[late] + counts[late], more)] = self._late_rows[_runs(low, more)]
-        return found, whole
+        # Put in behind the others of their owners.
+        at = _runs(np.cumsum(counts)[late] + np.cumsum(more) - more, more)
+        found = np.empty(len(early) + len(at), np.int32)
+        is_early = np.ones(len(found), np.bool_)
+        is_early[at] = False
+        found[is_early] = early
+        found[at] = self._late_rows[_runs(low, more)]
+        counts[late] += more
+        return found, counts
 
     def of(self, owner: int, first: int, end: int) -> Rows:
         """Return the rows of one owner from `first` to below `end`, in the order of time; few or none are copied."""

@@ -248,6 +248,9 @@ def test_columns_that_grew_say_what_built_ones_say_and_older_ones_stay(
     if seed % 3 == 0:
         # So little room that it is used up.
         monkeypatch.setattr(columns_module, "_LEAST", 8)
+    if seed % 2 == 0:
+        # So few rows that others may come between that some are older.
+        monkeypatch.setattr(columns_module, "_LEAST_MOVED", 3)
     archive = _Archive(seed)
     archive.segments = [archive.more()]
     columns = build(archive.segments, archive.signals)
@@ -262,7 +265,7 @@ def test_columns_that_grew_say_what_built_ones_say_and_older_ones_stay(
         found = None if added is None else grow(columns, added)
         grown += found is not None
         columns = whole if found is None else found
-        row_by_row = _RowByRow(columns, None if found is None else row_by_row)
+        row_by_row = _RowByRow(columns, row_by_row if columns.grew_out_of(row_by_row.columns) else None)
         assert row_by_row.told() == _RowByRow(columns).told()
         told = _told(columns, archive)
         assert told == _told(whole, archive)
@@ -299,7 +302,8 @@ def test_new_captures_are_added_and_nothing_is_copied() -> None:
     assert np.shares_memory(found.doc_print, columns.doc_print)
 
 
-def test_what_is_not_only_added_is_built() -> None:
+def test_what_is_not_only_added_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns_module, "_LEAST_MOVED", 3)
     archive, columns = _begun()
     cleared = archive.segment([], [], [(1, 1)])
     old = archive.segment([archive.capture(at=5)], [], [(archive.last_id, archive.last_id)])
@@ -307,6 +311,29 @@ def test_what_is_not_only_added_is_built() -> None:
     no_address = replace(archive.more(), addresses=np.empty(0, disk.ADDRESS))
 
     assert [_next(archive, columns, one) for one in (cleared, old, changed, no_address)] == [None] * 4
+
+
+def test_captures_that_are_a_little_older_than_the_newest_come_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns_module, "_LEAST_MOVED", 3)
+    archive, columns = _begun()
+    told, moments = _told(columns, archive), columns.at.tolist()
+    # As old as the third from the end and numbered behind it, and a second one that is the newest.
+    first = archive.last_id + 1
+    urls = [archive.capture(at=moments[-3], doc=2), archive.capture(doc=3)]
+    segment = archive.segment(urls, [], [(first, archive.last_id)])
+
+    found = _next(archive, columns, segment)
+
+    assert found is not None
+    assert found.at.tolist() == sorted([*moments, moments[-3], archive.now])
+    assert not np.shares_memory(found.ids, columns.ids)
+    assert np.shares_memory(found.url_flags, columns.url_flags)
+    assert _told(found, archive) == _told(build([*archive.segments, segment], _NO_SIGNALS), archive)
+    assert {name: told[name] for name in ("rows", "groups")} == {
+        name: _told(columns, archive)[name] for name in ("rows", "groups")
+    }
+    assert not found.grew_out_of(columns)
+    assert grow(columns, archive.more()) is None, "another has grown out of it"
 
 
 def test_a_document_that_captures_wait_for_is_no_addition() -> None:

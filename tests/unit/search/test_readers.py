@@ -61,7 +61,8 @@ def _answers(search: SearchService) -> list[Any]:
 def test_a_reader_that_is_open_answers_as_one_that_is_new_while_captures_come(bed: Bed) -> None:
     bed.fill(_captures(0, 12))
     grown = 0
-    for first in range(12, 60, 6):
+    # Not all of them in the order of time: crawls run side by side.
+    for first in (12, 24, 18, 36, 30, 42, 54, 48):
         bed.fill(_captures(first, 6))
         open_, new = bed.search, SearchService(bed.database, bed.home, bed.clock)
         assert _answers(open_) == _answers(new)
@@ -89,8 +90,6 @@ def test_columns_are_built_where_a_drain_changes_what_was_there(bed: Bed) -> Non
         session.add(SearchOutbox(kind="signals", refs={}, created_at=DAY))
     bed.drain()
     assert not cache.view(wait=True).is_grown
-    bed.fill(_captures(2, 1))
-    assert not cache.view(wait=True).is_grown, "it is older than the last"
 
     bed.fill(_captures(30, 3))
     assert cache.view(wait=True).is_grown
