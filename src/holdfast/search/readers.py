@@ -271,13 +271,13 @@ class ResultCache(Generic[Kept]):
     def _row_by_row(self) -> _RowByRow:
         """Return the newest of what is there: where this view was not asked, what it took over."""
         with self._lock:
-            worths = dict(self._page_worths)
+            days = {day for _, day in self._page_worths}
+            worths = self._older.worths | dict(self._page_worths)
         older = self._older
-        days = [day for _, day in worths]
         return _RowByRow(
             gate=older.gate if self._own_gate is None else self._own_gate,
             owned=older.owned if self._owned is None else self._owned,
-            worths={key: worth for key, worth in (older.worths | worths).items() if not days or key[1] in days},
+            worths={key: worth for key, worth in worths.items() if not days or key[1] in days},
         )
 
     def page_worth(self, weights: Coefficients, now_micros: int) -> PageWorth:
@@ -286,8 +286,8 @@ class ResultCache(Generic[Kept]):
         key = (weights, now_micros // 86_400_000_000)
         with self._lock:
             found = self._page_worths.get(key)
+            older = self._older.worths.pop(key, None) if found is None else None
         if found is None:
-            older = self._older.worths.pop(key, None)
             found = ranking.page_worth(self.view.columns, weights, now_micros=now_micros, before=older)
             with self._lock:
                 # Yesterday's would only push out those of today.
