@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
@@ -14,13 +15,19 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Invalid, NotFound, UrlRefused
 from holdfast.index.queries import CaptureRange, holding_of
+from holdfast.jobs.attempt_queries import attempts_on
+from holdfast.jobs.endings import DONE, Shortfall
+from holdfast.jobs.store import FEED
 from holdfast.types import BROKEN_OFF
+from holdfast.urls import parse_seed
 from holdfast.withdrawals.visibility import visible, visible_source
 
 # Captures of one document that are looked at to find out whether a page moved.
 _MAX_TWINS = 50
+# How a run ends that asked for everything in its scope; a tool and an import give no reason for a good end.
+_ASKED_FOR_ALL = (None, DONE, Shortfall.TRUNCATED)
 
 
 class SiteCapture(NamedTuple):
@@ -157,7 +164,7 @@ class SiteKind(StrEnum):
     MOVED = "moved"
     """The same body, at another address."""
     ERROR = "error"
-    """It was there, and could not be captured again."""
+    """It was there, and now nothing can be said: it was asked for in vain, forbidden, or not got to."""
 
 
 class PageDifference(NamedTuple):
@@ -224,12 +231,37 @@ def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, li
     holdings = holdings_of(session, (earlier, later))
     rows = stretch(session, later if cursor.is_later else earlier, after=cursor.after, limit=limit)
     both = of_pages(session, holdings, {held.url_hash for held in rows}) if rows else {}
-    walk = _Walk(session, (earlier, later), holdings, both)
+    lost = [] if cursor.is_later else [held for held in rows if (later, held.url_hash) not in both]
+    walk = _Walk(session, (earlier, later), holdings, both, _unproven(session, later, lost))
     entries = [entry for held in rows if (entry := (walk.later if cursor.is_later else walk.earlier)(held))]
     # A full slice may be followed by more; the pages that only the earlier execution has come last.
     if len(rows) == limit:
         return SiteSlice(tuple(entries), Cursor(cursor.is_later, rows[-1].id))
     return SiteSlice(tuple(entries), Cursor(is_later=False) if cursor.is_later else None)
+
+
+def _unproven(session: Session, later: int, lost: Collection[SiteCapture]) -> set[int]:
+    """Return of which pages the later execution, which shows no capture of them, did not find out that they are gone.
+
+    It did where it asked for all that it met, and did not meet them, or was led elsewhere.
+    """
+    pages = {held.url_hash for held in lost}
+    how = select(Execution.state, Execution.reason, Job.kind).join(Job, Job.id == Execution.job_id)
+    state, reason, kind = session.execute(how.where(Execution.id == later)).one()
+    # A poll of feeds asks for what they name alone.
+    if state != "completed" or reason not in _ASKED_FOR_ALL or kind == FEED:
+        return pages
+    asked = attempts_on(session, (later,), pages, _domains(lost))
+    return {attempt.url_hash for attempt in asked if attempt.redirected_to is None}
+
+
+def _domains(pages: Iterable[SiteCapture]) -> set[str]:
+    found: set[str] = set()
+    for held in pages:
+        # Of another crawler's files: what we do not ask for, no frontier of ours has.
+        with suppress(UrlRefused):
+            found.add(parse_seed(held.url).domain)
+    return found
 
 
 class _Walk:
@@ -241,8 +273,9 @@ class _Walk:
         executions: tuple[int, int],
         holdings: Holdings,
         both: dict[tuple[int, int], SiteCapture],
+        unproven: Collection[int],
     ) -> None:
-        self._session, self._holdings, self._both = session, holdings, both
+        self._session, self._holdings, self._both, self._unproven = session, holdings, both, unproven
         self._a, self._b = executions
         self._moves: dict[int, list[tuple[SiteCapture, SiteCapture]]] = {}
 
@@ -271,12 +304,16 @@ class _Walk:
         return PageDifference(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
 
     def earlier(self, held: SiteCapture) -> PageDifference | None:
-        """Say that a page which only the earlier execution has is gone; None if it moved, or was listed before."""
+        """Say of a page which only the earlier execution has that it is gone, or that this cannot be known.
+
+        None if it moved, or was listed before.
+        """
         if (self._b, held.url_hash) in self._both or self._both[self._a, held.url_hash].id != held.id:
             return None
         if not held.is_ok or self._moved_away(held):
             return None
-        return PageDifference(SiteKind.GONE, held.url, None, held.id, None)
+        kind = SiteKind.ERROR if held.url_hash in self._unproven else SiteKind.GONE
+        return PageDifference(kind, held.url, None, held.id, None)
 
     def _moved_away(self, before: SiteCapture) -> bool:
         return any(a.url_hash == before.url_hash for a, _ in self._moves_of(before))

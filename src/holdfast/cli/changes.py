@@ -188,6 +188,8 @@ def site(
 ) -> None:
     """Hold two crawls of a site against each other: new, gone, changed, unchanged, moved.
 
+    Listed as error is a page that the later crawl asked for in vain or did not get to: nothing can be said of it.
+
     Example: holdfast changes site 1 2
     """
     counts: Counter[str] = Counter({kind.value: 0 for kind in SiteKind})
