@@ -11,10 +11,12 @@ from sqlalchemy import event, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.changes.site_comparison import Cursor, SourcesDiffer, site_slice, walk_site
-from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Source
+from holdfast.clock import SystemClock
+from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Snapshot, Source
 from holdfast.types import Truncated
 from holdfast.urls import parse_seed
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hiding import hide
 from tests.archive import Shot, build_archive, days_later
 
 
@@ -127,3 +129,27 @@ def _attempt(session: Session, execution_id: int, url: str, **how: Any) -> None:
             created_at=0, **how,
         )
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("hidden", [1, 2])
+def test_what_one_of_the_crawls_holds_withdrawn_is_neither_new_nor_gone_and_no_address_is_told(
+    migrated_url: str, tmp_path: Path, hidden: int
+) -> None:
+    url = "https://example.org/secret"
+    shots = [
+        Shot(url=one, body=f"<p>{one} {number}.", moment=days_later(9 * number), execution=number)
+        for number in (1, 2)
+        for one in ("https://example.org/", url)
+    ]
+    archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    earlier, later = _executions(archive, "example")
+    with archive.database.read() as session:
+        which = Snapshot.url == url, Snapshot.execution_id == (earlier, later)[hidden - 1]
+        [capture] = session.scalars(select(Snapshot.id).where(*which))
+    hide(archive.database, SystemClock(), str(capture), reason="asked for")
+
+    found = list(walk_site(archive.database, earlier, later))
+    archive.database.close()
+
+    assert [(one.kind, one.url) for one in found] == [("changed", "https://example.org/"), ("withdrawn", None)]
+    assert (found[1].from_snapshot_id, found[1].to_snapshot_id) == (None, None)

@@ -315,7 +315,8 @@ def test_two_crawls_are_held_against_each_other(client: Client) -> None:
     (moved,) = [line for line in lines if line["type"] == "moved"]
     assert moved["fromUrl"] == "https://example.org/old"
     assert last == {
-        "counts": {"new": 1, "gone": 2, "changed": 1, "unchanged": 1, "moved": 1, "error": 1}, "next": None,
+        "counts": {"new": 1, "gone": 2, "changed": 1, "unchanged": 1, "moved": 1, "error": 1, "withdrawn": 0},
+        "next": None,
     }  # fmt: skip
 
 

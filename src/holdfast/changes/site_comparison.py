@@ -165,13 +165,15 @@ class SiteKind(StrEnum):
     """The same body, at another address."""
     ERROR = "error"
     """It was there, and now nothing can be said: it was asked for in vain, forbidden, or not got to."""
+    WITHDRAWN = "withdrawn"
+    """What one of the two holds of it is withdrawn; no address is given then."""
 
 
 class PageDifference(NamedTuple):
     """What became of one page from an earlier set of pages to a later: of two executions, or of two editions."""
 
     kind: str
-    """A `SiteKind`. Editions know `withdrawn` beside them, and then no address is given."""
+    """A `SiteKind`."""
     url: str | None = None
     """Where it is; where it was, if it is gone."""
     from_url: str | None = None
@@ -231,13 +233,33 @@ def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, li
     holdings = holdings_of(session, (earlier, later))
     rows = stretch(session, later if cursor.is_later else earlier, after=cursor.after, limit=limit)
     both = of_pages(session, holdings, {held.url_hash for held in rows}) if rows else {}
-    lost = [] if cursor.is_later else [held for held in rows if (later, held.url_hash) not in both]
-    walk = _Walk(session, (earlier, later), holdings, both, _unproven(session, later, lost))
+    other = earlier if cursor.is_later else later
+    alone = [held for held in rows if (other, held.url_hash) not in both]
+    hidden = _held(session, holdings.get(other), {held.url_hash for held in alone})
+    unproven = set() if cursor.is_later else _unproven(session, later, alone)
+    walk = _Walk(session, (earlier, later), holdings, both, _Unknown(hidden, unproven))
     entries = [entry for held in rows if (entry := (walk.later if cursor.is_later else walk.earlier)(held))]
     # A full slice may be followed by more; the pages that only the earlier execution has come last.
     if len(rows) == limit:
         return SiteSlice(tuple(entries), Cursor(cursor.is_later, rows[-1].id))
     return SiteSlice(tuple(entries), Cursor(is_later=False) if cursor.is_later else None)
+
+
+class _Unknown(NamedTuple):
+    """Pages that one execution shows, and the other does not, without being new or gone for that."""
+
+    hidden: Collection[int]
+    """Captured in the other as well, and withdrawn there."""
+    unproven: Collection[int]
+    """The other did not find out."""
+
+
+def _held(session: Session, holding: CaptureRange | None, pages: Collection[int]) -> set[int]:
+    """Return which of these pages an execution has captured, whether that may be seen or not."""
+    if holding is None or not pages:
+        return set()
+    held = select(Snapshot.url_hash).where(Snapshot.url_hash.in_(pages), Snapshot.is_page, *holding.clauses())
+    return set(session.scalars(held))
 
 
 def _unproven(session: Session, later: int, lost: Collection[SiteCapture]) -> set[int]:
@@ -273,9 +295,9 @@ class _Walk:
         executions: tuple[int, int],
         holdings: Holdings,
         both: dict[tuple[int, int], SiteCapture],
-        unproven: Collection[int],
+        unknown: _Unknown,
     ) -> None:
-        self._session, self._holdings, self._both, self._unproven = session, holdings, both, unproven
+        self._session, self._holdings, self._both, self._unknown = session, holdings, both, unknown
         self._a, self._b = executions
         self._moves: dict[int, list[tuple[SiteCapture, SiteCapture]]] = {}
 
@@ -294,6 +316,8 @@ class _Walk:
             return (
                 None if self._moved_away(before) else PageDifference(SiteKind.GONE, before.url, None, before.id, now.id)
             )
+        if before is None and held.url_hash in self._unknown.hidden:
+            return PageDifference(SiteKind.WITHDRAWN)
         if before is None or not was_there:
             origin = next((a for a, b in self._moves_of(now) if b.url_hash == now.url_hash), None)
             if origin is None:
@@ -310,9 +334,11 @@ class _Walk:
         """
         if (self._b, held.url_hash) in self._both or self._both[self._a, held.url_hash].id != held.id:
             return None
+        if held.is_ok and held.url_hash in self._unknown.hidden:
+            return PageDifference(SiteKind.WITHDRAWN)
         if not held.is_ok or self._moved_away(held):
             return None
-        kind = SiteKind.ERROR if held.url_hash in self._unproven else SiteKind.GONE
+        kind = SiteKind.ERROR if held.url_hash in self._unknown.unproven else SiteKind.GONE
         return PageDifference(kind, held.url, None, held.id, None)
 
     def _moved_away(self, before: SiteCapture) -> bool:

@@ -205,7 +205,7 @@ def site(
 
 
 def _site_line(entry: PageDifference) -> str:
-    return f"{entry.kind:<9}  {entry.url}" + (f"  (was {entry.from_url})" if entry.from_url else "")
+    return f"{entry.kind:<9}  {entry.url or 'a page'}" + (f"  (was {entry.from_url})" if entry.from_url else "")
 
 
 def _object(event: ListedChange) -> dict[str, Any]:

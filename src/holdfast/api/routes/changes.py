@@ -196,9 +196,9 @@ async def site(
 ) -> Response:
     """Hold two crawls against each other: a JSON object a page, then one with the counts and where to go on.
 
-    Kinds are new, gone, changed, unchanged (only counted unless asked for), moved, and error: nothing can be said of
-    a page that the later crawl asked for in vain or did not get to. Ask again with `after` until `next` is null;
-    counts are of one answer.
+    Kinds are new, gone, changed, unchanged (only counted unless asked for), moved, error (nothing can be said of a
+    page that the later crawl asked for in vain or did not get to), and withdrawn, without an address. Ask again with
+    `after` until `next` is null; counts are of one answer.
     """
     _demand_enabled(archive)
     cursor = Cursor() if after is None else Cursor.parse(after)
