@@ -17,6 +17,7 @@ from holdfast.editions.edition_files import EditionBusy
 from holdfast.editions.edition_view import EditionNotReady
 from holdfast.editions.freezing import Frozen, FrozenListDamaged, Verified, freeze, verify_frozen
 from holdfast.editions.report import write_report
+from holdfast.jobs.attempt_queries import attempts_on
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals import hiding
 from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawn_among
@@ -233,7 +234,7 @@ def test_what_is_withdrawn_is_looked_up_and_never_read_whole(archive: Archive, e
         with archive.database.read() as session:
             assert is_any_withdrawn(session)
             withdrawn_among(session, keys={"a", "b"}, snapshots={3, 4})
-            queries.attempts_on(session, [1, 2], {1, 2}, {"example.org"})
+            attempts_on(session, [1, 2], {1, 2}, {"example.org"})
             queries.captures_of_pages(session, [1, 2], {1, 2})
             queries.unaccounted(session)
 

@@ -97,6 +97,12 @@ def test_search_history_text_and_comparison_carry_citations_and_say_that_text_is
     assert "came at" in diff["diff"]
 
 
+def test_two_moments_of_one_capture_are_not_called_unchanged(tools: ToolArchive) -> None:
+    is_refused, sentence = _call(tools, "compare", url=PAGE, earlier="2025", later="2026")
+
+    assert (is_refused, "lead to one capture" in str(sentence), "page_history" in str(sentence)) == (True, True, True)
+
+
 def test_text_comes_in_pieces_of_a_bounded_size(tools: ToolArchive) -> None:
     _, first = _call(tools, "page_text", url=PAGE, max_chars=10)
     _, second = _call(tools, "page_text", snapshot=first["citation"]["snapshot"], offset=10, max_chars=40_000)

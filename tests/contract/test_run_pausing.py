@@ -102,7 +102,7 @@ def test_what_ends_what_has_not_begun_and_what_a_tool_runs_is_refused_in_its_own
     with crawl(server, code="brought", kind="import") as brought:
         imported = _altered(server, brought, "UPDATE executions SET reason = NULL WHERE id = ?")
 
-    assert ["told to stop" in ends, "holdfast job pause" in waits, "holdfast stop" in tool] == [True] * 3
+    assert ["told to stop" in ends, "holdfast job cancel" in waits, "holdfast stop" in tool] == [True] * 3
     assert "no crawl of our own crawler" in imported
 
 
@@ -307,3 +307,12 @@ def test_a_crawl_of_its_own_counts_no_pause_and_forgets_it_when_it_ends(
     assert (status.run_seconds, status.paused_seconds, status.paused_at) == (6.0, 1005.0, None)
     with bed.database.read() as session:
         assert session.get_one(Job, session.get_one(Execution, begun.execution_id).job_id).state is None
+
+
+def test_who_resumes_the_job_of_a_paused_run_is_told_how_to_resume_the_run(server: Server) -> None:
+    with crawl(server) as running:
+        server.ask("POST", _PAUSE, execution=running.id)
+        [job] = server.get("/api/v1/jobs").json()["jobs"]
+        answer = server.ask("POST", f"/api/v1/jobs/{job['id']}/resume")
+
+    assert (answer.status_code, _RESUME in answer.json()["error"]) == (400, True)

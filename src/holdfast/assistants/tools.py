@@ -244,6 +244,11 @@ def compare_page(tools: ToolArchive, asked: CompareInput) -> dict[str, Any]:
             earlier = visible_snapshot(session, asked.earlier_snapshot)
         elif asked.earlier is not None:
             earlier = _capture(session, None, asked.url, asked.earlier, what="url")
+    if earlier is not None and earlier.id == later.id:
+        raise Invalid(
+            f"earlier and later lead to one capture, of {later.captured_at:%Y-%m-%d %H:%M} UTC; list others with "
+            "page_history, or leave earlier out to compare it with the one before it"
+        )
     wanted = WantedComparison(later.id, None if earlier is None else earlier.id)
     archive = tools.archive
     found = compare_captures(archive.database, archive.home, archive.clock, wanted)

@@ -161,7 +161,7 @@ def rss(events: Sequence[ListedChange], *, site: str, title: str) -> bytes:
     parts = [
         '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"><channel>',
         _element("title", title),
-        _element("link", f"{site}/api/changes"),
+        _element("link", f"{site}/changes"),
         _element("description", "What changed on the archived pages, newest first."),
     ]
     if events:
@@ -174,9 +174,15 @@ def rss(events: Sequence[ListedChange], *, site: str, title: str) -> bytes:
 
 
 def compare_path(event: ListedChange) -> str:
-    """Return where the change is shown."""
+    """Return where the change is told to programs."""
     before = "" if event.from_snapshot_id is None else f"&fromSnapshotId={event.from_snapshot_id}"
     return f"/api/changes/compare?toSnapshotId={event.to_snapshot_id}{before}"
+
+
+def compare_page(to_snapshot_id: int, from_snapshot_id: int | None = None) -> str:
+    """Return where a change is shown to people; without an earlier capture, against the one before it."""
+    before = "" if from_snapshot_id is None else f"&from={from_snapshot_id}"
+    return f"/compare?to={to_snapshot_id}{before}"
 
 
 def _item(event: ListedChange, site: str) -> str:
@@ -184,7 +190,7 @@ def _item(event: ListedChange, site: str) -> str:
         (
             "<item>",
             _element("title", f"{event.source_name}: {event.group or 'a page'}"),
-            _element("link", f"{site}{compare_path(event)}"),
+            _element("link", f"{site}{compare_page(event.to_snapshot_id, event.from_snapshot_id)}"),
             f'<guid isPermaLink="false">change-{event.id}</guid>',
             _element("pubDate", format_datetime(event.to_captured_at, usegmt=True)),
             _element("category", event.type),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
@@ -14,13 +15,19 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Invalid, NotFound, UrlRefused
 from holdfast.index.queries import CaptureRange, holding_of
+from holdfast.jobs.attempt_queries import attempts_on
+from holdfast.jobs.endings import DONE, Shortfall
+from holdfast.jobs.store import FEED
 from holdfast.types import BROKEN_OFF
+from holdfast.urls import parse_seed
 from holdfast.withdrawals.visibility import visible, visible_source
 
 # Captures of one document that are looked at to find out whether a page moved.
 _MAX_TWINS = 50
+# How a run ends that asked for everything in its scope; a tool and an import give no reason for a good end.
+_ASKED_FOR_ALL = (None, DONE, Shortfall.TRUNCATED)
 
 
 class SiteCapture(NamedTuple):
@@ -157,14 +164,16 @@ class SiteKind(StrEnum):
     MOVED = "moved"
     """The same body, at another address."""
     ERROR = "error"
-    """It was there, and could not be captured again."""
+    """It was there, and now nothing can be said: it was asked for in vain, forbidden, or not got to."""
+    WITHDRAWN = "withdrawn"
+    """What one of the two holds of it is withdrawn; no address is given then."""
 
 
 class PageDifference(NamedTuple):
     """What became of one page from an earlier set of pages to a later: of two executions, or of two editions."""
 
     kind: str
-    """A `SiteKind`. Editions know `withdrawn` beside them, and then no address is given."""
+    """A `SiteKind`."""
     url: str | None = None
     """Where it is; where it was, if it is gone."""
     from_url: str | None = None
@@ -224,12 +233,57 @@ def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, li
     holdings = holdings_of(session, (earlier, later))
     rows = stretch(session, later if cursor.is_later else earlier, after=cursor.after, limit=limit)
     both = of_pages(session, holdings, {held.url_hash for held in rows}) if rows else {}
-    walk = _Walk(session, (earlier, later), holdings, both)
+    other = earlier if cursor.is_later else later
+    alone = [held for held in rows if (other, held.url_hash) not in both]
+    hidden = _held(session, holdings.get(other), {held.url_hash for held in alone})
+    unproven = set() if cursor.is_later else _unproven(session, later, alone)
+    walk = _Walk(session, (earlier, later), holdings, both, _Unknown(hidden, unproven))
     entries = [entry for held in rows if (entry := (walk.later if cursor.is_later else walk.earlier)(held))]
     # A full slice may be followed by more; the pages that only the earlier execution has come last.
     if len(rows) == limit:
         return SiteSlice(tuple(entries), Cursor(cursor.is_later, rows[-1].id))
     return SiteSlice(tuple(entries), Cursor(is_later=False) if cursor.is_later else None)
+
+
+class _Unknown(NamedTuple):
+    """Pages that one execution shows, and the other does not, without being new or gone for that."""
+
+    hidden: Collection[int]
+    """Captured in the other as well, and withdrawn there."""
+    unproven: Collection[int]
+    """The other did not find out."""
+
+
+def _held(session: Session, holding: CaptureRange | None, pages: Collection[int]) -> set[int]:
+    """Return which of these pages an execution has captured, whether that may be seen or not."""
+    if holding is None or not pages:
+        return set()
+    held = select(Snapshot.url_hash).where(Snapshot.url_hash.in_(pages), Snapshot.is_page, *holding.clauses())
+    return set(session.scalars(held))
+
+
+def _unproven(session: Session, later: int, lost: Collection[SiteCapture]) -> set[int]:
+    """Return of which pages the later execution, which shows no capture of them, did not find out that they are gone.
+
+    It did where it asked for all that it met, and did not meet them, or was led elsewhere.
+    """
+    pages = {held.url_hash for held in lost}
+    how = select(Execution.state, Execution.reason, Job.kind).join(Job, Job.id == Execution.job_id)
+    state, reason, kind = session.execute(how.where(Execution.id == later)).one()
+    # A poll of feeds asks for what they name alone.
+    if state != "completed" or reason not in _ASKED_FOR_ALL or kind == FEED:
+        return pages
+    asked = attempts_on(session, (later,), pages, _domains(lost))
+    return {attempt.url_hash for attempt in asked if attempt.redirected_to is None}
+
+
+def _domains(pages: Iterable[SiteCapture]) -> set[str]:
+    found: set[str] = set()
+    for held in pages:
+        # Of another crawler's files: what we do not ask for, no frontier of ours has.
+        with suppress(UrlRefused):
+            found.add(parse_seed(held.url).domain)
+    return found
 
 
 class _Walk:
@@ -241,8 +295,9 @@ class _Walk:
         executions: tuple[int, int],
         holdings: Holdings,
         both: dict[tuple[int, int], SiteCapture],
+        unknown: _Unknown,
     ) -> None:
-        self._session, self._holdings, self._both = session, holdings, both
+        self._session, self._holdings, self._both, self._unknown = session, holdings, both, unknown
         self._a, self._b = executions
         self._moves: dict[int, list[tuple[SiteCapture, SiteCapture]]] = {}
 
@@ -261,6 +316,8 @@ class _Walk:
             return (
                 None if self._moved_away(before) else PageDifference(SiteKind.GONE, before.url, None, before.id, now.id)
             )
+        if before is None and held.url_hash in self._unknown.hidden:
+            return PageDifference(SiteKind.WITHDRAWN)
         if before is None or not was_there:
             origin = next((a for a, b in self._moves_of(now) if b.url_hash == now.url_hash), None)
             if origin is None:
@@ -271,12 +328,18 @@ class _Walk:
         return PageDifference(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
 
     def earlier(self, held: SiteCapture) -> PageDifference | None:
-        """Say that a page which only the earlier execution has is gone; None if it moved, or was listed before."""
+        """Say of a page which only the earlier execution has that it is gone, or that this cannot be known.
+
+        None if it moved, or was listed before.
+        """
         if (self._b, held.url_hash) in self._both or self._both[self._a, held.url_hash].id != held.id:
             return None
+        if held.is_ok and held.url_hash in self._unknown.hidden:
+            return PageDifference(SiteKind.WITHDRAWN)
         if not held.is_ok or self._moved_away(held):
             return None
-        return PageDifference(SiteKind.GONE, held.url, None, held.id, None)
+        kind = SiteKind.ERROR if held.url_hash in self._unknown.unproven else SiteKind.GONE
+        return PageDifference(kind, held.url, None, held.id, None)
 
     def _moved_away(self, before: SiteCapture) -> bool:
         return any(a.url_hash == before.url_hash for a, _ in self._moves_of(before))

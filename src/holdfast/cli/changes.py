@@ -188,6 +188,8 @@ def site(
 ) -> None:
     """Hold two crawls of a site against each other: new, gone, changed, unchanged, moved.
 
+    Listed as error is a page that the later crawl asked for in vain or did not get to: nothing can be said of it.
+
     Example: holdfast changes site 1 2
     """
     counts: Counter[str] = Counter({kind.value: 0 for kind in SiteKind})
@@ -203,7 +205,7 @@ def site(
 
 
 def _site_line(entry: PageDifference) -> str:
-    return f"{entry.kind:<9}  {entry.url}" + (f"  (was {entry.from_url})" if entry.from_url else "")
+    return f"{entry.kind:<9}  {entry.url or 'a page'}" + (f"  (was {entry.from_url})" if entry.from_url else "")
 
 
 def _object(event: ListedChange) -> dict[str, Any]:

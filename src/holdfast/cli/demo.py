@@ -57,7 +57,7 @@ def demo(
         _tell(tour)
     if not no_serve:
         code = _serve(folder, place, variables, tour)
-        print(f"\nthe archive stays in {folder}; serve it again with: holdfast serve --home {folder}")
+        print(f"\nthe archive stays in {folder}; serve it again with: holdfast api --home {folder}")
         if code:
             raise typer.Exit(code)
 

@@ -443,6 +443,8 @@ def _act(action: JobAction, number: int, *, json: bool, home: Home) -> None:
         except IllegalTransition as exc:
             there = find_job(jobs.database, number)
             what = _NEXT[there.job.state or ""].format(id=number, source=there.source.code)
+            if there.latest is not None and there.latest.paused_at is not None:
+                what = f"its run is paused; let that go on with: holdfast resume {there.latest.id}"
             # The state that refuses says what can be done instead.
             raise Conflict(f"job {number}: {exc}; {what}") from exc
         found = find_job(jobs.database, number)

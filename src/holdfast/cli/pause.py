@@ -65,7 +65,8 @@ def _each(deed: Deed, wanted: list[int] | None, *, are_paused: bool, json: bool,
                     raise
                 refused.append(str(exc))
     if not numbers:
-        raise NotFound(f"no execution {'is paused' if are_paused else 'runs'}; see them with: holdfast status")
+        none = "no execution is paused" if are_paused else "no execution runs that is not paused already"
+        raise NotFound(f"{none}; see them with: holdfast status")
     if json:
         print(dumps({"executions": [one._asdict() for one in done], "refused": refused}))
     idle = set() if json else _unheld(done, home)
@@ -73,7 +74,8 @@ def _each(deed: Deed, wanted: list[int] | None, *, are_paused: bool, json: bool,
         print(_sentence(one, is_held=one.execution_id not in idle))
     for message in () if json else refused:
         print(message, file=sys.stderr)
-    if not done:
+    # Of all runs, those that cannot wait are left alone; what was named was to be done.
+    if not done or (wanted and refused):
         raise typer.Exit(1)
 
 

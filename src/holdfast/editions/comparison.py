@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,20 +22,6 @@ from holdfast.editions.queries import CaptureRow
 from holdfast.errors import Invalid
 from holdfast.index.capture import identify
 from holdfast.sorting import sorted_lines
-
-
-class EditionKind(StrEnum):
-    """What became of a page from one edition to another: a `SiteKind`, or not to be told."""
-
-    NEW = "new"
-    GONE = "gone"
-    CHANGED = "changed"
-    UNCHANGED = "unchanged"
-    MOVED = "moved"
-    ERROR = "error"
-    WITHDRAWN = "withdrawn"
-    """Then no address is given."""
-
 
 # Lost addresses of one body that are held until it is known whether it came again: some 3 MB.
 _HELD_OF_A_BODY: Final = 10_000
@@ -236,7 +221,7 @@ def verdict(before: KeptPage | None, now: KeptPage | None) -> str | None:
     """
     # First: not even whether a withdrawn page changed may be seen.
     if (before is not None and before.is_withdrawn) or (now is not None and now.is_withdrawn):
-        return EditionKind.WITHDRAWN
+        return SiteKind.WITHDRAWN
     was = before.held if before is not None else None
     is_now = now.held if now is not None else None
     was_there = was is not None and was.is_ok
@@ -262,11 +247,11 @@ def _loose_body(kind: str, before: KeptPage | None, now: KeptPage | None) -> byt
 def _line(kind: str, before: KeptPage | None, now: KeptPage | None) -> bytes:
     shown = now if now is not None and now.held is not None and now.held.is_ok else before or now
     assert shown is not None
-    url = None if kind == EditionKind.WITHDRAWN or shown.held is None else shown.held.url
+    url = None if kind == SiteKind.WITHDRAWN or shown.held is None else shown.held.url
     difference = PageDifference(str(kind), url, None, before.id if before else None, now.id if now else None)
     # What is withdrawn stands at the end: its place must not tell its address.
-    key, page = (b"~", b"") if kind == EditionKind.WITHDRAWN else shown.place
-    return b"%d\x00%b\x00%b\x00%b\n" % (kind == EditionKind.WITHDRAWN, key, page, json.dumps(difference).encode())
+    key, page = (b"~", b"") if kind == SiteKind.WITHDRAWN else shown.place
+    return b"%d\x00%b\x00%b\x00%b\n" % (kind == SiteKind.WITHDRAWN, key, page, json.dumps(difference).encode())
 
 
 _EXAMPLES = 20
@@ -344,7 +329,7 @@ def _content(
         "source_name": later.source.name,
         "earlier": _edition(earlier),
         "later": _edition(later),
-        "counts": {kind.value: counts[kind] for kind in EditionKind},
+        "counts": {kind.value: counts[kind] for kind in SiteKind},
         "pages": counts.total(),
         "artifacts": {file.name: file.described() for file in files},
     }

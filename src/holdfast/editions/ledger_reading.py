@@ -28,6 +28,7 @@ from holdfast.editions.ledger import (
 )
 from holdfast.editions.queries import AttemptRow, CaptureRow, ToldItem
 from holdfast.errors import UrlRefused
+from holdfast.jobs.attempt_queries import attempts_on
 from holdfast.noise.queries import kinds_at, kinds_of
 from holdfast.urls import Scope, ScopeKind, Url, parse_seed
 from holdfast.warc.record import snapshot_id
@@ -111,7 +112,7 @@ class RedirectTrail:
         pages = {url.hash64 for url in urls}
         best: dict[int, _Stop] = {}
         with self._database.read() as session:
-            asked = queries.attempts_on(session, self._with_frontier, pages, {url.domain for url in urls})
+            asked = attempts_on(session, self._with_frontier, pages, {url.domain for url in urls})
             seen = queries.captures_of_pages(session, self._without, pages)
             noise = kinds_of(session, {_number(one.warc_file_id, one.warc_ordinal) for one in asked})
             at_pages = kinds_at(session, self._with_frontier, pages)

@@ -19,10 +19,11 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast import cancellation
+from holdfast.changes.site_comparison import SiteKind
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files
-from holdfast.editions.comparison import EditionKind, comparison_stem
+from holdfast.editions.comparison import comparison_stem
 from holdfast.editions.edition_files import ArtefactNotFound, edition_folder, open_copy, stored_file, table_line
 from holdfast.editions.freezing import entries
 from holdfast.urls import page_key
@@ -262,10 +263,10 @@ def _table(database: Database, path: Path) -> Iterator[bytes]:
                 gone = _among(session, places.addresses_of(batch), places.snapshots_of(batch))
             if verdict is not None:
                 # Neither what became of it nor its place among the others may tell which page it is.
-                kept = [row for row in batch if row[verdict] != EditionKind.WITHDRAWN and not places.tells(row, gone)]
+                kept = [row for row in batch if row[verdict] != SiteKind.WITHDRAWN and not places.tells(row, gone)]
                 withdrawn, batch = withdrawn + len(batch) - len(kept), kept
             yield b"".join(table_line(places.cleared(row, gone)) for row in batch)
-        bare = table_line([str(EditionKind.WITHDRAWN) if at == verdict else "" for at in range(len(head))])
+        bare = table_line([str(SiteKind.WITHDRAWN) if at == verdict else "" for at in range(len(head))])
         for done in range(0, withdrawn, _AT_ONCE):
             yield bare * min(_AT_ONCE, withdrawn - done)
 

@@ -14,7 +14,8 @@ from sqlalchemy import and_, exists, func, or_, select, text, tuple_
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile
-from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
+from holdfast.db.models.frontier import Exclusion, Page, PageCrawl
+from holdfast.jobs.attempt_queries import is_retried
 from holdfast.jobs.views.listing import Latest, admin_state
 from holdfast.withdrawals.visibility import is_withdrawn, visible_source
 
@@ -128,17 +129,7 @@ class AttemptRow(NamedTuple):
 
 # Domain, page and attempt: the order in which an execution's rows are read.
 Place = tuple[int, int, int]
-_Via, _ViaPage, _Next = aliased(PageCrawl), aliased(Page), aliased(PageCrawl)
-
-
-def _is_retried(one: Any) -> Any:
-    """Return whether an attempt was followed by another: the last one is how a page stands."""
-    return exists().where(
-        _Next.execution_id == one.execution_id,
-        _Next.domain_id == one.domain_id,
-        _Next.page_id == one.page_id,
-        _Next.attempt == one.attempt + 1,
-    )
+_Via, _ViaPage = aliased(PageCrawl), aliased(Page)
 
 
 def _by_index(session: Session) -> None:
@@ -183,7 +174,7 @@ def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1)
             one.domain_id,
             one.page_id,
             one.attempt,
-            or_(one.kind != "page", _is_retried(one)),
+            or_(one.kind != "page", is_retried(one)),
             Page.url,
             Page.url_hash,
             one.depth,
@@ -214,49 +205,6 @@ def with_frontier(session: Session, executions: Collection[int]) -> set[int]:
     """Return which executions kept a frontier of their own, so that every address that they met has a row."""
     kept = or_(exists().where(PageCrawl.execution_id == Execution.id), Execution.frontier_id.is_not(None))
     return set(session.scalars(select(Execution.id).where(Execution.id.in_(executions), kept)))
-
-
-class LastAttempt(NamedTuple):
-    """How an execution's last attempt on a page ended."""
-
-    url_hash: int
-    execution_id: int
-    outcome: str | None
-    reason: str | None
-    status_code: int | None
-    redirected_to: str | None
-    warc_file_id: int | None
-    warc_ordinal: int | None
-
-
-def attempts_on(
-    session: Session, executions: Collection[int], pages: Collection[int], domains: Collection[str]
-) -> list[LastAttempt]:
-    """Return how these executions' attempts on a few pages of these domains ended."""
-    if not executions or not pages:
-        return []
-    # Pages are unique within a domain: without it the hash alone would scan every domain of the archive.
-    places = select(Domain.id).where(Domain.name.in_(domains)).scalar_subquery()
-    rows = session.execute(
-        select(
-            Page.url_hash,
-            PageCrawl.execution_id,
-            PageCrawl.outcome,
-            PageCrawl.reason,
-            PageCrawl.status_code,
-            PageCrawl.redirected_to,
-            PageCrawl.warc_file_id,
-            PageCrawl.warc_ordinal,
-        )
-        .join(PageCrawl, and_(PageCrawl.domain_id == Page.domain_id, PageCrawl.page_id == Page.id))
-        .where(
-            Page.domain_id.in_(places),
-            Page.url_hash.in_(pages),
-            PageCrawl.execution_id.in_(executions),
-            ~_is_retried(PageCrawl),
-        )
-    )
-    return [LastAttempt._make(row) for row in rows]
 
 
 class SeenAnswer(NamedTuple):
@@ -411,7 +359,7 @@ def sitemaps(session: Session, executions: Collection[int]) -> dict[str, int]:
     """Return how reading sitemaps ended, by reason; one that could not be read hides what it would have named."""
     rows = session.execute(
         select(func.coalesce(PageCrawl.reason, "open"), func.count())
-        .where(PageCrawl.execution_id.in_(executions), PageCrawl.kind == "sitemap", ~_is_retried(PageCrawl))
+        .where(PageCrawl.execution_id.in_(executions), PageCrawl.kind == "sitemap", ~is_retried(PageCrawl))
         .group_by(PageCrawl.reason)
     )
     return {row[0]: row[1] for row in rows}

@@ -268,7 +268,7 @@ def raw_bar(shown: ShownCapture, origins: ReplayOrigins) -> Bar:
             *links,
             ("Metadata", f"{app}/api/snapshot/{shown.snapshot_id}"),
             ("Timeline", f"{app}/api/snapshots/{shown.snapshot_id}/timeline"),
-            ("What changed", f"{app}/api/changes/compare?toSnapshotId={shown.snapshot_id}"),
+            ("What changed", f"{app}/compare?to={shown.snapshot_id}"),
             ("Report a problem", f"{app}/report?snapshotId={shown.snapshot_id}&url={quote(shown.url[:2000], safe='')}"),
         ]
     cite = f"{shown.title or shown.url}. Captured {day_in_words(shown.captured_at)}. "

@@ -133,7 +133,24 @@ def test_of_several_runs_each_is_paused_that_can_be_and_one_that_is_not_there_is
     alone, _, missing = typist("pause", "99")
     none, said, told = typist("resume", "98", "99", "--json")
 
-    assert (code, "execution 1 is paused" in out) == (0, True)
+    assert (code, "execution 1 is paused" in out) == (1, True)
     assert [f"there is no execution {number}" in err for number in (98, 99)] == [True, True]
     assert (alone != 0, "there is no execution 99" in missing) == (True, True)
     assert (none, json.loads(said)["executions"], len(json.loads(said)["refused"]), told) == (1, [], 2, "")
+
+
+def test_runs_are_paused_by_name_or_all_and_a_name_that_was_refused_is_no_success(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typist = Typist(home, capsys)
+    named = typist("pause 1 99")
+    none_left, paused_all = typist("pause"), typist("resume 1 99 --json")
+    with open_runtime(config.load(home=home)) as runtime, runtime.raw_db.write() as tx:
+        tx.execute("UPDATE jobs SET kind = 'crawl', state = 'running' WHERE id = 1")
+        tx.execute("UPDATE executions SET paused_at = 1 WHERE id = 1")
+    of_the_job = typist("job resume 1")
+
+    assert (named.code, "execution 1 is paused" in named.out, "no execution 99" in named.err) == (1, True, True)
+    assert (none_left.code, "no execution runs that is not paused already" in none_left.err) == (1, True)
+    assert (paused_all.code, json.loads(paused_all.out)["executions"][0]["paused_at"]) == (1, None)
+    assert (of_the_job.code, "holdfast resume 1" in of_the_job.err) == (1, True)

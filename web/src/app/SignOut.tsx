@@ -3,6 +3,7 @@ import { api } from "@/api/client";
 import { ApiProblem } from "@/api/problem";
 import { endSession } from "@/api/session";
 import { useWords } from "@/language/LanguageContext";
+import { forgetWindow } from "./kept";
 
 /** DELETE /api/session, then the first page: what was shown belongs to the one who left. */
 export function SignOut({ className }: { className: string }) {
@@ -15,6 +16,7 @@ export function SignOut({ className }: { className: string }) {
       be("still in");
       return;
     }
+    forgetWindow();
     endSession();
     window.location.assign("/");
   };

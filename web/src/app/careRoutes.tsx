@@ -8,6 +8,7 @@ import { readAskedReports } from "@/control/reports/asked";
 import { readAskedSettings } from "@/control/settings/asked";
 import { readAskedTakedowns } from "@/control/takedowns/asked";
 import { control } from "./controlRoot";
+import { numbered } from "./numbered";
 import { only } from "./search";
 
 export const frontierRoute = createRoute({
@@ -68,6 +69,7 @@ export const editionsRoute = createRoute({
 export const editionRoute = createRoute({
   getParentRoute: () => control,
   path: "/editions/$id",
+  ...numbered,
   component: lazyRouteComponent(() => import("@/control/editions/EditionPage"), "EditionPage"),
 });
 
@@ -79,12 +81,14 @@ const health = createRoute({ getParentRoute: () => control, path: "/health", com
 export const userRoute = createRoute({
   getParentRoute: () => control,
   path: "/users/$id",
+  ...numbered,
   component: lazyRouteComponent(() => import("@/control/users/UserPage"), "UserPage"),
 });
 
 export const webhookRoute = createRoute({
   getParentRoute: () => control,
   path: "/webhooks/$id",
+  ...numbered,
   component: lazyRouteComponent(() => import("@/control/webhooks/WebhookPage"), "WebhookPage"),
 });
 

@@ -5,6 +5,7 @@ import { readAskedJobs } from "@/control/jobs/asked";
 import { readAskedRun } from "@/control/executions/asked";
 import { readAskedSources, readSourceView } from "@/control/sources/asked";
 import { control } from "./controlRoot";
+import { numbered } from "./numbered";
 import { only } from "./search";
 
 const under = { getParentRoute: () => control } as const;
@@ -15,13 +16,13 @@ export const managedSourcesRoute = createRoute({ ...under, path: "/sources", val
 
 export const newSourceRoute = createRoute({ ...under, path: "/sources/new", validateSearch: only(readSourceView), component: lazyRouteComponent(() => import("@/control/sources/SourcePage"), "NewSourcePage") });
 
-export const managedSourceRoute = createRoute({ ...under, path: "/sources/$id", validateSearch: only(readSourceView), component: lazyRouteComponent(() => import("@/control/sources/SourcePage"), "SourcePage") });
+export const managedSourceRoute = createRoute({ ...under, path: "/sources/$id", ...numbered, validateSearch: only(readSourceView), component: lazyRouteComponent(() => import("@/control/sources/SourcePage"), "SourcePage") });
 
 export const jobsRoute = createRoute({ ...under, path: "/jobs", validateSearch: only(readAskedJobs), component: lazyRouteComponent(() => import("@/control/jobs/JobsPage"), "JobsPage") });
 
-export const jobRoute = createRoute({ ...under, path: "/jobs/$id", validateSearch: only(readAskedRun), component: lazyRouteComponent(() => import("@/control/jobs/JobPage"), "JobPage") });
+export const jobRoute = createRoute({ ...under, path: "/jobs/$id", ...numbered, validateSearch: only(readAskedRun), component: lazyRouteComponent(() => import("@/control/jobs/JobPage"), "JobPage") });
 
-export const executionRoute = createRoute({ ...under, path: "/executions/$id", validateSearch: only(readAskedRun), component: lazyRouteComponent(() => import("@/control/executions/ExecutionPage"), "ExecutionPage") });
+export const executionRoute = createRoute({ ...under, path: "/executions/$id", ...numbered, validateSearch: only(readAskedRun), component: lazyRouteComponent(() => import("@/control/executions/ExecutionPage"), "ExecutionPage") });
 
 export const feedsRoute = createRoute({ ...under, path: "/feeds", validateSearch: only(readAskedFeeds), component: lazyRouteComponent(() => import("@/control/feeds/FeedsPage"), "FeedsPage") });
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { keep, readKept } from "./kept";
+import { forgetWindow, keep, readKept } from "./kept";
 
 afterEach(() => { vi.unstubAllGlobals(); });
 
@@ -15,10 +15,14 @@ test("what is kept is found again, and null forgets it", () => {
 
 test("what is kept for a window is not kept for always", () => {
   const stores = { localStorage: new Map<string, string>(), sessionStorage: new Map<string, string>() };
-  for (const [name, held] of Object.entries(stores)) vi.stubGlobal(name, { getItem: (key: string) => held.get(key) ?? null, setItem: (key: string, value: string) => held.set(key, value), removeItem: (key: string) => held.delete(key) });
+  for (const [name, held] of Object.entries(stores)) vi.stubGlobal(name, { getItem: (key: string) => held.get(key) ?? null, setItem: (key: string, value: string) => held.set(key, value), removeItem: (key: string) => held.delete(key), clear: () => held.clear() });
 
   keep("draft", "{}", { inWindow: true });
   expect([readKept("draft", { inWindow: true }), readKept("draft")]).toEqual(["{}", null]);
+
+  keep("theme", "dark");
+  forgetWindow();
+  expect([readKept("draft", { inWindow: true }), readKept("theme")]).toEqual([null, "dark"]);
 });
 
 test("a browser that keeps nothing is no reason to show nothing", () => {

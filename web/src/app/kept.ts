@@ -7,6 +7,15 @@ export function readKept(name: string, { inWindow = false } = {}): string | null
   }
 }
 
+/** Forget all that is kept for as long as this window is open: the next person at it is another. */
+export function forgetWindow(): void {
+  try {
+    sessionStorage.clear();
+  } catch {
+    // Nothing was kept.
+  }
+}
+
 /** Keep a value under a name, for always or as long as this window is open; null forgets it. */
 export function keep(name: string, value: string | null, { inWindow = false } = {}): void {
   try {

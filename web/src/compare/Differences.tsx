@@ -5,6 +5,9 @@ import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
 import { KINDS, type SiteDifference, type SiteKind } from "./site";
 
+/** Of two crawls or editions an error says that the later one did not find out, not that a capture failed. */
+const named = (kind: string) => (kind === "error" ? "missed" : kind);
+
 /** How many pages are new, gone, changed and so on; each number leads to its list. */
 export function Kinds({ counts, chosen, onChoose }: { counts: Record<string, number>; chosen: SiteKind | undefined; onChoose: (kind: SiteKind | undefined) => void }) {
   const { t, number } = useWords();
@@ -13,7 +16,7 @@ export function Kinds({ counts, chosen, onChoose }: { counts: Record<string, num
     <div role="group" aria-label={t("site.kind")} className="mb-4 flex flex-wrap items-center gap-2">
       {shown.map((kind) => (
         <button key={kind} type="button" aria-pressed={chosen === kind} onClick={() => onChoose(chosen === kind ? undefined : kind)} className="inline-flex min-h-9 items-center gap-2 rounded-full border border-edge bg-sheet py-1 pr-3 pl-1.5 hover:bg-sunk aria-pressed:border-accent aria-pressed:bg-wash">
-          <ChangeTag change={kind} /><span className="tabular-nums">{number(counts[kind] ?? 0)}</span>
+          <ChangeTag change={named(kind)} /><span className="tabular-nums">{number(counts[kind] ?? 0)}</span>
         </button>
       ))}
       <span className="text-soft">{t("site.unchanged", { count: counts["unchanged"] ?? 0 })}</span>
@@ -27,7 +30,7 @@ export function Differences({ rows, kind }: { rows: SiteDifference[]; kind: Site
   return (
     <DataTable caption={t("site.title")} rows={rows.map((one, at) => ({ ...one, at }))} keyOf={(one) => one.at} empty={kind ? <Notice title={t("edition.noAddresses")} /> : <Notice tone="good" title={t("site.none")} />}
       columns={[
-        { head: t("site.kind"), cell: (one) => <ChangeTag change={one.type} /> },
+        { head: t("site.kind"), cell: (one) => <ChangeTag change={named(one.type)} /> },
         { head: t("edition.address"), cell: (one) => <Address one={one} /> },
         { head: t("compare.title"), cell: (one) => <Ways one={one} /> },
       ]} />

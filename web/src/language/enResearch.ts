@@ -39,6 +39,7 @@ export const enResearch = {
   "change.gone": "gone",
   "change.unchanged": "as before",
   "change.error": "error",
+  "change.missed": "not captured again",
   "change.noise": "not the page",
   "change.moved": "moved",
   "change.withdrawn": "withdrawn",

@@ -41,6 +41,7 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "change.gone": "disparue",
   "change.unchanged": "inchangée",
   "change.error": "erreur",
+  "change.missed": "non recapturée",
   "change.noise": "autre chose",
   "change.moved": "déplacée",
   "change.withdrawn": "retirée",

@@ -175,7 +175,7 @@ def feed(
         found = listing.page_of_events(session, scope, offset=0, limit=MAX_ITEMS, listed=listed)
         if len(found.events) == MAX_ITEMS:
             break
-    title = "Changes in the archive" if source is None else f"Changes of {source}"
+    title = "Changes in the archive" if not source else f"Changes of {source}"
     title += "" if type_ is None else f" ({type_.value})"
     body = rss(found.events, site=site_of(request, archive.settings), title=title)
     headers = {"ETag": f'"{sha256(body).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
@@ -196,7 +196,8 @@ async def site(
 ) -> Response:
     """Hold two crawls against each other: a JSON object a page, then one with the counts and where to go on.
 
-    Kinds are new, gone, changed, unchanged (only counted unless asked for), moved and error. Ask again with
+    Kinds are new, gone, changed, unchanged (only counted unless asked for), moved, error (nothing can be said of a
+    page that the later crawl asked for in vain or did not get to), and withdrawn, without an address. Ask again with
     `after` until `next` is null; counts are of one answer.
     """
     _demand_enabled(archive)

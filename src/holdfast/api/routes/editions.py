@@ -39,11 +39,12 @@ from holdfast.api.schemas.operator import (
     FreezeForm,
 )
 from holdfast.archive_tool.contract import Host
+from holdfast.changes.site_comparison import SiteKind
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.campaign import CampaignRequest
-from holdfast.editions.comparison import EditionKind, comparison_stem
+from holdfast.editions.comparison import comparison_stem
 from holdfast.editions.composition import shard_object
 from holdfast.editions.edition_files import CSV
 from holdfast.editions.edition_view import EditionNotFound, EditionView, view_edition
@@ -388,9 +389,7 @@ async def edition_differences(
     source: Code,
     year: Year,
     earlier: Annotated[int, Path(ge=1970, le=9999, description="The year of the earlier edition.", examples=[2025])],
-    kind: Annotated[
-        EditionKind | None, Query(description="What became of them; all but unchanged if not named.")
-    ] = None,
+    kind: Annotated[SiteKind | None, Query(description="What became of them; all but unchanged if not named.")] = None,
     limit: ListLimit = DEFAULT_LIMIT,
     cursor: ListCursor = None,
 ) -> Response:
@@ -398,7 +397,7 @@ async def edition_differences(
 
     The two have been compared by an operator before; `comparedYears` of the edition says with which years.
     """
-    kinds = [kind.value] if kind is not None else [one.value for one in EditionKind if one != EditionKind.UNCHANGED]
+    kinds = [kind.value] if kind is not None else [one.value for one in SiteKind if one != SiteKind.UNCHANGED]
 
     # On a thread for heavy work: the table of a comparison may have millions of rows.
     def work() -> Response:
@@ -416,12 +415,12 @@ async def edition_differences(
 
 def _difference(row: dict[str, str]) -> EditionDifference:
     # What was withdrawn since the two were compared is told like what was withdrawn before: that there is a row.
-    if row["kind"] == EditionKind.WITHDRAWN or WITHDRAWN in (row["url"], row["from_url"]):
+    if row["kind"] == SiteKind.WITHDRAWN or WITHDRAWN in (row["url"], row["from_url"]):
         return EditionDifference(
-            type=EditionKind.WITHDRAWN, url=None, from_url=None, from_snapshot_id=None, to_snapshot_id=None
+            type=SiteKind.WITHDRAWN, url=None, from_url=None, from_snapshot_id=None, to_snapshot_id=None
         )
     return EditionDifference(
-        type=EditionKind(row["kind"]),
+        type=SiteKind(row["kind"]),
         url=row["url"],
         from_url=row["from_url"] or None,
         from_snapshot_id=_capture_number(row["from_snapshot_id"]),

@@ -229,6 +229,9 @@ def _act(admin: AdminWrite, session: Session, job_id: int, action: JobAction) ->
     try:
         admin.job_service.actions.act(session, job_id, action)
     except IllegalTransition as exc:
+        latest = shown(session, job_id).latest
+        if latest is not None and latest.paused_at is not None:
+            raise exc.with_hint("its run is paused; let that go on with POST /api/admin/crawls/resume") from exc
         raise exc.with_hint(_NEXT[exc.state].format(id=job_id)) from exc
 
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, mode
 from pydantic.alias_generators import to_camel
 
 from holdfast.api.schemas.base import Answer, RequestForm, RowId, check_fields
-from holdfast.editions.comparison import EditionKind
+from holdfast.changes.site_comparison import SiteKind
 from holdfast.feedback import Category, ReportStatus
 from holdfast.withdrawals.viewers import Visibility
 
@@ -159,7 +159,7 @@ class CoverageAddress(Answer):
 class EditionDifference(Answer):
     """What became of one page from an earlier edition to a later one."""
 
-    type: EditionKind = Field(examples=["moved"])
+    type: SiteKind = Field(examples=["moved"])
     url: str | None = Field(
         description="Where it is, or was if it is gone; null if it was withdrawn.", examples=["https://example.org/new"]
     )

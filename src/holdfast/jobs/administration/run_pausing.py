@@ -100,7 +100,10 @@ def _locked(session: Session, execution_id: int) -> tuple[Job, Execution]:
 def _check(execution: Execution) -> None:
     run = f"execution {execution.id}"
     if execution.state == "queued" and execution.started_at is None:
-        raise NotPausable(f"{run} has not begun; to let it wait, pause its job: holdfast job pause {execution.job_id}")
+        raise NotPausable(
+            f"{run} has not begun, so nothing is asked yet; to keep it from beginning: holdfast job cancel "
+            f"{execution.job_id}"
+        )
     if execution.state == "stopped":
         raise NotPausable(f"{run} is stopped; the command that began it takes it up again: holdfast crawl --resume")
     if execution.state not in ("queued", "running"):

@@ -8,7 +8,7 @@ export function DayChart({ hours, hasPreview }: { hours: Hour[]; hasPreview: boo
   return (
     <figure>
       <figcaption className="mb-2 flex flex-wrap gap-x-5 gap-y-1 text-sm text-soft">
-        <span>{hasPreview ? "Runs that would begin in each quarter of an hour" : "Runs that begin in each quarter of an hour"}, UTC; the first column is the present hour</span>
+        <span>{hasPreview ? "Where the next run of each job would begin, by quarters of an hour" : "Where the next run of each job begins, by quarters of an hour"}, UTC; the first column is the present hour</span>
         {hasPreview && <span className="inline-flex items-center gap-2"><span aria-hidden className="inline-block h-4 w-6 rounded-sm border-2 border-dashed border-ink" />other than planned now</span>}
       </figcaption>
       <div role="region" aria-label="Runs by slot" tabIndex={0} className="relative flex gap-1 overflow-x-auto pb-1">

@@ -24,7 +24,7 @@ export function RebalancePlan({ plan, before, onApply, onClose }: { plan: Rebala
         { head: "From", cell: (move) => <Moment at={move.old_time} /> },
         { head: "To", cell: (move) => <Moment at={move.new_time} /> },
       ]} />
-      {plan.skipped.length > 0 && <p className="mt-3 text-soft">{counted(plan.skipped.length, "job stays", "jobs stay")}: {stays(plan.skipped).map(([why, count]) => `${count} ${why}`).join("; ")}.</p>}
+      {plan.skipped.length > 0 && <p className="mt-3 text-soft">{counted(plan.skipped.length, "job stays", "jobs stay")}: {stays(plan.skipped).map(([why, count]) => `${why} (${count})`).join("; ")}.</p>}
     </Card>
   );
 }

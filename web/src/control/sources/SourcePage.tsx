@@ -12,7 +12,7 @@ import type { Job } from "../jobs/useJobs";
 import { scheduleOf } from "../jobs/words";
 import { Moment } from "../live/Moment";
 import { readSourceView } from "./asked";
-import { contentOf, draftOf, EMPTY, mergedDraft, readDraft, type Draft } from "./form";
+import { contentOf, draftOf, EMPTY, mergedDraft, readDraft, readEdit, type Draft } from "./form";
 import { SourceForm } from "./SourceForm";
 import { useCrawlJob, useManagedSource, useSourceDeed, type Source } from "./useSources";
 import { YamlView } from "./YamlView";
@@ -58,13 +58,19 @@ function Loaded({ source, job }: { source: Source; job: Job | null }) {
   const { view } = readSourceView({ ...managedSourceRoute.useSearch() });
   const navigate = useNavigate();
   const now = draftOf(source, job);
-  const [draft, change] = useState<Draft>(now);
+  const name = `source-${source.id}`;
+  // As with a new one: a session that ends loses nothing of what was being changed.
+  const [found] = useState(() => readEdit(readKept(name, { inWindow: true })));
+  const [draft, setDraft] = useState<Draft>(found ? mergedDraft(found.draft, found.before, now) : now);
   const [before, remember] = useState<Draft>(now);
+  const forget = () => keep(name, null, { inWindow: true });
+  const change = (written: Draft) => { setDraft(written); keep(name, JSON.stringify({ draft: written, before: now }), { inWindow: true }); };
   // The server has something new: the form takes it, and keeps what somebody is writing.
   if (JSON.stringify(now) !== JSON.stringify(before)) {
     remember(now);
-    change(mergedDraft(draft, before, now));
+    setDraft(mergedDraft(draft, before, now));
   }
+  const isKept = found !== null && JSON.stringify(draft) !== JSON.stringify(now);
   return (
     <div className="space-y-5">
       <header>
@@ -79,8 +85,9 @@ function Loaded({ source, job }: { source: Source; job: Job | null }) {
         </p>
       </header>
       <Deeds source={source} />
+      {isKept && <Notice title="These are changes that you had begun">They are kept in this window until you save them. <Button onClick={() => { forget(); setDraft(now); }}>Leave it as it was</Button></Notice>}
       <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/$id", params: { id: String(source.id) }, search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
-        { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={source} /> },
+        { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={source} onSaved={forget} /> },
         { value: "yaml", label: "YAML", content: <YamlView content={null} code={source.code} /> },
       ]} />
     </div>

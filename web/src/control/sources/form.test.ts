@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ApiProblem } from "@/api/problem";
-import { codeOf, contentOf, draftOf, EMPTY, isNewPlan, mergedDraft, problemAt, readDraft, samplesOf } from "./form";
+import { codeOf, contentOf, draftOf, EMPTY, isNewPlan, mergedDraft, problemAt, readDraft, readEdit, samplesOf } from "./form";
 import type { Source } from "./useSources";
 
 const source = (config: object): Source => ({ id: 3, code: "ex", name: "Example <b>", base_url: "https://ex.example/", description: null, enabled: true, visibility: "members", config, warnings: [], created_at: "", updated_at: "" }) as Source;
@@ -66,4 +66,10 @@ test("what was written down is read again only if it is a whole form of today", 
   const begun = { ...EMPTY, seeds: "https://ex.example/\n", name: "<i>Example</i>" };
   expect(readDraft(JSON.stringify(begun))).toEqual(begun);
   for (const none of [null, "", "null", "[]", "7", "{", JSON.stringify({ seeds: "https://ex.example/" }), JSON.stringify({ ...EMPTY, enabled: "yes" })]) expect(readDraft(none)).toBeNull();
+});
+
+test("changes that were begun are read back with what they began from, and nothing else is taken for them", () => {
+  const edit = { draft: { ...EMPTY, name: "Another" }, before: EMPTY };
+  expect(readEdit(JSON.stringify(edit))).toEqual(edit);
+  for (const none of [null, "{", "7", "{}", JSON.stringify({ draft: EMPTY }), JSON.stringify({ draft: EMPTY, before: { seeds: 3 } })]) expect(readEdit(none)).toBeNull();
 });

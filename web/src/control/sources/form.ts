@@ -44,6 +44,24 @@ export function readDraft(text: string | null): Draft | null {
   }
 }
 
+/** What somebody was changing in a source, and what it was like when that began. */
+export interface Edit {
+  draft: Draft;
+  before: Draft;
+}
+
+/** Return an edit as it was written down, null if that is none. */
+export function readEdit(text: string | null): Edit | null {
+  try {
+    const found = JSON.parse(text ?? "null") as Partial<Record<keyof Edit, unknown>> | null;
+    const draft = readDraft(JSON.stringify(found?.draft ?? null));
+    const before = readDraft(JSON.stringify(found?.before ?? null));
+    return draft && before ? { draft, before } : null;
+  } catch {
+    return null;
+  }
+}
+
 export const SCOPES: Record<string, string> = {
   page: "the seeds themselves, and what they embed",
   prefix: "the directory of each seed, and what lies below",
