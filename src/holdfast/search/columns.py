@@ -65,7 +65,7 @@ class ColumnRoom:
         return self.more_rows(0, values)
 
     def leave_rows(self, end: int) -> None:
-        """Leave the columns by row to those who have them, and go on with a copy of the first rows."""
+        """Leave the columns by row to the older states, and go on with a copy of the first rows."""
         for name, column in self._columns.items():
             self._columns[name] = np.zeros(len(column), column.dtype)
             self._columns[name][:end] = column[:end]
