@@ -40,6 +40,8 @@ class Crawler:
     home: Path
     database_url: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    started: subprocess.Popen[str] | None = None
+    """The crawl that was started last."""
 
     def command(self, name: str, *arguments: str) -> list[str]:
         """Return the argument list of a command."""
@@ -56,10 +58,16 @@ class Crawler:
 
     def start(self, *arguments: str, **extra: str) -> subprocess.Popen[str]:
         """Start a crawl of loopback addresses in a process group of its own; its result is JSON on standard output."""
-        return forked.Popen(
+        self.started = forked.Popen(
             self.command("crawl", *arguments, "--allow-network", "127.0.0.0/8", "--json"), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**self.variables, **extra}, start_new_session=True,
         )  # fmt: skip
+        return self.started
+
+    def demand_begun(self) -> None:
+        """Fail with its own words if the crawl that was started last could not even begin."""
+        if self.started is not None and self.started.poll() == 1 and self.started.stderr is not None:
+            raise AssertionError(f"the crawl could not begin: {self.started.stderr.read()}")
 
     def crawl(self, *arguments: str, timeout_s: float = 60.0, **extra: str) -> dict[str, Any]:
         """Crawl to the end and return the final object; a crawl that fails or hangs fails the test."""

@@ -194,6 +194,10 @@ def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork]) -> None:
                 count.read(session)
     except HoldfastError as exc:
         _log.warning("api.cold", message=str(exc))
+    folder = archive.settings.replay.renderer_dir
+    # Without a word an operator would look for a mode that is not offered.
+    if folder is not None and (lacking := load("holdfast.replay.renderer").lacking_files(folder)):
+        _log.warning("api.renderer_incomplete", folder=str(folder), lacking=lacking)
 
 
 async def _write_counts(written: tuple[Callable[[], None], ...]) -> None:

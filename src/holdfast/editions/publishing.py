@@ -32,6 +32,8 @@ from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawals_finger
 
 WITHDRAWN: Final = "(withdrawn)"
 _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
+# What would lead a reader to a page that is withdrawn: where it is linked, where it leads, when it was captured.
+_TRACES: Final = ("detail", "at", "via", "redirected_to")
 _SNAPSHOTS: Final = ("snapshot_id", "from_snapshot_id", "to_snapshot_id")
 # The column of a comparison that says what became of a page; no other table has it.
 _VERDICT: Final = "kind"
@@ -254,6 +256,7 @@ def _table(database: Database, path: Path) -> Iterator[bytes]:
             [at for at, name in enumerate(head) if name in _ADDRESSES],
             [at for at, name in enumerate(head) if name in _SNAPSHOTS],
             [at for at, name in enumerate(head) if name in ("url", "from_url")],
+            [at for at, name in enumerate(head) if name in _TRACES],
         )
         verdict, withdrawn = head.index(_VERDICT) if _VERDICT in head else None, 0
         while some := list(islice(rows, _AT_ONCE)):
@@ -278,6 +281,8 @@ class _Places(NamedTuple):
     snapshots: list[int]
     own: list[int]
     """Addresses of the page that the row is about; without them nothing of it is told."""
+    traces: list[int]
+    """What else would tell which page that is."""
 
     def addresses_of(self, rows: Iterable[list[str]]) -> list[str]:
         """Return all addresses in these rows."""
@@ -297,6 +302,8 @@ class _Places(NamedTuple):
         for at in self.addresses:
             row[at] = _shown(row[at], gone)
         is_gone = any(row[at] == WITHDRAWN for at in self.own)
+        for at in self.traces if is_gone else ():
+            row[at] = ""
         for at in self.snapshots:
             # The number of a capture leads to its address.
             if is_gone or _number(row[at]) in gone.snapshots:

@@ -14,9 +14,12 @@ RENDERER_FILES: Final = ("ui.js", "sw.js")
 def renderer_folder(settings: Settings) -> Path | None:
     """Return the folder with its files; None if one is missing, or captures may not be taken away as packages."""
     folder = settings.replay.renderer_dir
-    if folder is None or not settings.api.exports:
-        return None
-    return folder if all((folder / name).is_file() for name in RENDERER_FILES) else None
+    return None if folder is None or not settings.api.exports or lacking_files(folder) else folder
+
+
+def lacking_files(folder: Path) -> list[str]:
+    """Return which of its files are not there."""
+    return [name for name in RENDERER_FILES if not (folder / name).is_file()]
 
 
 def renderer_path(snapshot_id: int) -> str:

@@ -51,15 +51,17 @@ def rows(crawler: Crawler, statement: str) -> list[tuple[Any, ...]]:
 
 
 def settled(crawler: Crawler) -> int:
-    """Return how many attempts are closed; 0 while there is no database yet."""
-    if crawler.database_url is None and not (crawler.home / "holdfast.db").exists():
-        return 0
-    try:
-        return int(rows(crawler, "SELECT coalesce(sum(succeeded + failed + ruled_out), 0) FROM queues")[0][0])
-    except Exception as exc:
-        if "queues" in str(exc):  # the tables are not there yet
-            return 0
-        raise
+    """Return how many attempts are closed; 0 while there is no database yet. A crawl that could not begin fails."""
+    found = 0
+    if crawler.database_url is not None or (crawler.home / "holdfast.db").exists():
+        try:
+            found = int(rows(crawler, "SELECT coalesce(sum(succeeded + failed + ruled_out), 0) FROM queues")[0][0])
+        except Exception as exc:
+            if "queues" not in str(exc):  # the tables are not there yet
+                raise
+    if not found:
+        crawler.demand_begun()
+    return found
 
 
 def total(crawler: Crawler, count: str) -> int:

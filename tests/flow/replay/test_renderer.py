@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Frame, Page, expect
 
 from holdfast.config import ReplaySettings
 from holdfast.replay.capabilities import ReplayKeys
+from holdfast.replay.renderer import lacking_files
 from holdfast.sources import registry
 from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive
@@ -157,3 +158,20 @@ def test_members_captures_and_a_host_without_the_files_have_none_of_it(archive: 
         ).headers["content-security-policy"]
     assert policy.startswith("sandbox allow-scripts allow-same-origin allow-forms allow-downloads;")
     assert f"frame-ancestors http://localhost:{port} http://127.0.0.1:{port}" in policy
+
+
+def test_files_that_are_not_its_own_leave_a_word_and_no_blank_page(
+    archive: Archive, browser: Browser, tmp_path: Path
+) -> None:
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    assert lacking_files(folder) == ["ui.js", "sw.js"]
+    for name in lacking_files(folder):
+        (folder / name).write_text("document.title = 'UI'")
+    broken = archive.settings.model_copy(update={"replay": ReplaySettings(renderer_dir=folder)})
+    with serving(Archive(settings=broken, database=archive.database, clock=archive.clock)) as port:
+        ids = _fill(archive, port)
+        page = browser.new_page()
+        page.goto(f"http://replay.localhost:{port}/replay-web-page/open/{ids[_PAGE]}")
+        expect(page.get_by_text("ReplayWeb.page does not answer")).to_be_visible()
+        page.close()

@@ -37,6 +37,11 @@ _SOURCES: Final = (
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; frame-src 'self'; worker-src 'self'; "
     "base-uri 'none'; form-action 'none'"
 )
+# Inside its element: the browser shows it only while no script has made that its own.
+_ABSENT: Final = (
+    "ReplayWeb.page does not answer. Its files here (ui.js and sw.js) may be broken, or not its own; the archive's own "
+    "view shows this capture, too."
+)
 # On itself, too: in a window of its own it has no more power than in the viewer's frame.
 _SANDBOX: Final = "sandbox allow-scripts allow-same-origin allow-forms allow-downloads"
 
@@ -77,8 +82,8 @@ def renderer_page(request: Request, archive: ArchiveDep, session: SessionDep, id
     html = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>ReplayWeb.page</title>'
         "<style>html, body { height: 100%; margin: 0 }</style>"
-        f'<script src="/replay-web-page/ui.js"></script></head><body><replay-web-page {attributes}></replay-web-page>'
-        "</body></html>"
+        f'<script src="/replay-web-page/ui.js"></script></head><body>'
+        f"<replay-web-page {attributes}><p>{_ABSENT}</p></replay-web-page></body></html>"
     )
     viewers = " ".join(origins_here(request, archive).viewers) or "'none'"
     return HTMLResponse(html, headers=_headers(f"{_SANDBOX}; {_SOURCES}; frame-ancestors {viewers}"))

@@ -8,7 +8,7 @@ import { bytes, count, counted, share } from "../charts/format";
 import { Meter } from "../charts/Meter";
 import { Pictures } from "../overview/Charts";
 import { useSeries } from "../overview/useOverview";
-import { outcomeOf } from "./outcomes";
+import { leftOf, outcomeOf, outcomesOf } from "./outcomes";
 import { useFrontierStats, useReport, type Execution, type Report } from "./useExecution";
 
 /** How far a run is, how its addresses ended, and its figures over time. */
@@ -16,15 +16,19 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
   const { data: stats, error, refetch } = useFrontierStats(run.id, isRunning);
   const hasNone = error instanceof ApiProblem && error.status === 404;
   const { data: report } = useReport(run.id, isRunning);
-  const done = stats ? stats.completed + stats.failed + stats.ruledOut : 0;
-  const all = stats ? done + stats.pending : 0;
+  const left = report ? leftOf(report) : 0;
+  const closed = stats ? stats.completed + stats.failed + stats.ruledOut : 0;
+  const done = Math.max(0, closed - left);
+  const all = stats ? closed + stats.pending : 0;
+  const isWithout = hasNone || (stats !== undefined && all === 0 && !isRunning);
   return (
     <div className="space-y-5">
       {error && !stats && !hasNone ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
-      {hasNone && !stats ? <Notice title="This run has no queue of its own.">It was an import, or another program crawled for it. Its figures stand below.</Notice> : (
+      {isWithout ? <Notice title="This run has no queue of its own.">It was an import, or another program crawled for it. Its figures stand below.</Notice> : (
         <Card title="Progress" className="min-h-28">
           <p className="mb-1 flex flex-wrap justify-between gap-2"><span>{stats ? `${count(done)} of ${count(all)} known addresses` : "\u2007"}</span><span className="tabular-nums">{all ? share(done / all) : ""}</span></p>
           <Meter label="Addresses that are done, of those known" value={done} most={Math.max(1, all)} />
+          {left > 0 && <p className="mt-1 text-sm text-soft">{counted(left, "address", "addresses")} it had not got to when it ended.</p>}
           {isRunning && <p className="mt-1 text-sm text-soft">The whole grows while pages lead to others.</p>}
         </Card>
       )}
@@ -32,7 +36,7 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
         <Figure label="Pages" value={count(run.items_crawled)} />
         <Figure label="Failed" value={count(run.items_failed)} />
         <Figure label="Queued" value={stats ? count(stats.pending) : "–"} note={stats && isRunning ? `${counted(stats.inProgress, "host")} asked now` : undefined} />
-        <Figure label="Left out" value={stats ? count(stats.ruledOut) : "–"} note="by rules and robots.txt" />
+        <Figure label="Left out" value={stats ? count(Math.max(0, stats.ruledOut - left)) : "–"} note="by rules and robots.txt" />
         <Figure label="Hosts" value={stats ? count(stats.totalDomains) : "–"} />
         <Figure label="From the network" value={report ? bytes(report.bytes) : "–"} />
       </dl>
@@ -43,7 +47,7 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
 }
 
 function Outcomes({ report }: { report: Report }) {
-  const rows = Object.entries(report.outcomes).sort(([, a], [, b]) => b - a);
+  const rows = outcomesOf(report);
   const ended = rows.reduce((sum, [, number]) => sum + number, 0);
   return (
     <div className="grid gap-5 lg:grid-cols-2">
@@ -55,7 +59,7 @@ function Outcomes({ report }: { report: Report }) {
         ]} />
       </Card>
       <Card title="Why not captured" className="min-h-40">
-        <DataTable caption="What was not captured, by reason" rows={report.reasons.filter((one) => one.outcome !== "success" && one.outcome !== "open").sort((a, b) => b.count - a.count).slice(0, 15)} keyOf={(one) => `${one.outcome} ${one.reason}`} empty={<p className="text-soft">Everything that was asked for was captured.</p>} columns={[
+        <DataTable caption="What was not captured, by reason" rows={report.reasons.filter((one) => one.outcome !== "success" && one.outcome !== "open").sort((a, b) => b.count - a.count).slice(0, 15)} keyOf={(one) => `${one.outcome} ${one.reason}`} empty={<p className="text-soft">{ended ? "Everything that was asked for was captured." : "Nothing was asked for."}</p>} columns={[
           { head: "Reason", cell: (one) => <span className="break-all">{one.reason}</span> },
           { head: "Outcome", cell: (one) => outcomeOf(one.outcome)[0] },
           { head: "Addresses", isNumber: true, cell: (one) => count(one.count) },

@@ -6,6 +6,7 @@ import { Notice } from "@/design/Notice";
 import { Tag, type Tone } from "@/design/Tag";
 import { count, counted, share } from "../charts/format";
 import { Meter } from "../charts/Meter";
+import { leftOf } from "./outcomes";
 import { useReport, useRunChanges, type Execution, type Report } from "./useExecution";
 
 const KINDS: Record<string, Tone> = { new: "good", new_page: "good", updated: "accent", gone: "bad" };
@@ -24,10 +25,11 @@ export function Result({ run, isRunning }: { run: Execution; isRunning: boolean 
 
 function Coverage({ report, run }: { report: Report; run: Execution }) {
   const captured = report.outcomes["success"] ?? 0;
+  const left = leftOf(report);
   const ruled = (report.outcomes["excluded"] ?? 0) + (report.outcomes["blocked_robots"] ?? 0);
   const steps: [string, number, string][] = [
     ["Known", report.total, "addresses that it met within its scope"],
-    ["Asked for", report.total - report.open - ruled, "not left out by a rule or robots.txt"],
+    ["Asked for", report.total - report.open - ruled, left ? `neither left out by a rule or robots.txt, nor among the ${count(left)} it did not get to` : "not left out by a rule or robots.txt"],
     ["Captured", captured, "with an answer that is kept"],
     ["In the index", run.items_indexed, run.index_status ?? "pages that can be searched and read"],
   ];

@@ -8,9 +8,31 @@ const OUTCOMES: Record<string, [string, Tone]> = {
   blocked_5xx: ["the server failed", "bad"],
   excluded: ["left out by a rule", "plain"],
   timeout: ["took too long", "bad"],
+  left: ["not got to when it ended", "warn"],
 };
 
 /** An outcome in words, and how it looks. */
 export function outcomeOf(outcome: string): [string, Tone] {
   return OUTCOMES[outcome] ?? [outcome.replaceAll("_", " "), "plain"];
+}
+
+interface Told {
+  outcomes: Record<string, number>;
+  reasons: { outcome: string; reason: string; count: number }[];
+}
+
+/** How many addresses a run had not got to when it was stopped or came to a limit; the server closes them as left out. */
+export function leftOf(report: Told): number {
+  return report.reasons.filter((one) => isLeft(one)).reduce((sum, one) => sum + one.count, 0);
+}
+
+function isLeft({ outcome, reason }: { outcome: string; reason: string }): boolean {
+  return outcome === "excluded" && (reason === "stopped" || reason === "cancelled" || reason.startsWith("over_limit:"));
+}
+
+/** The outcomes of a run, the most frequent first; what it did not get to stands apart from what a rule left out. */
+export function outcomesOf(report: Told): [string, number][] {
+  const left = leftOf(report);
+  const all = { ...report.outcomes, excluded: (report.outcomes["excluded"] ?? 0) - left, left };
+  return Object.entries(all).filter(([, number]) => number > 0).sort(([, a], [, b]) => b - a);
 }
