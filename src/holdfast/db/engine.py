@@ -28,6 +28,7 @@ from holdfast.db.raw import (
     refused,
     sqlite_path,
     sqlite_refusal,
+    switch_to_wal,
     taken,
 )
 from holdfast.db.raw import want_of_room as out_of_room
@@ -60,9 +61,10 @@ def _engine(database_url: str, statement_s: float | None, file: OpenSqliteFile |
 
     def connect() -> sqlite3.Connection:
         connection = open_sqlite(path, timeout_s=_BUSY_S)
-        pragmas = ["synchronous=FULL", "foreign_keys=ON"]
-        # Switching to WAL writes to the file, which one that may only be read does not allow.
-        for pragma in pragmas if is_read_only(path) else ["journal_mode=WAL", *pragmas]:
+        # It writes to the file, which one that may only be read does not allow.
+        if not is_read_only(path):
+            switch_to_wal(connection, timeout_s=_BUSY_S)
+        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
         file.note()
         return connection

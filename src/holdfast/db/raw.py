@@ -13,6 +13,7 @@ import os
 import sqlite3
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
@@ -197,6 +198,26 @@ def open_sqlite(path: Path, *, timeout_s: float, cached_statements: int = 128) -
         check_same_thread=False,
         cached_statements=cached_statements,
     )
+
+
+_SWITCH_S = 0.02
+
+
+def switch_to_wal(connection: sqlite3.Connection, *, timeout_s: float) -> None:
+    """Let a file keep its log beside it, so that readers and a writer do not wait for each other.
+
+    While others write to a file that is new, SQLite refuses this at once, whatever a connection would wait for: two
+    commands that begin on an empty folder meet here.
+    """
+    for left in range(max(1, round(timeout_s / _SWITCH_S)), -1, -1):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or not left:
+                raise
+        else:
+            return
+        time.sleep(_SWITCH_S)
 
 
 def is_read_only(path: Path) -> bool:
@@ -384,7 +405,9 @@ class SqliteRawDatabase:
             # touch are copied once (13.9 against 13.1 us of CPU a link).
             pragmas = ["synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-16000"]
             pragmas += ["mmap_size=268435456", "journal_size_limit=67108864", "wal_autocheckpoint=4000"]
-            for pragma in pragmas if is_read_only(path) else ["journal_mode=WAL", *pragmas]:
+            if not is_read_only(path):
+                switch_to_wal(self._connection, timeout_s=busy_timeout_s)
+            for pragma in pragmas:
                 self._connection.execute(f"PRAGMA {pragma}")
             self._file.note()
         except sqlite3.Error as exc:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from holdfast.config import Settings
 from holdfast.db import connect
-from holdfast.db.raw import Transaction, is_read_only, note_below, sqlite_path
+from holdfast.db.raw import Transaction, is_read_only, note_below, sqlite_path, switch_to_wal
 from holdfast.errors import Invalid, Unavailable
 
 SCHEMA = "0022"
@@ -54,7 +54,7 @@ def make_fresh(database_url: str) -> bool:
     if path is None:
         return False
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30.0)) as connection:
-        connection.execute("PRAGMA journal_mode=WAL")
+        switch_to_wal(connection, timeout_s=30.0)
         # Two commands that start at once on an empty folder: the second waits here, and then finds the tables.
         connection.execute("BEGIN IMMEDIATE")
         empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
