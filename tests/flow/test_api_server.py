@@ -408,7 +408,7 @@ def test_the_demo_makes_four_crawls_compares_serves_and_ends(tmp_path: Path) -> 
     finally:
         demo.kill()
 
-    assert (demo.returncode, "holdfast serve --home" in out) == (0, True)
+    assert (demo.returncode, "holdfast api --home" in out) == (0, True)
     assert told["changes"]["updated"] >= 30
     assert told["changes"]["gone"] == 2
     assert len(told["moments"]) == 4

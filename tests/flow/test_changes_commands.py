@@ -69,7 +69,7 @@ def test_what_changed_from_the_first_look_to_the_words(typing: Typing) -> None:
 def test_two_crawls_as_lines_and_as_json(typing: Typing) -> None:
     plain = typing("changes", "site", "1", "2")
     assert plain.stdout.splitlines() == [
-        "changed    https://example.org/", "0 new, 0 gone, 1 changed, 2 unchanged, 0 moved, 0 error",
+        "changed    https://example.org/", "0 new, 0 gone, 1 changed, 2 unchanged, 0 moved, 0 error, 0 withdrawn",
     ]  # fmt: skip
     lines = [
         json.loads(line) for line in typing("changes", "site", "1", "2", "--json", "--unchanged").stdout.splitlines()
