@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.cli import crawl as cli_crawl
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
@@ -92,3 +94,14 @@ def test_the_run_of_a_job_is_never_ended_from_outside(bed: WorkerBed, *, cancel:
 
     assert seen == [("running", "cancel" if cancel else "drain", 3), False]
     assert bed.get(job_id).state in ("completed", "scheduled")
+
+
+def test_who_waits_for_the_end_does_not_give_up_while_a_supervisor_that_let_go_writes_it(bed: WorkerBed) -> None:
+    with open_runtime(bed.settings) as runtime, open_runtime(bed.settings) as other:
+        number = _crawl(runtime)
+        ending = executions.ExecutionEnding(number, "stopped", "stopped")
+        going = threading.Timer(0.3, lambda: executions.end(other.raw_db, other.clock, ending))
+        going.start()
+
+        assert cli_crawl._wait(runtime, [number], 60.0) == {number: "stopped"}
+        going.join()
