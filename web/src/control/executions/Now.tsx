@@ -8,7 +8,7 @@ import { bytes, count, counted, share } from "../charts/format";
 import { Meter } from "../charts/Meter";
 import { Pictures } from "../overview/Charts";
 import { useSeries } from "../overview/useOverview";
-import { leftOf, outcomeOf, outcomesOf } from "./outcomes";
+import { isLeft, leftOf, outcomeOf, outcomesOf } from "./outcomes";
 import { useFrontierStats, useReport, type Execution, type Report } from "./useExecution";
 
 /** How far a run is, how its addresses ended, and its figures over time. */
@@ -61,7 +61,7 @@ function Outcomes({ report }: { report: Report }) {
       <Card title="Why not captured" className="min-h-40">
         <DataTable caption="What was not captured, by reason" rows={report.reasons.filter((one) => one.outcome !== "success" && one.outcome !== "open").sort((a, b) => b.count - a.count).slice(0, 15)} keyOf={(one) => `${one.outcome} ${one.reason}`} empty={<p className="text-soft">{ended ? "Everything that was asked for was captured." : "Nothing was asked for."}</p>} columns={[
           { head: "Reason", cell: (one) => <span className="break-all">{one.reason}</span> },
-          { head: "Outcome", cell: (one) => outcomeOf(one.outcome)[0] },
+          { head: "Outcome", cell: (one) => outcomeOf(isLeft(one) ? "left" : one.outcome)[0] },
           { head: "Addresses", isNumber: true, cell: (one) => count(one.count) },
         ]} />
       </Card>

@@ -26,7 +26,8 @@ export function leftOf(report: Told): number {
   return report.reasons.filter((one) => isLeft(one)).reduce((sum, one) => sum + one.count, 0);
 }
 
-function isLeft({ outcome, reason }: { outcome: string; reason: string }): boolean {
+/** Whether a run had not got to an address when it ended. */
+export function isLeft({ outcome, reason }: { outcome: string; reason: string }): boolean {
   return outcome === "excluded" && (reason === "stopped" || reason === "cancelled" || reason.startsWith("over_limit:"));
 }
 
