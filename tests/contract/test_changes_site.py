@@ -153,3 +153,22 @@ def test_what_one_of_the_crawls_holds_withdrawn_is_neither_new_nor_gone_and_no_a
 
     assert [(one.kind, one.url) for one in found] == [("changed", "https://example.org/"), ("withdrawn", None)]
     assert (found[1].from_snapshot_id, found[1].to_snapshot_id) == (None, None)
+
+
+def test_what_the_run_before_a_retry_captured_is_not_gone_in_the_retry(migrated_url: str, tmp_path: Path) -> None:
+    url = "https://example.org/captured-before-it-failed"
+    shots = [
+        Shot(url=url),
+        Shot(url=url, body="<p>Again.", moment=days_later(8), execution=2),
+        Shot(url="https://example.org/", moment=days_later(9), execution=3),
+    ]
+    archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    earlier, failed, retry = _executions(archive, "example")
+    with archive.database.write() as session:
+        session.execute(update(Execution).where(Execution.id == retry).values(reason="done", frontier_id=failed))
+        _attempt(session, failed, url, outcome="success")
+
+    found = {entry.url: entry.kind for entry in walk_site(archive.database, earlier, retry)}
+    archive.database.close()
+
+    assert found == {"https://example.org/": "new", url: "error"}

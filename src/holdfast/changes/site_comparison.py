@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
@@ -268,12 +268,14 @@ def _unproven(session: Session, later: int, lost: Collection[SiteCapture]) -> se
     It did where it asked for all that it met, and did not meet them, or was led elsewhere.
     """
     pages = {held.url_hash for held in lost}
-    how = select(Execution.state, Execution.reason, Job.kind).join(Job, Job.id == Execution.job_id)
-    state, reason, kind = session.execute(how.where(Execution.id == later)).one()
+    # A retry goes on with the frontier of the run before it.
+    frontier = func.coalesce(Execution.frontier_id, Execution.id)
+    how = select(Execution.state, Execution.reason, Job.kind, frontier).join(Job, Job.id == Execution.job_id)
+    state, reason, kind, frontier_id = session.execute(how.where(Execution.id == later)).one()
     # A poll of feeds asks for what they name alone.
     if state != "completed" or reason not in _ASKED_FOR_ALL or kind == FEED:
         return pages
-    asked = attempts_on(session, (later,), pages, _domains(lost))
+    asked = attempts_on(session, (frontier_id,), pages, _domains(lost))
     return {attempt.url_hash for attempt in asked if attempt.redirected_to is None}
 
 

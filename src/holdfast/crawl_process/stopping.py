@@ -61,7 +61,8 @@ def still_held(runtime: Runtime, ids: list[int]) -> list[HeldExecution]:
     """Return which of these executions have not ended, and who is to end them."""
     found = []
     for one in ids:
-        holding = _holding(runtime, one)
+        with runtime.raw_db.read() as tx:
+            holding = execution_queries.holding(tx, execution_id=one)
         if holding.state not in ("running", "queued"):
             continue
         if holding.is_of_job:
@@ -70,17 +71,9 @@ def still_held(runtime: Runtime, ids: list[int]) -> list[HeldExecution]:
             continue
         living = living_owners(runtime.raw_db, runtime.clock, execution_id=one, folder=runtime.run_folder)
         last = max(living, key=lambda owner: owner.heartbeat_at, default=None)
-        # Its supervisor wrote the ending before it went: without one, that may have been a moment ago.
-        if last is None and _holding(runtime, one).state not in ("running", "queued"):
-            continue
         name = f"{last.host} (pid {last.pid})" if last else None
         found.append(HeldExecution(one, holding.state, name, last.heartbeat_at if last else None))
     return found
-
-
-def _holding(runtime: Runtime, execution_id: int) -> execution_queries.ExecutionHolding:
-    with runtime.raw_db.read() as tx:
-        return execution_queries.holding(tx, execution_id=execution_id)
 
 
 def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None:
@@ -107,7 +100,8 @@ def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None
 
 
 def _is_held(runtime: Runtime, execution_id: int, *, before: int | None) -> bool:
-    holding = _holding(runtime, execution_id)
+    with runtime.raw_db.read() as tx:
+        holding = execution_queries.holding(tx, execution_id=execution_id)
     if holding.is_of_job or holding.state not in execution_queries.OPEN:
         return True
     living = living_owners(runtime.raw_db, runtime.clock, execution_id=execution_id, folder=runtime.run_folder)
