@@ -160,7 +160,7 @@ def test_what_the_run_before_a_retry_captured_is_not_gone_in_the_retry(migrated_
     shots = [
         Shot(url=url),
         Shot(url=url, body="<p>Again.", moment=days_later(8), execution=2),
-        Shot(url="https://example.org/", moment=days_later(9), execution=3),
+        Shot(url="https://example.org/", body="<p>The first page.", moment=days_later(9), execution=3),
     ]
     archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
     earlier, failed, retry = _executions(archive, "example")
