@@ -22,7 +22,7 @@ def test_no_bound_of_time_forgets_the_load_of_the_machine() -> None:
 def test_every_slow_test_that_is_named_exists() -> None:
     by_path = {module.path: module for module in modules("tests")}
     lost = [
-        f"tests/{path}::{name} is no test any more: tests/slow.py names it"
+        f"tests/{path}::{name} is no test any more: tests/slow.txt names it"
         for path, names in SLOW.items()
         for name in names
         if f"tests/{path}" not in by_path
