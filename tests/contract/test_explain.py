@@ -14,18 +14,21 @@ from holdfast.db import connect
 from holdfast.db.models import Source
 from holdfast.explanation.model import Explanation
 from holdfast.frontier import Frontier
+from holdfast.index.forgetting import forget_file
 from holdfast.jobs.states import JobAction
 from holdfast.types import (
     CircuitState,
     DomainUpdate,
     FoundUrl,
     Outcome,
+    RecordRef,
     RobotsAnswer,
     RobotsState,
     UrlKind,
     Visit,
 )
 from holdfast.urls import parse_seed
+from holdfast.warc import queries as files
 from holdfast.withdrawals.hiding import hide, unhide
 from tests.api_bed import Server
 from tests.archive import BEGIN, Shot, add_captures, index_all
@@ -174,6 +177,24 @@ def test_attempts_come_newest_first_piece_by_piece_with_their_place_in_the_queue
     assert first.attempts.items[0].sentence.endswith("failed (timeout): no answer")
     assert (first.attempts.items[0].source, first.outlook.next.place) == ("ex", None)
     assert server.get("/api/explain", params={"url": PAGE, "cursor": "x"}).status_code == 422
+
+
+def test_what_a_discarded_run_stored_is_not_said_to_be_there(server: Server, frontier: Frontier) -> None:
+    execution = _running(server)
+    frontier.add(execution, [_found(PAGE)])
+    with closing(connect(server.archive.settings.database)) as raw_db:
+        with raw_db.write() as tx:
+            file_id = files.insert_file(tx, execution_id=execution, owner_id=1, path="warcs/ex/a.warc.gz", now=0)
+        record = RecordRef(warc_file_id=file_id, ordinal=1, offset=753, length=99)
+        _visit(frontier, server.clock, execution, Outcome.SUCCESS, "ok", status=200, record=record)
+        kept = _explain(server, PAGE).attempts.items[0]
+        forget_file(raw_db, server.clock, file_id)
+    gone = _explain(server, PAGE).attempts.items[0]
+
+    assert kept.record is not None
+    assert (kept.record.warc_file, kept.record.offset) == ("warcs/ex/a.warc.gz", 753)
+    assert gone.record is None
+    assert gone.sentence == f"{kept.sentence}; what it stored was discarded"
 
 
 def test_a_domain_that_is_held_names_its_holder(server: Server, frontier: Frontier) -> None:

@@ -74,16 +74,18 @@ def _attempt(row: AttemptOnPage, captures: dict[int, Snapshot], paths: dict[int,
         record=_record(one, captures, paths),
         sentence="",
     )
-    return told.model_copy(update={"sentence": _attempt_sentence(told)})
+    is_gone = one.warc_file_id is not None and one.warc_file_id not in paths
+    gone = "; what it stored was discarded" if is_gone else ""
+    return told.model_copy(update={"sentence": f"{_attempt_sentence(told)}{gone}"})
 
 
 def _record(one: PageCrawl, captures: dict[int, Snapshot], paths: dict[int, str]) -> ExplainedRecord | None:
-    if one.warc_file_id is None or one.warc_offset is None:
+    if one.warc_file_id is None or one.warc_offset is None or one.warc_file_id not in paths:
         return None
     number = _snapshot_id(one)
     capture = captures.get(number) if number is not None else None
     return ExplainedRecord(
-        warc_file=paths.get(one.warc_file_id),
+        warc_file=paths[one.warc_file_id],
         warc_file_id=one.warc_file_id,
         offset=one.warc_offset,
         length=one.warc_length,

@@ -259,8 +259,10 @@ def captures_by_id(session: Session, ids: Collection[int]) -> dict[int, Snapshot
 
 
 def file_paths(session: Session, ids: Collection[int]) -> dict[int, str]:
-    """Return where WARC files lie, as their rows say it."""
+    """Return where WARC files lie, as their rows say it; not those that were discarded."""
     if not ids:
         return {}
-    rows = session.execute(select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids)))
+    rows = session.execute(
+        select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids), WarcFile.state != "discarded")
+    )
     return {row[0]: row[1] for row in rows}
