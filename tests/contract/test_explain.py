@@ -322,6 +322,7 @@ def test_whatever_the_address_is_there_is_an_answer_without_its_password(server:
 
 def test_a_source_that_allows_a_port_has_what_is_refused_in_general(server: Server) -> None:
     refused = _explain(server, "http://ex.example:5432/")
+    assert refused.robots.sentence.startswith("no robots.txt has a say in it")
     server.source("ex", seeds=["http://ex.example:5432/"], allow_ports=[5432])
     allowed = _explain(server, "http://ex.example:5432/a")
 

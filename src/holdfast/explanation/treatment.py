@@ -75,6 +75,8 @@ def _known(state: RobotsState | None, now: datetime) -> RobotsKnown:
 def _robots_sentence(told: ExplainedRobots) -> str:
     read = f", read {told.fetched_at:%Y-%m-%d %H:%M} UTC" if told.fetched_at else ""
     but = f"; ignored by {', '.join(told.ignored_by)}, as the audit log says" if told.ignored_by else ""
+    if told.origin is None:
+        return "no robots.txt has a say in it: it is no address that a crawl would ask for"
     if told.known is RobotsKnown.UNKNOWN:
         return f"its robots.txt was never read; it is asked for before anything else{but}"
     if told.known is RobotsKnown.EXPIRED:

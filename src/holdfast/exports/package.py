@@ -325,8 +325,8 @@ def read_contents(database: Database, execution_id: int) -> Contents:
         found = _contents(session, [execution], title, execution_name(execution.source_code, execution.id))
     if not found.files:
         raise NothingSealed(
-            f"execution {execution_id} has no sealed and indexed WARC file yet; index what is sealed with: holdfast "
-            "index, see how it stands with: holdfast status"
+            f"execution {execution_id} has no sealed and indexed WARC file: nothing of it was kept, or it waits; index "
+            "what is sealed with: holdfast index, see how it stands with: holdfast status"
         )
     return found
 
