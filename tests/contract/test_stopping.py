@@ -14,6 +14,7 @@ from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.stopping import ask_to_stop, still_held
+from holdfast.errors import Unavailable
 from holdfast.jobs import executions
 from holdfast.jobs.endings import RunEnding
 from holdfast.jobs.leases import ExecutionLease
@@ -96,12 +97,45 @@ def test_the_run_of_a_job_is_never_ended_from_outside(bed: WorkerBed, *, cancel:
     assert bed.get(job_id).state in ("completed", "scheduled")
 
 
-def test_who_waits_for_the_end_does_not_give_up_while_a_supervisor_that_let_go_writes_it(bed: WorkerBed) -> None:
+def test_who_waits_for_the_end_waits_for_who_writes_it_and_for_nobody_else(bed: WorkerBed) -> None:
     with open_runtime(bed.settings) as runtime, open_runtime(bed.settings) as other:
         number = _crawl(runtime)
+        run = RunFile(other.run_folder)
+        there = OwnerProcess(other.raw_db, other.clock, run=run, kind="supervisor", execution_id=number)
         ending = executions.ExecutionEnding(number, "stopped", "stopped")
-        going = threading.Timer(0.3, lambda: executions.end(other.raw_db, other.clock, ending))
+        going = threading.Timer(0.3, lambda: executions.end(other.raw_db, other.clock, ending, also=there.leave))
         going.start()
 
         assert cli_crawl._wait(runtime, [number], 60.0) == {number: "stopped"}
+
         going.join()
+        there.end()
+        with runtime.raw_db.write() as tx:
+            tx.execute("UPDATE executions SET state = 'running' WHERE id = ?", (number,))
+        with pytest.raises(Unavailable, match="no process works on it"):
+            cli_crawl._wait(runtime, [number], 60.0)
+
+
+def test_who_leaves_while_it_is_looked_for_has_ended(bed: WorkerBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_runtime(bed.settings) as runtime, open_runtime(bed.settings) as other:
+        number = _crawl(runtime)
+        run = RunFile(other.run_folder)
+        there = OwnerProcess(other.raw_db, other.clock, run=run, kind="supervisor", execution_id=number)
+        ending = executions.ExecutionEnding(number, "stopped", "stopped")
+        asked = iter([lambda: executions.end(other.raw_db, other.clock, ending, also=there.leave)])
+        read = runtime.raw_db.read
+
+        def looked() -> Any:
+            # Between the first question and the second.
+            if runtime.raw_db.read is looked:
+                monkeypatch.setattr(runtime.raw_db, "read", leaving)
+            return read()
+
+        def leaving() -> Any:
+            next(asked, lambda: None)()
+            return read()
+
+        monkeypatch.setattr(runtime.raw_db, "read", looked)
+
+        assert still_held(runtime, [number]) == []
+        there.end()

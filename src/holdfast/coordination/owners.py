@@ -104,10 +104,14 @@ def _is_open(raw_db: RawDatabase, owner_id: int) -> bool:
 def _end(raw_db: RawDatabase, clock: Clock, owner_id: int) -> bool:
     """Close an owner's row; False if it was closed before."""
     with raw_db.write() as tx:
-        rows = tx.execute(
-            "UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id",
-            (to_micros(clock.now()), owner_id),
-        )
+        return _close_row(tx, clock, owner_id)
+
+
+def _close_row(tx: Transaction, clock: Clock, owner_id: int) -> bool:
+    rows = tx.execute(
+        "UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id",
+        (to_micros(clock.now()), owner_id),
+    )
     return bool(rows)
 
 
@@ -133,6 +137,10 @@ class OwnerProcess:
     def beat(self, tx: Transaction) -> None:
         """Say, in the caller's transaction, that this process is alive and getting on."""
         beat_owner(tx, self._clock, self.id)
+
+    def leave(self, tx: Transaction) -> None:
+        """Close the row in the caller's transaction, with what this process writes last; `end` lets go of the rest."""
+        _close_row(tx, self._clock, self.id)
 
     def end(self) -> None:
         """Close the row: leases are released, files are sealed."""

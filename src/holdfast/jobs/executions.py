@@ -206,12 +206,20 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def end(raw_db: RawDatabase, clock: Clock, ending: ExecutionEnding, *, time: WorkTime | None = None) -> None:
-    """Say how an execution ended, and how long it was worked on if the caller has."""
+def end(
+    raw_db: RawDatabase,
+    clock: Clock,
+    ending: ExecutionEnding,
+    *,
+    time: WorkTime | None = None,
+    also: Callable[[Transaction], None] = lambda _tx: None,
+) -> None:
+    """Say how an execution ended, and how long it was worked on if the caller has; `also` is part of the same step."""
     with raw_db.write() as tx:
         if time is not None:
             time.write(tx)
         execution_queries.end_execution(tx, ending, now=to_micros(clock.now()))
+        also(tx)
 
 
 def read_ending(

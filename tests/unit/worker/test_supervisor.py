@@ -68,6 +68,26 @@ def test_a_supervisor_whose_execution_was_ended_by_another_process_leaves_its_ro
         assert _stopped(made) == ("stopped", "abandoned")
 
 
+def test_a_supervisor_is_there_until_its_ending_is_written_and_leaves_with_it(tmp_path: Path) -> None:
+    with begun_execution(tmp_path) as made:
+        runtime, number = made.runtime, made.begun.execution_id
+        executions.request_stop(runtime.raw_db, execution_id=number, cancel=False)
+        with runtime.raw_db.write() as tx:
+            tx.execute("CREATE TABLE seen (state TEXT, owners INTEGER)")
+            # Who looks at the very moment at which either is written.
+            for table, column in (("executions", "state"), ("owners", "ended_at")):
+                tx.execute(
+                    f"CREATE TRIGGER see_{table} AFTER UPDATE OF {column} ON {table} BEGIN INSERT INTO seen SELECT"
+                    f" e.state, (SELECT count(*) FROM owners WHERE ended_at IS NULL) FROM executions e; END"
+                )
+
+        status = Supervisor(runtime, made.begun, made.plan, workers=0, show=lambda status: None).run()
+
+        with runtime.raw_db.read() as tx:
+            assert tx.execute("SELECT * FROM seen") == [("stopped", 1), ("stopped", 0)]
+        assert (status.execution_id, status.state) == (number, "stopped")
+
+
 def _retried(made: Begin) -> tuple[int, int]:
     """Return a run and the second retry after it; the one between never came to a frontier."""
     first = made.begun.execution_id
