@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.audit import AuditFilter, audit_events
 from holdfast.cli import crawl as cli_crawl
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.stopping import ask_to_stop, still_held
+from holdfast.db.audit_events import acting_user
 from holdfast.errors import Unavailable
 from holdfast.jobs import executions
 from holdfast.jobs.endings import RunEnding
@@ -76,6 +78,21 @@ def test_a_crawl_whose_processes_are_gone_is_ended_here(bed: WorkerBed, state: s
         assert still_held(runtime, [number]) == []
         with runtime.raw_db.read() as tx:
             assert tx.execute("SELECT count(*) FROM owners WHERE ended_at IS NULL") == [(0,)]
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_who_asked_for_a_stop_and_whether_to_throw_away_stands_in_the_audit_log(
+    bed: WorkerBed, *, cancel: bool
+) -> None:
+    with open_runtime(bed.settings) as runtime:
+        number = _crawl(runtime)
+
+        ask_to_stop(runtime, execution_id=None, cancel=cancel)
+
+        with bed.database.read() as session:
+            [event] = audit_events(session, AuditFilter(action="execution.stop_asked"))
+    assert (event.actor, event.subject) == (acting_user(), f"execution {number}")
+    assert event.detail == {"discard": cancel}
 
 
 @pytest.mark.parametrize("cancel", [False, True])

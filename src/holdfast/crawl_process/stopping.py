@@ -51,7 +51,7 @@ def ask_to_stop(runtime: Runtime, *, execution_id: int | None, cancel: bool) -> 
 
     NotFound if there is none to stop. With `cancel` what was captured is discarded by the process that ends the run.
     """
-    ids = executions.request_stop(runtime.raw_db, execution_id=execution_id, cancel=cancel)
+    ids = executions.request_stop(runtime.raw_db, runtime.clock, execution_id=execution_id, cancel=cancel)
     for one in ids:
         _end_abandoned(runtime, one, cancel=cancel)
     return ids
