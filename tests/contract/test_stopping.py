@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from holdfast.errors import Unavailable
 from holdfast.jobs import executions
 from holdfast.jobs.endings import RunEnding
 from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.views.status import is_abandoned
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.runner import RunnerHolding
 from tests.contract.frontier_bed import many
@@ -133,26 +135,30 @@ def test_who_waits_for_the_end_waits_for_who_writes_it_and_for_nobody_else(bed: 
             cli_crawl._wait(runtime, [number], 60.0)
 
 
-def test_who_leaves_while_it_is_looked_for_has_ended(bed: WorkerBed, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "is_said_to_be_left",
+    [
+        lambda runtime, number: bool(still_held(runtime, [number])),
+        lambda runtime, number: is_abandoned(runtime.raw_db, runtime.clock, number, folder=runtime.run_folder),
+    ],
+    ids=["stop", "status"],
+)
+def test_who_leaves_while_it_is_looked_for_has_ended(
+    bed: WorkerBed, monkeypatch: pytest.MonkeyPatch, is_said_to_be_left: Callable[[Runtime, int], bool]
+) -> None:
     with open_runtime(bed.settings) as runtime, open_runtime(bed.settings) as other:
         number = _crawl(runtime)
         run = RunFile(other.run_folder)
         there = OwnerProcess(other.raw_db, other.clock, run=run, kind="supervisor", execution_id=number)
         ending = executions.ExecutionEnding(number, "stopped", "stopped")
-        asked = iter([lambda: executions.end(other.raw_db, other.clock, ending, also=there.leave)])
-        read = runtime.raw_db.read
-
-        def looked() -> Any:
-            # Between the first question and the second.
-            if runtime.raw_db.read is looked:
-                monkeypatch.setattr(runtime.raw_db, "read", leaving)
-            return read()
+        read, questions = runtime.raw_db.read, itertools.count(1)
 
         def leaving() -> Any:
-            next(asked, lambda: None)()
+            if next(questions) == 2:
+                executions.end(other.raw_db, other.clock, ending, also=there.leave)
             return read()
 
-        monkeypatch.setattr(runtime.raw_db, "read", looked)
+        monkeypatch.setattr(runtime.raw_db, "read", leaving)
 
-        assert still_held(runtime, [number]) == []
+        assert not is_said_to_be_left(runtime, number)
         there.end()
