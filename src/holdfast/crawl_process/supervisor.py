@@ -267,7 +267,7 @@ class Supervisor:
                 )
             ending = self._patiently(lambda: self._ending(conclusion))
             raw_db, clock = self._runtime.raw_db, self._runtime.clock
-            # One step with its ending: nobody finds a crawl that is said to run and that no process works on.
+            # One step with its ending: no other start finds a crawl that is said to run without a process.
             self._patiently(lambda: executions.end(raw_db, clock, ending, time=self._time, also=owner.leave))
             if self._has_vanished:
                 raise Unavailable(

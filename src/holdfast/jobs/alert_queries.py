@@ -16,7 +16,7 @@ _ONLY = 1
 
 
 def _passed(now: datetime, before: datetime) -> ColumnElement[bool]:
-    # Well ahead of now: a clock that was wrong has been set back, and nobody would look until it is there again.
+    # Well ahead of now: a clock that was wrong has been set back, and no process would look until it is there again.
     return or_(AlertTurn.looked_at <= before, AlertTurn.looked_at > now + (now - before))
 
 
