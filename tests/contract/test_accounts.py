@@ -350,6 +350,7 @@ def test_the_first_administrator_is_made_once(site: Site) -> None:
 
     assert use(old) == 404, "a newer one was printed"
     assert use(secret, "admin") == 422, "a name with a meaning of its own"
+    assert use(secret, "a" * 65) == 422, "a name that is too long is never cut off"
     assert [use(secret), use(secret, "eve")] == [303, 404]
     with site.archive.database.write() as session:
         assert make_setup_link(session, site.clock) is None

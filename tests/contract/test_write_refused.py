@@ -6,7 +6,7 @@ import json
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from holdfast.cli import status as shown
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import NOTE, RawDatabase, last_refusal, note_below, sqlite_path
+from holdfast.db.raw import FULL, NOTE, RawDatabase, last_refusal, note_below, sqlite_path, want_of_room
 from holdfast.errors import NoSpace
 from holdfast.jobs.views.status import read_overview
 from holdfast.wiring.archive import Archive
@@ -133,3 +133,29 @@ def test_status_and_health_say_that_a_write_was_refused(tmp_path: Path, migrated
     assert (before, after["writes"], after["db"]) == ("ok", "refused", "ok")
     assert any("refused for want of room" in line for line in shown.overview_lines(standing))
     assert shown.overview_object(standing)["write_refused"]["message"].startswith("the disk of the database is full")
+
+
+def test_a_disk_that_has_no_room_for_the_words_of_a_note_either_is_told_all_the_same(
+    home: Path, migrated_url: str
+) -> None:
+    with _no_file_larger_than(0):
+        want_of_room(migrated_url)
+    found = last_refusal(home)
+
+    assert found is not None
+    assert (found.message, [one.name for one in home.iterdir()]) == (FULL, [NOTE])
+    assert abs(datetime.now(UTC) - found.at) < timedelta(minutes=5)
+
+
+def test_who_sends_something_to_a_full_disk_is_told_that_it_is_full(tmp_path: Path, migrated_sqlite: str) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url="https://example.org/")], database_url=migrated_sqlite)
+    report = {"category": "general_feedback", "description": "The pictures of this page are missing."}
+    with asking(archive) as client:
+        assert client.post("/api/reports", json=report).status_code == 201
+        with _no_file_larger_than(0):
+            refused = client.post("/api/reports", json=report)
+    archive.database.close()
+
+    assert (refused.status_code, refused.json()["code"]) == (503, "no_space")
+    assert refused.json()["detail"].startswith("the disk takes no more of the database")
+    assert str(tmp_path) not in refused.text

@@ -20,7 +20,7 @@ from holdfast import errors, log
 from holdfast.api.error_codes import ERROR_CODES
 from holdfast.auth.errors import SignInThrottled, Unauthenticated
 from holdfast.cancellation import WorkAbandoned
-from holdfast.db.raw import DatabaseDamaged, DatabaseMoved, is_driver_error
+from holdfast.db.raw import DatabaseDamaged, DatabaseMoved, DatabaseReadOnly, is_driver_error
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable, without_folders
 from holdfast.wiring.server import TooManyConnections
@@ -378,8 +378,8 @@ def _is_of_database(error: errors.HoldfastError) -> bool:
 
 def for_strangers(error: errors.HoldfastError) -> errors.HoldfastError:
     """Return an error as anybody may read it: without what a driver says, and without folders of this machine."""
-    if _is_of_database(error):
-        # What a driver says names the server's host, port and files.
+    if _is_of_database(error) and not isinstance(error, errors.NoSpace | DatabaseReadOnly):
+        # What a driver says names the server's host, port and files. Those two speak in our own words.
         error = _reworded(error, _MOVED if isinstance(error, DatabaseMoved) else _SILENT)
     return _without_paths(error)
 

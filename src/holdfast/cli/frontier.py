@@ -178,8 +178,8 @@ def _tell(done: Added, *, as_json: bool) -> None:
     for place in done.places:
         what = {
             AddedAs.JOINED: f"joined execution {place.execution_id}; watch it with: holdfast status",
-            AddedAs.WAITS: "wait for its next run; let it run now with: holdfast job run-now",
-            AddedAs.JOB_MADE: f"are the work of job {place.job_id}; start a worker with: holdfast start-worker",
+            AddedAs.WAITS: "left to its next run; let it run now with: holdfast job run-now",
+            AddedAs.JOB_MADE: f"left to job {place.job_id}, which the next free worker runs (holdfast start-worker)",
         }[place.as_what]
         known = "" if place.added == place.urls else f" ({place.urls - place.added} known there already)"
         print(f"{place.source}: {counted(place.urls, 'address')}{known} {what}")

@@ -6,6 +6,7 @@ Beside it: the folder that the captures of a source go to, and how those of a ca
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
@@ -178,18 +179,21 @@ def _strike_off(runtime: Runtime, file: FileRow, path: Path, report: RecoveryRep
 
 
 def discard(runtime: Runtime, execution_id: int) -> int:
-    """Remove an execution's WARC files, and the signals of pages that it saw last; return how many files there were.
+    """Remove an execution's WARC files, what was indexed of them, and the signals of pages that it saw last.
+
+    Returns how many files there were.
 
     A row that names a place where no file of ours may lie is struck off, and nothing is removed there.
     """
     with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=execution_id)
         frontier_id = frontier_of(tx, execution_id)  # signals are written in its name: a retry has none of its own
+    # Loaded here: a crawl that nobody discards needs nothing of the index.
+    forgetting = importlib.import_module("holdfast.index.forgetting")
     for row in rows:
         # Rows go first, so that nothing ever points at bytes that are gone.
         runtime.frontier.forget_originals(row.id)
-        with runtime.raw_db.write() as tx:
-            files.discard_file(tx, row.id)
+        forgetting.forget_file(runtime.raw_db, runtime.clock, row.id)
         try:
             path = locate(runtime.settings.home, row.path)
         except StrayFile as exc:

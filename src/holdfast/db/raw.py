@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -69,7 +69,10 @@ def note_below(home: Path, database_url: str) -> None:
 def last_refusal(home: Path) -> WriteRefusal | None:
     """Return the refusal that stands; None if what was written since was taken."""
     try:
-        note = json.loads((home / NOTE).read_bytes())
+        told = (home / NOTE).read_bytes()
+        if not told:
+            return WriteRefusal(at=datetime.fromtimestamp((home / NOTE).stat().st_mtime, UTC), message=FULL)
+        note = json.loads(told)
         return WriteRefusal(at=datetime.fromisoformat(note["at"]), message=str(note["message"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -81,11 +84,14 @@ def want_of_room(database_url: str, message: str = FULL) -> NoSpace:
     home = _homes.get(key)
     if home is not None:
         _noted.add(key)
-        # As good as it goes: the disk of the note may be the one that is full.
         with suppress(OSError):
             text = json.dumps({"at": _clock.now().isoformat(), "message": message})
             fresh = home / f".{NOTE}.{os.getpid()}"
-            fresh.write_text(text)
+            try:
+                fresh.write_text(text)
+            except OSError:
+                # The disk of the note is mostly the one that is full: it has room for an empty file, which tells, too.
+                os.truncate(fresh, 0)
             # Renamed, so that a reader never sees half of it.
             fresh.replace(home / NOTE)
     return NoSpace(message)

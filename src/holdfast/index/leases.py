@@ -110,6 +110,14 @@ def give_back(tx: Transaction, held: tuple[int, int], *, now: int) -> bool:
     return bool(rows)
 
 
+def revoke(tx: Transaction, warc_file_id: int) -> None:
+    """Take a file from whoever reads it: its reader is refused at its next write."""
+    tx.execute(
+        "UPDATE index_runs SET token = token + 1, lease_expires_at = NULL, owner_id = NULL WHERE warc_file_id = ?",
+        (warc_file_id,),
+    )
+
+
 def lock_index_writes(tx: Transaction) -> None:
     """Wait until no other indexer writes, and keep the others waiting until this transaction ends; PostgreSQL only."""
     # SQLite has one writer anyway. Without this, two readers that store captures of one page on one day at the same
@@ -284,7 +292,7 @@ class FileLease:
 
 
 class _Done(Exception):
-    """Another reader has read the file since it was seen to wait."""
+    """Another reader has read the file since it was seen to wait, or it was discarded."""
 
 
 def claim(
@@ -296,7 +304,7 @@ def claim(
     version: int,
     only_waiting: bool = False,
 ) -> FileLease | None:
-    """Take a file to read; None if another reader has it, or with `only_waiting` has read it already."""
+    """Take a file to read; None if another reader has it, with `only_waiting` has read it already, or it is gone."""
     now = clock.now()
     until = to_micros(now + timedelta(seconds=LEASE_S))
     try:
@@ -306,7 +314,9 @@ def claim(
                 beat_owner(tx, clock, owner_id)
             token = claim_row(tx, FileClaim(warc_file_id, owner_id, version, until), now=to_micros(now))
             # Looked at behind the claim, which waits for a reader that is just ending; before it would be too early.
-            if token is not None and only_waiting and not is_waiting(tx, warc_file_id):
+            if token is not None and (
+                (only_waiting and not is_waiting(tx, warc_file_id)) or file_to_index(tx, warc_file_id) is None
+            ):
                 raise _Done
             if token is not None:
                 files.set_index_state(tx, warc_file_id, "running")

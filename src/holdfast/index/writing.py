@@ -142,9 +142,19 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
     made = _put_documents(tx, batch, now=now)
     _find_originals(tx, batch.captures)
     _put_groups(tx, file.source_id, batch.captures, now=now)
+    return _replace(tx, batch, {capture.id: _row(capture, file) for capture in batch.captures}, made, now=now)
+
+
+def drop_between(tx: Transaction, first_id: int, last_id: int, *, now: int) -> int:
+    """Take what is stored in a range of ids out of the archive, and of search; return how many snapshots there were."""
+    nothing = Batch(captures=(), documents=(), linking=(), link_texts=(), first_id=first_id, last_id=last_id)
+    return _replace(tx, nothing, {}, [], now=now)
+
+
+def _replace(tx: Transaction, batch: Batch, after: dict[int, Row], made: Sequence[int], *, now: int) -> int:
+    """Set the rows of a batch's ids to these; return how many were new, changed or gone."""
     # Held against what is stored: a second reading of a file then writes nothing, and search has nothing to take in.
     before = writing_queries.rows_between(tx, batch.first_id, batch.last_id)
-    after = {capture.id: _row(capture, file) for capture in batch.captures}
     changed = [row for snapshot_id, row in after.items() if before.get(snapshot_id) != row]
     gone = [snapshot_id for snapshot_id in before if snapshot_id not in after]
     writing_queries.put_snapshots(tx, changed)

@@ -518,6 +518,15 @@ def last_capture_id(tx: Transaction, first_id: int, last_id: int) -> int:
     return -1 if rows[0][0] is None else int(rows[0][0])
 
 
+def end_of_slice(tx: Transaction, first_id: int, last_id: int, *, limit: int) -> int:
+    """Return the highest of the first few ids of snapshots in a range of ids, -1 if there is none."""
+    rows = tx.execute(
+        "SELECT MAX(id) FROM (SELECT id FROM snapshots WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?) AS few",
+        (first_id, last_id, limit),
+    )
+    return -1 if rows[0][0] is None else int(rows[0][0])
+
+
 def last_snapshot_id(tx: Transaction) -> int:
     """Return the highest id of a snapshot, 0 if there is none."""
     return int(tx.execute("SELECT COALESCE(MAX(id), 0) FROM snapshots")[0][0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from holdfast.clock import SystemClock, to_micros
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.recovery import discard, recover
+from holdfast.errors import LeaseLost
+from holdfast.index import forgetting
+from holdfast.index.indexer import INDEX_VERSION, Indexer, index_pending
+from holdfast.index.leases import FileLease, ReadProgress, claim
 from holdfast.types import DomainLease, Outcome, RecordRef, Visit
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import read_manifest
@@ -266,3 +271,51 @@ def test_what_is_discarded_is_removed_only_where_files_of_ours_may_lie(runtime: 
     assert (strange.read_bytes(), ours.exists()) == (b"content", False)
     with runtime.raw_db.read() as tx:
         assert files.files_of(tx, execution_id=1) == []
+
+
+def _claimed(runtime: Runtime, file_id: int) -> FileLease | None:
+    return claim(runtime.raw_db, runtime.clock, file_id, owner_id=None, version=INDEX_VERSION)
+
+
+def _counted(runtime: Runtime, table: str) -> int:
+    with runtime.raw_db.read() as tx:
+        return int(tx.execute(f"SELECT count(*) FROM {table}")[0][0])
+
+
+def test_what_was_indexed_of_a_discarded_execution_leaves_the_archive_and_search_hears_of_it(
+    runtime: Runtime, dead: Dead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "_AT_ONCE", 1)
+    dead.settle(dead.lease(), dead.write())
+    dead.die()
+    recover(runtime)
+    with closing(Indexer(runtime.raw_db, runtime.clock, runtime.settings.home)) as indexer:
+        index_pending(indexer, runtime.raw_db, runtime.clock)
+    with runtime.raw_db.write() as tx:
+        indexed = [row[0] for row in tx.execute("SELECT id FROM snapshots")]
+        tx.execute("DELETE FROM search_outbox")
+
+    discard(runtime, 1)
+
+    assert len(indexed) == 2
+    assert (_counted(runtime, "snapshots"), _state(runtime, dead.file_id)[0]) == (0, "discarded")
+    with runtime.raw_db.read() as tx:
+        told = tx.execute("SELECT first_id, last_id FROM search_outbox WHERE kind = 'snapshots'")
+        assert [one for one in indexed if not any(first <= one <= last for first, last in told)] == []
+        assert tx.execute("SELECT count(*) FROM page_groups WHERE snapshot_count > 0") == [(0,)]
+
+
+def test_who_reads_a_file_that_is_discarded_writes_nothing_any_more_and_nobody_takes_it_again(
+    runtime: Runtime, dead: Dead
+) -> None:
+    dead.settle(dead.lease(), dead.write())
+    dead.die()
+    recover(runtime)
+    reader = _claimed(runtime, dead.file_id)
+    assert reader is not None
+
+    discard(runtime, 1)
+
+    with pytest.raises(LeaseLost), runtime.raw_db.write() as tx:
+        reader.note(tx, ReadProgress("read_warc", 1, 1, 1, 1, {}))
+    assert _claimed(runtime, dead.file_id) is None

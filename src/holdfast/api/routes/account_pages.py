@@ -285,7 +285,7 @@ def _new_password() -> str:
 @router.post("/setup")
 async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDep, fields: Fields) -> Response:
     """Use a one-time link and sign in, or show the form again with what is wrong."""
-    secret, name = fields.get("token", "")[:200], fields.get("name", "")[:64]
+    secret, name = fields.get("token", "")[:200], fields.get("name", "")[:200]
     browser = browser_of(request)
 
     def choose() -> BegunSession:

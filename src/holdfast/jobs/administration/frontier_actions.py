@@ -344,7 +344,7 @@ def _parsed(urls: Sequence[str]) -> Iterator[Url]:
         try:
             yield parse_seed(written)
         except UrlRefused as exc:
-            raise Invalid(f"urls[{number}]: {exc}") from exc
+            raise Invalid(f"urls[{number}]: {exc}", field=f"urls[{number}]") from exc
 
 
 def _found(url: Url, wish: AddWish) -> FoundUrl:

@@ -61,11 +61,11 @@ def read_series(session: Session, clock: Clock, settings: JobSettings, asked: Se
     for name, moment in (("from", asked.since), ("to", asked.until)):
         # No crawl was before, and near the year 1 there is no moment that lies an hour earlier.
         if moment is not None and moment < _FIRST:
-            raise BadSpan(f"{name}: crawls are told of from 1970 on")
+            raise BadSpan(f"{name}: crawls are told of from 1970 on", field=name)
     until = min(asked.until or now, now)
     since = asked.since if asked.since is not None else until - timedelta(hours=asked.hours)
     if since >= until:
-        raise BadSpan("from: it has to lie before `to` and before now")
+        raise BadSpan("from: it has to lie before `to` and before now", field="from")
     step_s = _step(asked.step_s, since, until, kept_s=_finest(settings, now - since))
     step = step_s * 1_000_000
     wish = SeriesWish(
@@ -94,7 +94,8 @@ def _step(asked_s: int | None, since: datetime, until: datetime, *, kept_s: int)
         # What is only kept by the hour cannot be told by the minute.
         step_s = max(asked_s, kept_s)
     if seconds / step_s > MOST_POINTS:
-        raise BadSpan(f"step: there would be more than {MOST_POINTS:,} points; ask for a longer step or a shorter span")
+        most = f"{MOST_POINTS:,} points"
+        raise BadSpan(f"step: there would be more than {most}; ask for a longer step or a shorter span", field="step")
     return step_s
 
 

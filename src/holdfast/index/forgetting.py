@@ -1,0 +1,32 @@
+"""A file that is discarded takes the captures that were read from it along."""
+
+from __future__ import annotations
+
+from holdfast.clock import Clock, to_micros
+from holdfast.db.raw import RawDatabase
+from holdfast.index.leases import revoke
+from holdfast.index.writing import drop_between, index_transaction
+from holdfast.index.writing_queries import end_of_slice
+from holdfast.warc.queries import discard_file
+from holdfast.warc.record import ORDINALS
+
+# Snapshots that one transaction takes out: other writers wait for it.
+_AT_ONCE = 500
+
+
+def forget_file(raw_db: RawDatabase, clock: Clock, warc_file_id: int) -> int:
+    """Strike a file off with every capture that was read from it; return how many there were.
+
+    Killed at any point, it leaves a file that is still listed, and the next call goes on.
+    """
+    first, last = warc_file_id * ORDINALS, (warc_file_id + 1) * ORDINALS - 1
+    count = 0
+    while True:
+        with index_transaction(raw_db) as tx:
+            # Each time: a reader that took the file between two slices loses it again, and what it wrote goes, too.
+            revoke(tx, warc_file_id)
+            end = end_of_slice(tx, first, last, limit=_AT_ONCE)
+            if end < 0:
+                discard_file(tx, warc_file_id)
+                return count
+            count += drop_between(tx, first, end, now=to_micros(clock.now()))
