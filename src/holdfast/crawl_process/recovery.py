@@ -188,7 +188,7 @@ def discard(runtime: Runtime, execution_id: int) -> int:
     with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=execution_id)
         frontier_id = frontier_of(tx, execution_id)  # signals are written in its name: a retry has none of its own
-    # Loaded here: a crawl that nobody discards needs nothing of the index.
+    # Loaded here: a crawl that is kept needs nothing of the index.
     forgetting = importlib.import_module("holdfast.index.forgetting")
     for row in rows:
         # Rows go first, so that nothing ever points at bytes that are gone.
