@@ -194,6 +194,16 @@ def test_guesses_are_throttled_for_an_account_and_for_an_address_in_all_processe
     assert site.sign_in("ada").status_code == 200
 
 
+def test_guesses_of_a_clock_that_was_a_year_ahead_keep_nobody_waiting_for_a_year(site: Site) -> None:
+    site.user("ada")
+    site.clock.shift_wall(365 * 86_400)
+    guesses = [site.sign_in("ada", f"guess {number}").status_code for number in range(11)]
+    site.clock.shift_wall(-365 * 86_400)
+
+    assert guesses == [401] * 10 + [429]
+    assert site.sign_in("ada").status_code == 200
+
+
 def _signs_in(sign_in: SignIn, password: str = PASSWORD, **browser: Any) -> str | None:
     """Return the mark that a browser is given; SignInFailed, SignInThrottled."""
     return sign_in.with_password("ada", password, Browser(agent="", **browser)).mark

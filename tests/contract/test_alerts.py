@@ -132,6 +132,18 @@ def test_an_alert_fires_once_is_seen_again_and_is_resolved(database: Database, c
         assert session.scalars(select(Alert)).all() == [], "an old one is let go"
 
 
+def test_a_clock_that_was_a_year_ahead_keeps_nobody_from_looking(database: Database, clock: FakeClock) -> None:
+    clock.shift_wall(365 * 86_400)
+    assert look_for_alerts(database, clock, every_s=5)
+    clock.shift_wall(-365 * 86_400)
+
+    assert look_for_alerts(database, clock, every_s=5)
+    clock.shift_wall(-3)
+    assert not look_for_alerts(database, clock, every_s=5), "clocks of two machines differ by as much"
+    clock.advance(8)
+    assert look_for_alerts(database, clock, every_s=5)
+
+
 def test_of_many_that_look_at_once_one_tells(migrated_url: str, clock: FakeClock) -> None:
     databases = [Database(migrated_url) for _ in range(4)]
     with databases[0].write() as session:

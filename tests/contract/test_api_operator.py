@@ -174,6 +174,8 @@ def test_a_run_is_asked_to_stop(server: Server) -> None:
     assert stopped.json()["executionIds"] == [held.execution_id]
     assert [one["executionId"] for one in stopped.json()["held"]] == [held.execution_id]
     assert nothing.status_code == 404
+    deeds = [deed for deed in server.deeds() if deed[1] == "execution.stop_asked"]
+    assert deeds == [("admin@127.0.0.1", "execution.stop_asked", f"execution {held.execution_id}")]
 
 
 def test_processes_at_work_are_shown_with_their_run(server: Server) -> None:

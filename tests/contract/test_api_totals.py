@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import event, insert, select, update
 
+from holdfast.api.queries import state_of_archive
 from holdfast.clock import digits14
 from holdfast.db.models import IndexRun, PageGroup, Snapshot, Source, WarcFile, Withdrawal
 from holdfast.noise.marking import NoiseFinding, write_findings
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hidden_captures import hidden_counts, hidden_groups
-from holdfast.withdrawals.hiding import hide
+from holdfast.withdrawals.hiding import hide, unhide
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import Client, asking
+from tests.clock import FakeClock
 
 _HOME = "https://example.org/"
 _SHOTS = [
@@ -66,6 +68,25 @@ def test_totals_count_nothing_that_is_withdrawn(own: Archive, own_client: Client
     assert [(one["sourceCode"], one["recordCount"], one["lastCapture"]) for one in sources] == [
         ("example", 4, "2024-03-01"), ("other", 1, "2024-03-04"),
     ]  # fmt: skip
+
+
+def test_totals_are_counted_anew_after_each_lifting_whatever_clock_it_is_dated_by(own: Archive) -> None:
+    home, other = _snapshot(own, _HOME, days_later(10)), _snapshot(own, _HOME)
+    states = []
+
+    def look() -> None:
+        with own.database.read() as session:
+            states.append(state_of_archive(session))
+
+    for number in (home, other):
+        hide(own.database, own.clock, str(number), reason="asked to")
+    look()
+    unhide(own.database, FakeClock(BEGIN + timedelta(hours=1)), str(home))
+    look()
+    unhide(own.database, FakeClock(BEGIN), str(other))
+    look()
+
+    assert len(set(states)) == 3
 
 
 def test_a_source_of_which_everything_is_withdrawn_is_not_listed(own: Archive, own_client: Client) -> None:

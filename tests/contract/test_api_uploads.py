@@ -276,6 +276,22 @@ def _row(server: Server, upload_id: int) -> Upload:
         return uploads.find(session, upload_id)
 
 
+def test_a_file_that_an_older_database_left_is_not_written_to_for_the_archive_may_have_it_too(server: Server) -> None:
+    first = server.get(begun(server, 10)).json()["id"]
+    left = part_path(server.archive.home, first + 1)
+    left.write_bytes(b"a capture")
+    archived = server.archive.home / "warcs" / "archived.warc"
+    archived.parent.mkdir(parents=True, exist_ok=True)
+    # As the import of an upload keeps it.
+    os.link(left, archived)
+
+    place = begun(server, 3)
+    send(server, place, b"xyz", 0)
+
+    assert server.get(place).json()["id"] == first + 1
+    assert (left.read_bytes(), archived.read_bytes()) == (b"xyz", b"a capture")
+
+
 def test_an_upload_is_ended_or_expires_and_its_bytes_go(server: Server) -> None:
     ended, left = begun(server, 10), begun(server, 10)
     send(server, ended, b"abc", 0)

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from holdfast.clock import to_micros
 from holdfast.config import DiskSettings, RecoverySettings, Settings
-from holdfast.db.models import Domain, Queue, Recovery
+from holdfast.db.models import Domain, Execution, Queue, Recovery
 from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.leases import ExecutionLease
@@ -68,6 +68,38 @@ def test_a_crawl_without_progress_for_an_hour_goes_on_with_another_holder_and_bu
     with bed.database.read() as session:
         [row] = session.scalars(select(Recovery))
     assert (row.action, row.pages) == ("restart_stalled", 40)
+
+
+def test_a_source_that_cannot_be_used_any_more_keeps_no_other_run_from_being_looked_at(
+    bed: Bed, clock: FakeClock
+) -> None:
+    tool, ours, other = bed.once("tool"), bed.once("ours"), bed.once("other")
+    bed.party.scheduler.tick()
+    for _ in range(3):
+        bed.party.taken("far/1")
+    # Without the reason that the source had when the job was made.
+    for job_id in (tool, ours):
+        bed.change(job_id, lambda job: setattr(job, "config", {"robots": "ignore"}))
+    with bed.database.write() as session:
+        for run in session.scalars(select(Execution).where(Execution.job_id == tool)):
+            run.config, run.output_dir = {"backend": "zimit"}, str(bed.home)
+    clock.advance(9000)
+
+    cases = recover(_jobs(bed), apply=True, ask=lambda _run: True).cases
+
+    found = {case.watched.run.job.id: (case.decision.action, case.raised, case.done) for case in cases}
+    assert found == dict.fromkeys((tool, ours, other), ("restart_stalled", {}, True))
+
+
+def test_a_run_is_judged_by_the_delay_that_it_runs_with(bed: Bed, clock: FakeClock) -> None:
+    bed.upsert(bed.source(delay_s=1))
+    lease = _running(bed)
+    with bed.database.write() as session:
+        session.get_one(Execution, lease.execution_id).config = {"delay_s": 3600.0}
+    clock.advance(7199)
+    assert _look(bed).decision.reason == "healthy"
+    clock.advance(1)
+    assert _look(bed).decision.action == "restart_stalled"
 
 
 def test_what_waits_as_a_site_asks_is_not_stalled(bed: Bed, clock: FakeClock) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.audit import AuditFilter, audit_events
 from holdfast.cli import crawl as cli_crawl
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.stopping import ask_to_stop, still_held
+from holdfast.db.audit_events import acting_user
+from holdfast.errors import Unavailable
 from holdfast.jobs import executions
 from holdfast.jobs.endings import RunEnding
 from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.views.status import is_abandoned
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.runner import RunnerHolding
 from tests.contract.frontier_bed import many
@@ -78,6 +83,21 @@ def test_a_crawl_whose_processes_are_gone_is_ended_here(bed: WorkerBed, state: s
 
 
 @pytest.mark.parametrize("cancel", [False, True])
+def test_who_asked_for_a_stop_and_whether_to_throw_away_stands_in_the_audit_log(
+    bed: WorkerBed, *, cancel: bool
+) -> None:
+    with open_runtime(bed.settings) as runtime:
+        number = _crawl(runtime)
+
+        ask_to_stop(runtime, execution_id=None, cancel=cancel)
+
+        with bed.database.read() as session:
+            [event] = audit_events(session, AuditFilter(action="execution.stop_asked"))
+    assert (event.actor, event.subject) == (acting_user(), f"execution {number}")
+    assert event.detail == {"discard": cancel}
+
+
+@pytest.mark.parametrize("cancel", [False, True])
 def test_the_run_of_a_job_is_never_ended_from_outside(bed: WorkerBed, *, cancel: bool) -> None:
     job_id = bed.job("ex")
     seen: list[Any] = []
@@ -96,12 +116,49 @@ def test_the_run_of_a_job_is_never_ended_from_outside(bed: WorkerBed, *, cancel:
     assert bed.get(job_id).state in ("completed", "scheduled")
 
 
-def test_who_waits_for_the_end_does_not_give_up_while_a_supervisor_that_let_go_writes_it(bed: WorkerBed) -> None:
+def test_who_waits_for_the_end_waits_for_who_writes_it_and_for_nobody_else(bed: WorkerBed) -> None:
     with open_runtime(bed.settings) as runtime, open_runtime(bed.settings) as other:
         number = _crawl(runtime)
+        run = RunFile(other.run_folder)
+        there = OwnerProcess(other.raw_db, other.clock, run=run, kind="supervisor", execution_id=number)
         ending = executions.ExecutionEnding(number, "stopped", "stopped")
-        going = threading.Timer(0.3, lambda: executions.end(other.raw_db, other.clock, ending))
+        going = threading.Timer(0.3, lambda: executions.end(other.raw_db, other.clock, ending, also=there.leave))
         going.start()
 
         assert cli_crawl._wait(runtime, [number], 60.0) == {number: "stopped"}
+
         going.join()
+        there.end()
+        with runtime.raw_db.write() as tx:
+            tx.execute("UPDATE executions SET state = 'running' WHERE id = ?", (number,))
+        with pytest.raises(Unavailable, match="no process works on it"):
+            cli_crawl._wait(runtime, [number], 60.0)
+
+
+@pytest.mark.parametrize(
+    "is_said_to_be_left",
+    [
+        lambda runtime, number: bool(still_held(runtime, [number])),
+        lambda runtime, number: is_abandoned(runtime.raw_db, runtime.clock, number, folder=runtime.run_folder),
+    ],
+    ids=["stop", "status"],
+)
+def test_who_leaves_while_it_is_looked_for_has_ended(
+    bed: WorkerBed, monkeypatch: pytest.MonkeyPatch, is_said_to_be_left: Callable[[Runtime, int], bool]
+) -> None:
+    with open_runtime(bed.settings) as runtime, open_runtime(bed.settings) as other:
+        number = _crawl(runtime)
+        run = RunFile(other.run_folder)
+        there = OwnerProcess(other.raw_db, other.clock, run=run, kind="supervisor", execution_id=number)
+        ending = executions.ExecutionEnding(number, "stopped", "stopped")
+        read, questions = runtime.raw_db.read, itertools.count(1)
+
+        def leaving() -> Any:
+            if next(questions) == 2:
+                executions.end(other.raw_db, other.clock, ending, also=there.leave)
+            return read()
+
+        monkeypatch.setattr(runtime.raw_db, "read", leaving)
+
+        assert not is_said_to_be_left(runtime, number)
+        there.end()

@@ -173,7 +173,9 @@ class Failures(NamedTuple):
 def count_failure(session: Session, key: str, *, now: datetime, window_began: datetime) -> Failures:
     """Count one more failure of a key; a window that has passed begins anew."""
     insert = insert_into(session, SignInFailure).values(key=key, failures=1, since=now)
-    is_old = SignInFailure.since <= window_began
+    # Also one that begins a whole window from now: a clock that was ahead has been set back, and the owner of the
+    # account would wait until it is there again.
+    is_old = or_(SignInFailure.since <= window_began, SignInFailure.since > now + (now - window_began))
     row = session.execute(
         insert.on_conflict_do_update(
             index_elements=[SignInFailure.key],

@@ -280,23 +280,14 @@ def stop(
             print(f"execution {execution_id}: {state}")
 
 
-_LET_GO_S = 5.0
-
-
 def _wait(runtime: Runtime, ids: list[int], seconds: float) -> dict[int, str]:
     """Return how the executions stand once all have ended; Unavailable says who is to end those that have not."""
     clock = SystemClock()
     until = clock.monotonic() + seconds
-    left_at: float | None = None
     while held := still_held(runtime, ids):
-        now = clock.monotonic()
-        # A supervisor lets its crawl go a moment before it writes how that ended.
-        is_let_go = any(one.holder is None and not one.is_silent for one in held)
-        left_at = (now if left_at is None else left_at) if is_let_go else None
-        is_ending = left_at is not None and now - left_at < _LET_GO_S
         # Waiting for a process that fell silent would never end: the sentence names who has to act.
-        may_end = is_ending or any(one.holder is not None and not one.is_silent for one in held)
-        if not may_end or now >= until:
+        may_end = any(one.holder is not None and not one.is_silent for one in held)
+        if not may_end or clock.monotonic() >= until:
             raise Unavailable("; ".join(one.sentence() for one in held))
         time.sleep(0.2)
     return {one: read_status(runtime.raw_db, runtime.clock, one).state for one in ids}

@@ -104,10 +104,14 @@ def _is_open(raw_db: RawDatabase, owner_id: int) -> bool:
 def _end(raw_db: RawDatabase, clock: Clock, owner_id: int) -> bool:
     """Close an owner's row; False if it was closed before."""
     with raw_db.write() as tx:
-        rows = tx.execute(
-            "UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id",
-            (to_micros(clock.now()), owner_id),
-        )
+        return _close_row(tx, clock, owner_id)
+
+
+def _close_row(tx: Transaction, clock: Clock, owner_id: int) -> bool:
+    rows = tx.execute(
+        "UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id",
+        (to_micros(clock.now()), owner_id),
+    )
     return bool(rows)
 
 
@@ -119,24 +123,41 @@ class OwnerProcess:
         self.run = run
         self.kind = kind
         self.execution_id = execution_id
-        now = to_micros(clock.now())
+        try:
+            self.id = self._register()
+        except BaseException:
+            # A worker tries again for as long as the database is away: each time would leave a file, and its lock.
+            run.close()
+            raise
+
+    def _register(self) -> int:
+        now = to_micros(self._clock.now())
         # Resolved: a later start may run in another folder, and would look for a relative path there.
-        run_file = str(run.path.resolve())
-        with raw_db.write() as tx:
+        run_file = str(self.run.path.resolve())
+        with self._raw_db.write() as tx:
             rows = tx.execute(
                 "INSERT INTO owners(kind, host, pid, run_file, execution_id, started_at, heartbeat_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
-                (kind, socket.gethostname(), os.getpid(), run_file, execution_id, now, now),
+                (self.kind, socket.gethostname(), os.getpid(), run_file, self.execution_id, now, now),
             )
-        self.id = int(rows[0][0])
+        return int(rows[0][0])
 
     def beat(self, tx: Transaction) -> None:
         """Say, in the caller's transaction, that this process is alive and getting on."""
         beat_owner(tx, self._clock, self.id)
 
+    def leave(self, tx: Transaction) -> None:
+        """Close the row in the caller's transaction, with what this process writes last; `end` lets go of the rest."""
+        _close_row(tx, self._clock, self.id)
+
     def end(self) -> None:
         """Close the row: leases are released, files are sealed."""
-        _end(self._raw_db, self._clock, self.id)
+        try:
+            _end(self._raw_db, self._clock, self.id)
+        except BaseException:
+            # The process may live on for months: what its row holds is not to be taken for held meanwhile.
+            self.run.let_go()
+            raise
         # After the row: a start that finds the row open and the run file gone waits two minutes for nothing.
         self.run.close()
 

@@ -62,9 +62,13 @@ class RunFile:
 
     def close(self) -> None:
         """Remove the file and let go of the lock."""
-        self._memory.close()
         # Removed before the lock is let go: a free lock on a file that is there says that its process died.
         self.path.unlink(missing_ok=True)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let go of the lock alone, as a process that dies does: the next start cleans up after this one."""
+        self._memory.close()
         os.close(self._fd)
 
 

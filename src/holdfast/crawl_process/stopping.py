@@ -51,7 +51,7 @@ def ask_to_stop(runtime: Runtime, *, execution_id: int | None, cancel: bool) -> 
 
     NotFound if there is none to stop. With `cancel` what was captured is discarded by the process that ends the run.
     """
-    ids = executions.request_stop(runtime.raw_db, execution_id=execution_id, cancel=cancel)
+    ids = executions.request_stop(runtime.raw_db, runtime.clock, execution_id=execution_id, cancel=cancel)
     for one in ids:
         _end_abandoned(runtime, one, cancel=cancel)
     return ids
@@ -61,6 +61,8 @@ def still_held(runtime: Runtime, ids: list[int]) -> list[HeldExecution]:
     """Return which of these executions have not ended, and who is to end them."""
     found = []
     for one in ids:
+        # Before its state: who left in between has written how it ended in the same step.
+        living = living_owners(runtime.raw_db, runtime.clock, execution_id=one, folder=runtime.run_folder)
         with runtime.raw_db.read() as tx:
             holding = execution_queries.holding(tx, execution_id=one)
         if holding.state not in ("running", "queued"):
@@ -69,7 +71,6 @@ def still_held(runtime: Runtime, ids: list[int]) -> list[HeldExecution]:
             silent = holding.heard_at is None or holding.heard_at <= runtime.clock.now() - GONE
             found.append(HeldExecution(one, holding.state, holding.owner, holding.heard_at, silent))
             continue
-        living = living_owners(runtime.raw_db, runtime.clock, execution_id=one, folder=runtime.run_folder)
         last = max(living, key=lambda owner: owner.heartbeat_at, default=None)
         name = f"{last.host} (pid {last.pid})" if last else None
         found.append(HeldExecution(one, holding.state, name, last.heartbeat_at if last else None))

@@ -13,8 +13,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -257,8 +257,8 @@ class Supervisor:
 
     def run(self) -> ExecutionStatus:
         """Bring the execution to an end and return its last status; Conflict if another live one is at it."""
-        with obeying_signals() as stops:
-            conclusion = self.crawl(stops)
+        with obeying_signals() as stops, self._in_place() as owner:
+            conclusion = self._crawl(owner, stops, None)
             if stops.abandoned:
                 number = self._begun.execution_id
                 raise Conflict(
@@ -266,7 +266,9 @@ class Supervisor:
                     f"one has handed back; look at it with: holdfast status {number}"
                 )
             ending = self._patiently(lambda: self._ending(conclusion))
-            self._patiently(lambda: executions.end(self._runtime.raw_db, self._runtime.clock, ending, time=self._time))
+            raw_db, clock = self._runtime.raw_db, self._runtime.clock
+            # One step with its ending: no other start finds a crawl that is said to run without a process.
+            self._patiently(lambda: executions.end(raw_db, clock, ending, time=self._time, also=owner.leave))
             if self._has_vanished:
                 raise Unavailable(
                     f"{self._begun.output_dir} has vanished while it was written to: is its storage mounted? "
@@ -290,16 +292,25 @@ class Supervisor:
         With the epoch of a lease, that decides who may be here; without, a live supervisor that was there before is a
         Conflict.
         """
+        with self._in_place() as owner:
+            return self._crawl(owner, stops, epoch)
+
+    @contextmanager
+    def _in_place(self) -> Iterator[OwnerProcess]:
+        """Be the execution's supervisor, as others see it, until the block ends."""
+        runtime, number = self._runtime, self._begun.execution_id
+        run = RunFile(runtime.run_folder)
+        owner = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind="supervisor", execution_id=number)
+        self._owner = owner
+        try:
+            yield owner
+        finally:
+            with suppress(Unavailable):  # then the next start cleans up
+                owner.end()
+
+    def _crawl(self, owner: OwnerProcess, stops: Stops, epoch: int | None) -> Conclusion:
         runtime, begun = self._runtime, self._begun
         self._stops, self._epoch = stops, epoch
-        owner = OwnerProcess(
-            runtime.raw_db,
-            runtime.clock,
-            run=RunFile(runtime.run_folder),
-            kind="supervisor",
-            execution_id=begun.execution_id,
-        )
-        self._owner = owner
         try:
             if epoch is None and has_rival(runtime.raw_db, runtime.clock, owner, folder=runtime.run_folder):
                 raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
@@ -315,8 +326,6 @@ class Supervisor:
         finally:
             for child in self._children:
                 child.kill()
-            with suppress(Unavailable):  # then the next start cleans up
-                owner.end()
 
     def _take_waiting(self) -> None:
         """Add what was added to the source by hand since its last run, as far as this run's scope reaches."""

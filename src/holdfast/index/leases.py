@@ -111,7 +111,7 @@ def give_back(tx: Transaction, held: tuple[int, int], *, now: int) -> bool:
 
 
 def revoke(tx: Transaction, warc_file_id: int) -> None:
-    """Take a file from the indexer that reads it, which is refused at its next write."""
+    """Take a file from its reader, which is refused at its next write."""
     tx.execute(
         "UPDATE index_runs SET token = token + 1, lease_expires_at = NULL, owner_id = NULL WHERE warc_file_id = ?",
         (warc_file_id,),

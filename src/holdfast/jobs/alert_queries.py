@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros
@@ -15,17 +15,22 @@ from holdfast.db.models import Alert, AlertTurn, Owner
 _ONLY = 1
 
 
-def is_due(session: Session, *, before: datetime) -> bool:
+def _passed(now: datetime, before: datetime) -> ColumnElement[bool]:
+    # Well ahead of now: a clock that was wrong has been set back, and no process would look until it is there again.
+    return or_(AlertTurn.looked_at <= before, AlertTurn.looked_at > now + (now - before))
+
+
+def is_due(session: Session, *, now: datetime, before: datetime) -> bool:
     """Return whether no process has looked since a moment; nothing is locked."""
-    looked_at = session.scalar(select(AlertTurn.looked_at).where(AlertTurn.id == _ONLY))
-    return looked_at is None or looked_at <= before
+    passed = session.scalar(select(_passed(now, before)).where(AlertTurn.id == _ONLY))
+    return passed is None or bool(passed)
 
 
 def take_turn(session: Session, *, now: datetime, before: datetime) -> bool:
     """Say that this process looks now; False if another has since a moment. Held until the transaction ends."""
     new = insert_into(session, AlertTurn).values(id=_ONLY, looked_at=from_micros(0))
     session.execute(new.on_conflict_do_nothing())
-    moved = update(AlertTurn).where(AlertTurn.id == _ONLY, AlertTurn.looked_at <= before).values(looked_at=now)
+    moved = update(AlertTurn).where(AlertTurn.id == _ONLY, _passed(now, before)).values(looked_at=now)
     returned = moved.returning(AlertTurn.id).execution_options(synchronize_session=False)
     return session.scalar(returned) is not None
 

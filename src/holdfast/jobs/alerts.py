@@ -126,7 +126,7 @@ def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool
         now = moment_in(session, server_clock(clock))
         before = now - timedelta(seconds=every_s * _EARLY)
         # Asked without writing: several processes look, and SQLite has one writer.
-        if not alert_queries.is_due(session, before=before):
+        if not alert_queries.is_due(session, now=now, before=before):
             return False
         # Before the transaction that writes: it reads some hundred rows.
         found = judge(

@@ -206,12 +206,20 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def end(raw_db: RawDatabase, clock: Clock, ending: ExecutionEnding, *, time: WorkTime | None = None) -> None:
-    """Say how an execution ended, and how long it was worked on if the caller has."""
+def end(
+    raw_db: RawDatabase,
+    clock: Clock,
+    ending: ExecutionEnding,
+    *,
+    time: WorkTime | None = None,
+    also: Callable[[Transaction], None] = lambda _tx: None,
+) -> None:
+    """Say how an execution ended, and how long it was worked on if the caller has; `also` is part of the same step."""
     with raw_db.write() as tx:
         if time is not None:
             time.write(tx)
         execution_queries.end_execution(tx, ending, now=to_micros(clock.now()))
+        also(tx)
 
 
 def read_ending(
@@ -228,8 +236,11 @@ def read_ending(
     return read(replace(facts, over=Counter(facts.over) + Counter(unread or {})))
 
 
-def request_stop(raw_db: RawDatabase, *, execution_id: int | None, cancel: bool) -> list[int]:
-    """Ask one execution, or all that run, to drain or to discard; return their ids. NotFound if none runs."""
+def request_stop(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, cancel: bool) -> list[int]:
+    """Ask one execution, or all that run, to drain or to discard; return their ids. NotFound if none runs.
+
+    The audit log has who asked, and whether what was captured is to be thrown away.
+    """
     with raw_db.write() as tx:
         if execution_id is not None:
             one = execution_queries.execution(tx, execution_id)
@@ -240,6 +251,9 @@ def request_stop(raw_db: RawDatabase, *, execution_id: int | None, cancel: bool)
         else:
             ids = execution_queries.latest_executions(tx, limit=1000, running=True)
         execution_queries.ask_to_stop(tx, execution_ids=ids, word="cancel" if cancel else "drain")
+        for one_id in ids:
+            detail = {"discard": cancel}
+            append_event(tx, clock, action="execution.stop_asked", subject=f"execution {one_id}", detail=detail)
     if not ids:
         which = "no execution runs" if execution_id is None else f"execution {execution_id} does not run"
         raise NotFound(f"{which}; see them with: holdfast status")

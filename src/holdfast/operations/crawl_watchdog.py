@@ -33,7 +33,7 @@ from holdfast.clock import Clock
 from holdfast.config import RecoverySettings, Settings
 from holdfast.coordination.disk import low_volume
 from holdfast.db.models import Recovery
-from holdfast.errors import Unavailable
+from holdfast.errors import Invalid, Unavailable
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.maintenance import DirectoryRun, raise_options, take_to_restart
 from holdfast.jobs.administration.recovering import (
@@ -211,10 +211,10 @@ def watch_native(
     """
     taken = run.job.lock_acquired_at or run.execution.started_at or now
     # Waiting, as a site or its own delay asks, is no standstill.
-    own_s = effective_config(run.job, run.source).delay_s
+    delay = timedelta(seconds=_delay_s(run, delay_s))
     # Nor is a pause: as long as it lasts there is nothing to be done, and then what was due before is due anew.
     paused = now if run.execution.paused_at is not None else None
-    since = max(filter(None, (taken, moved, due, paused))) + timedelta(seconds=delay_s if own_s is None else own_s)
+    since = max(filter(None, (taken, moved, due, paused))) + delay
     return WatchedRun(
         run=run,
         holder=None,
@@ -229,6 +229,16 @@ def watch_native(
             pages_per_minute=None,
         ),
     )
+
+
+def _delay_s(run: DirectoryRun, usual_s: float) -> float:
+    """Return the delay of a run: its own plan's, or its source's before it has one."""
+    told = run.execution.config.get("delay_s")
+    if told is None:
+        # A configuration that cannot be used any more is the next run's trouble: this one and all others are looked at.
+        with suppress(Invalid):
+            told = effective_config(run.job, run.source).delay_s
+    return usual_s if told is None else float(told)
 
 
 def watch_tool(run: DirectoryRun, *, now: datetime) -> WatchedRun:
@@ -390,7 +400,11 @@ def is_deploying(settings: Settings, now: datetime) -> bool:
 
 def minima(watched: WatchedRun) -> dict[str, int]:
     """Return the tool options that a job lacks: all minima for an annual one, a few restarts for any other."""
-    options = effective_config(watched.run.job, watched.run.source).zimit.tool_options
+    try:
+        options = effective_config(watched.run.job, watched.run.source).zimit.tool_options
+    except Invalid:
+        # It was changed since this run began: the next one fails with it, whatever is added.
+        return {}
     return lacking(options, annual=watched.is_annual)
 
 

@@ -213,11 +213,14 @@ def create(session: Session, clock: Clock, settings: Settings, wish: UploadWish)
         subject=f"upload {made}",
         detail={"source": wish.source, "name": wish.name, "bytes": wish.size},
     )
+    path = part_path(settings.home, made)
     try:
-        # A file that is there belongs to a row that was lost with an older database.
-        part_path(settings.home, made).write_bytes(b"")
+        # A file that is there belongs to a row that was lost with an older database. It is taken away and never written
+        # to: an import may have linked it into the archive.
+        path.unlink(missing_ok=True)
+        path.open("xb").close()
     except OSError as exc:
-        raise no_room_or(exc, part_path(settings.home, made)) from exc
+        raise no_room_or(exc, path) from exc
     return find(session, made)
 
 

@@ -543,8 +543,9 @@ def firsts_beside(session: Session, ids: Iterable[int]) -> list[int]:
     return sorted(number for _, number in found.values())
 
 
-# Figures that change with every withdrawal and every lifting, for a question that asks for other figures too.
-LAST_WITHDRAWALS = func.max(Withdrawal.id), func.max(Withdrawal.lifted_at)
+# Figures that change with every withdrawal and every lifting, for a question that asks for other figures too. Liftings
+# are counted: the moment of the last one is by the clock of its machine, and may lie before that of another.
+LAST_WITHDRAWALS = func.max(Withdrawal.id), func.count(Withdrawal.lifted_at)
 
 
 def withdrawals_fingerprint(session: Session) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from holdfast.coordination.owners import (
 )
 from holdfast.coordination.runfile import RunFile, claimed, is_held, parsed_attempts
 from holdfast.db.raw import RawDatabase
+from holdfast.errors import HoldfastError
 from tests.clock import FakeClock
 from tests.execution import begun_execution
 
@@ -63,6 +64,46 @@ def test_who_holds_its_lock_is_alive_and_who_does_not_is_dead(
     assert [owner.id for owner in found] == [dead.id]
     assert list(parsed_attempts(found[0].run_path)) == [9]
     living.end()
+
+
+@contextmanager
+def _away(raw_db: RawDatabase) -> Iterator[None]:
+    """Let no row of an owner be written for the length of the block."""
+    with raw_db.write() as tx:
+        tx.execute("ALTER TABLE owners RENAME TO owners_away")
+    try:
+        yield
+    finally:
+        with raw_db.write() as tx:
+            tx.execute("ALTER TABLE owners_away RENAME TO owners")
+
+
+def _open_paths() -> Iterator[str]:
+    for fd in list(Path("/proc/self/fd").iterdir()):
+        with suppress(FileNotFoundError):
+            yield str(fd.readlink())
+
+
+def test_an_owner_that_could_not_be_registered_leaves_neither_a_file_nor_a_lock(
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
+) -> None:
+    with _away(raw_db):
+        for _ in range(5):
+            with pytest.raises(HoldfastError):
+                _owner(raw_db, clock, tmp_path / "run")
+
+    assert list((tmp_path / "run").iterdir()) == []
+    assert [path for path in _open_paths() if path.startswith(str(tmp_path / "run"))] == []
+
+
+def test_an_owner_whose_row_could_not_be_closed_is_cleaned_up_after_at_once(
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
+) -> None:
+    owner = _owner(raw_db, clock, tmp_path)
+    with _away(raw_db), pytest.raises(HoldfastError):
+        owner.end()
+
+    assert [dead.id for dead in dead_owners(raw_db, clock, folder=tmp_path)] == [owner.id]
 
 
 def test_an_owner_that_said_goodbye_is_not_dead(raw_db: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:

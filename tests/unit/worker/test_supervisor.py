@@ -55,7 +55,9 @@ def test_pages_that_were_to_be_read_again_are_left_over_by_a_limit(tmp_path: Pat
 
 def test_a_crawl_that_was_discarded_does_not_say_that_its_captures_are_kept(tmp_path: Path) -> None:
     with begun_execution(tmp_path) as made:
-        executions.request_stop(made.runtime.raw_db, execution_id=made.begun.execution_id, cancel=True)
+        executions.request_stop(
+            made.runtime.raw_db, made.runtime.clock, execution_id=made.begun.execution_id, cancel=True
+        )
 
         assert _stopped(made) == ("cancelled", "discarded")
 
@@ -66,6 +68,26 @@ def test_a_supervisor_whose_execution_was_ended_by_another_process_leaves_its_ro
         executions.end(runtime.raw_db, runtime.clock, executions.ExecutionEnding(number, "cancelled", "discarded"))
 
         assert _stopped(made) == ("stopped", "abandoned")
+
+
+def test_a_supervisor_is_there_until_its_ending_is_written_and_leaves_with_it(tmp_path: Path) -> None:
+    with begun_execution(tmp_path) as made:
+        runtime, number = made.runtime, made.begun.execution_id
+        executions.request_stop(runtime.raw_db, runtime.clock, execution_id=number, cancel=False)
+        with runtime.raw_db.write() as tx:
+            tx.execute("CREATE TABLE seen (state TEXT, owners INTEGER)")
+            # Who looks at the very moment at which either is written.
+            for table, column in (("executions", "state"), ("owners", "ended_at")):
+                tx.execute(
+                    f"CREATE TRIGGER see_{table} AFTER UPDATE OF {column} ON {table} BEGIN INSERT INTO seen SELECT"
+                    f" e.state, (SELECT count(*) FROM owners WHERE ended_at IS NULL) FROM executions e; END"
+                )
+
+        status = Supervisor(runtime, made.begun, made.plan, workers=0, show=lambda status: None).run()
+
+        with runtime.raw_db.read() as tx:
+            assert tx.execute("SELECT * FROM seen") == [("stopped", 1), ("stopped", 0)]
+        assert (status.execution_id, status.state) == (number, "stopped")
 
 
 def _retried(made: Begin) -> tuple[int, int]:

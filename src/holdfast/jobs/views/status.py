@@ -221,11 +221,12 @@ def _sum(counts: list[dict[str, Any]], key: str) -> int:
 
 def is_abandoned(raw_db: RawDatabase, clock: Clock, execution_id: int, *, folder: Path) -> bool:
     """Return whether a crawl without a job is said to run and no process, of any machine, works on it."""
+    # Before its state: who left in between has written how it ended in the same step.
+    if living_owners(raw_db, clock, execution_id=execution_id, folder=folder):
+        return False
     with raw_db.read() as tx:
         holding = execution_queries.holding(tx, execution_id=execution_id)
-    if holding.is_of_job or holding.state != "running":
-        return False
-    return not living_owners(raw_db, clock, execution_id=execution_id, folder=folder)
+    return not holding.is_of_job and holding.state == "running"
 
 
 class FailedRun(NamedTuple):

@@ -11,7 +11,7 @@ import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { Moment } from "../live/Moment";
 import { useNow } from "../live/useNow";
-import { useManagedSources } from "../sources/useSources";
+import { useSourceChoices } from "../sources/useSources";
 import { AddFeed } from "./AddFeed";
 import { readAskedFeeds, type AskedFeeds } from "./asked";
 import { stateOf, troubleOf } from "./health";
@@ -22,7 +22,7 @@ export function FeedsPage() {
   const asked = readAskedFeeds({ ...feedsRoute.useSearch() });
   const navigate = useNavigate();
   const { data, error, refetch, isFetching } = useFeeds(asked);
-  const sources = useManagedSources({}, 250);
+  const sources = useSourceChoices();
   const act = useFeedDeed();
   const [isAdding, add] = useState(false);
   const [removed, remove] = useState<Feed | null>(null);
@@ -40,7 +40,7 @@ export function FeedsPage() {
       <div className="mb-4 grid items-end gap-3 sm:grid-cols-2 lg:grid-cols-4">
         <SelectField label="Source" value={asked.source ?? ""} onChange={(event) => go({ source: event.target.value || undefined })}>
           <option value="">all</option>
-          {sources.data?.sources.map((source) => <option key={source.code} value={source.code}>{source.name}</option>)}
+          {sources?.map((source) => <option key={source.code} value={source.code}>{source.name}</option>)}
         </SelectField>
         <SelectField label="Kind" value={asked.kind ?? ""} onChange={(event) => go({ kind: (event.target.value || undefined) as AskedFeeds["kind"] })}>
           <option value="">all</option><option value="feed">feeds</option><option value="sitemap">sitemaps</option>
@@ -72,7 +72,7 @@ export function FeedsPage() {
         ]} empty={asked.source || asked.kind || asked.disabled ? <Notice title="No feed is like that.">{asked.source ? "Look for its feeds, or add one by its address." : "Take a filter away."}</Notice> : <Notice title="No feed is known.">Switch feeds on in a source and its feeds are found; or add one by its address.</Notice>} />}
       </div>
       {(data?.next || asked.cursor) && <nav aria-label="Pieces of the list" className="mt-4 flex justify-center gap-3"><Button disabled={!asked.cursor} onClick={() => go({})}>From the beginning</Button><Button disabled={!data?.next} onClick={() => go({ cursor: data?.next ?? undefined })}>On</Button></nav>}
-      <AddFeed isOpen={isAdding} onClose={() => { add(false); if (act.isError) act.reset(); }} sources={sources.data?.sources ?? []} chosen={asked.source ?? ""} act={act} />
+      <AddFeed isOpen={isAdding} onClose={() => { add(false); if (act.isError) act.reset(); }} sources={sources ?? []} chosen={asked.source ?? ""} act={act} />
       <Dialog isOpen={removed !== null} onClose={() => remove(null)} title="Delete this feed?" actions={<><Button onClick={() => remove(null)}>Leave it</Button><Button kind="danger" onClick={() => { if (removed) act.mutate({ deed: "remove", feed: removed }); remove(null); }}>Delete the feed</Button></>}>
         <p className="break-all">{removed?.url}</p>
         <p className="mt-2">It is taken from {removed?.source}, and comes back if it is found again. One that is not wanted is better disabled. What was captured through it stays.</p>

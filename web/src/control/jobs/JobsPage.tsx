@@ -14,7 +14,7 @@ import { Moment } from "../live/Moment";
 import { Pager } from "../live/Pager";
 import { SearchField } from "../live/SearchField";
 import { useCrawlNews } from "../overview/useOverview";
-import { useManagedSources } from "../sources/useSources";
+import { useSourceChoices } from "../sources/useSources";
 import { readAskedJobs, SORTS, STATES, type AskedJobs } from "./asked";
 import { CrawlDialog } from "./CrawlDialog";
 import { PAGE_SIZE, useJobs, useStatusCounts, type Job } from "./useJobs";
@@ -27,7 +27,7 @@ export function JobsPage() {
   const news = useCrawlNews();
   const { data, error, refetch, isFetching } = useJobs(asked, news);
   const counts = useStatusCounts(news);
-  const sources = useManagedSources({}, 250);
+  const sources = useSourceChoices();
   const [isOpen, open] = useState(false);
   useEffect(() => { document.title = "Jobs · Holdfast"; }, []);
   const go = (change: Partial<AskedJobs>) => void navigate({ to: "/control/jobs", search: readAskedJobs({ ...asked, page: undefined, ...change }) });
@@ -49,7 +49,7 @@ export function JobsPage() {
         </SelectField>
         <SelectField label="Source" value={asked.source ?? ""} onChange={(event) => go({ source: Number(event.target.value) || undefined })}>
           <option value="">all</option>
-          {sources.data?.sources.map((source) => <option key={source.id} value={source.id}>{source.name}</option>)}
+          {sources?.map((source) => <option key={source.id} value={source.id}>{source.name}</option>)}
         </SelectField>
         <SelectField label="Order" value={asked.sort ?? "created_at"} onChange={(event) => go({ sort: event.target.value as AskedJobs["sort"] })}>
           {Object.entries(SORTS).map(([sort, said]) => <option key={sort} value={sort}>{said}</option>)}
@@ -64,7 +64,7 @@ export function JobsPage() {
         } />}
       </div>
       {data && <Pager page={asked.page ?? 1} size={PAGE_SIZE} total={data.total} label="Pages of jobs" onPage={(page) => go({ page })} />}
-      <CrawlDialog isOpen={isOpen} onClose={() => open(false)} sources={sources.data?.sources ?? []} />
+      <CrawlDialog isOpen={isOpen} onClose={() => open(false)} sources={sources ?? []} />
     </>
   );
 }

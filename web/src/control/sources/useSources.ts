@@ -4,12 +4,15 @@ import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 import { counted } from "../charts/format";
 import type { AskedSources } from "./asked";
+import { every } from "./every";
 import { isNewPlan } from "./form";
 
 type Schemas = components["schemas"];
 export type Source = Schemas["ManagedSource"];
 export type Preview = Schemas["SourcePreviewShown"];
 export const PAGE_SIZE = 25;
+// As many as one answer lists.
+const CHOICES = 250;
 
 /** GET /api/v1/sources */
 export function useManagedSources(asked: AskedSources, limit = PAGE_SIZE) {
@@ -20,9 +23,12 @@ export function useManagedSources(asked: AskedSources, limit = PAGE_SIZE) {
   });
 }
 
-/** GET /api/v1/sources: those that a form of the control room offers, also sources of which nothing is kept yet */
+/** GET /api/v1/sources, page after page: those that a form of the control room offers, also sources of which nothing is kept yet */
 export function useSourceChoices() {
-  return useManagedSources({}, 250).data?.sources;
+  return useQuery({
+    queryKey: ["managed", "choices"],
+    queryFn: ({ signal }) => every((offset) => body<Schemas["ManagedSourceList"]>(api.GET("/api/v1/sources", { signal, params: { query: { limit: CHOICES, offset } } }))),
+  }).data;
 }
 
 /** GET /api/v1/sources/{id} */
