@@ -173,7 +173,7 @@ class Failures(NamedTuple):
 def count_failure(session: Session, key: str, *, now: datetime, window_began: datetime) -> Failures:
     """Count one more failure of a key; a window that has passed begins anew."""
     insert = insert_into(session, SignInFailure).values(key=key, failures=1, since=now)
-    # Also one that begins a whole window from now: a clock that was ahead has been set back, and the owner of an account
+    # Also one that begins a whole window from now: a clock that was ahead has been set back, and an account's owner
     # would wait until it is there again.
     is_old = or_(SignInFailure.since <= window_began, SignInFailure.since > now + (now - window_began))
     row = session.execute(
