@@ -209,6 +209,41 @@ def test_a_page_that_does_not_change_is_looked_at_less_often(bed: Bed, clock: Fa
     assert gaps == [1, 2, 4, 8, 8, 1]
 
 
+def test_a_page_that_a_run_on_demand_finds_changed_is_looked_at_as_often_as_ever(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(minutes=60)
+    bed.set_next_run(job_id, clock.now())
+    for _ in range(4):
+        bed.run_once(job_id, unchanged(), seconds=0)
+        due = bed.job(job_id).next_run_at
+        assert due is not None
+        clock.advance(min(due - clock.now(), HOUR).total_seconds())
+        if due > clock.now():
+            bed.party.act(job_id, JobAction.FORCE_RUN)
+
+    bed.run_once(job_id, unchanged("b"), seconds=0)
+
+    following = bed.job(job_id).next_run_at
+    assert following is not None
+    assert timedelta() < following - clock.now() <= HOUR
+
+
+def test_a_clock_that_was_ten_years_ahead_lets_no_job_wait_for_it_after_its_next_run(
+    bed: Bed, clock: FakeClock
+) -> None:
+    job_id = bed.recurring(minutes=60, adaptive_scheduling=False)
+    clock.shift_wall(3650 * 86_400)
+    bed.run_once(job_id, seconds=0)
+    clock.shift_wall(-3650 * 86_400)
+    clock.advance(60)
+    bed.party.act(job_id, JobAction.FORCE_RUN)
+
+    bed.run_once(job_id, seconds=0)
+
+    following = bed.job(job_id).next_run_at
+    assert following is not None
+    assert timedelta() < following - clock.now() <= HOUR
+
+
 def test_a_fixed_interval_stays_fixed(bed: Bed, clock: FakeClock) -> None:
     job_id = bed.recurring(minutes=60, adaptive_scheduling=False)
     bed.set_next_run(job_id, clock.now())

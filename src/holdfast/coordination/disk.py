@@ -177,7 +177,8 @@ def storage_trouble(folder: Path) -> str | None:
             os.fsync(fd)
         finally:
             os.close(fd)
-        probe.unlink()
+        # Another worker may look at the same folder, and have removed it.
+        probe.unlink(missing_ok=True)
     except OSError as exc:
         return f"{folder} cannot be written: {exc.strerror or exc}"
     return None

@@ -55,11 +55,10 @@ def next_turn(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> dat
     """Return the first turn after now that keeps the rhythm: whole intervals after the last regular one.
 
     For an interval of whole quarters that is the same slot phase for ever; other intervals are kept exactly
-    rather than shortened to the slot below.
+    rather than shortened to the slot below. Never more than an interval from now: one that lies further ahead was set
+    while the interval was longer, because the page did not change, or by a clock that has been set back since.
     """
-    if rhythm_at > now:
-        return rhythm_at
-    # Whole intervals after the last regular turn: a run that took long must not shift all later ones.
+    # Whole intervals from the last regular turn: a run that took long must not shift all later ones.
     return rhythm_at + ((now - rhythm_at) // interval + 1) * interval
 
 

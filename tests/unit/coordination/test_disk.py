@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from holdfast import config
-from holdfast.coordination.disk import is_low, low_volume, shortage
+from holdfast.coordination.disk import is_low, low_volume, shortage, storage_trouble
 from tests import needs
 
 
@@ -92,3 +92,19 @@ def test_where_there_is_room_the_system_has_refused(tmp_path: Path) -> None:
 
     assert "lift the quota" in shortage(tmp_path, marks)
     assert "is its storage mounted" in shortage(tmp_path / "gone", marks)
+
+
+def test_two_that_look_at_one_folder_at_once_do_not_take_it_for_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def synced(fd: int) -> None:
+        sync(fd)
+        for left in tmp_path.iterdir():
+            left.unlink()  # the other one is done
+
+    monkeypatch.setattr(os, "fsync", synced)
+
+    assert storage_trouble(tmp_path) is None
+    assert list(tmp_path.iterdir()) == []

@@ -93,6 +93,9 @@ def test_a_first_run_comes_within_the_interval(interval: timedelta, slots: int) 
         (at(-20), 6 * HOUR, at(4)),  # three turns were missed: the phase stays, nothing is made up for
         (at(3), 6 * HOUR, at(3)),  # forced before its turn: the turn is still to come
         (at(0), 20 * MINUTE, at(1 / 3)),
+        (at(6), 6 * HOUR, at(6)),
+        (at(21), 6 * HOUR, at(3)),  # set while the interval was a day: it is not any more
+        (at(10 * 8760 + 3), 24 * HOUR, at(3)),  # set by a clock that was ten years ahead
     ],
 )
 def test_the_rhythm_is_kept_and_lies_ahead(rhythm: datetime, interval: timedelta, expected: datetime) -> None:
