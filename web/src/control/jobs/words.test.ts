@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DEED_WORDS, deedsOf, isAhead, isPaused, runDeedsOf, runStateOf, scheduleOf, toneOf, warningOf } from "./words";
+import { DEED_WORDS, deedsOf, isAhead, isPaused, runDeedsOf, runStateOf, scheduleOf, startOf, toneOf, warningOf } from "./words";
 
 test("a schedule in words", () => {
   expect(scheduleOf({ interval_minutes: 6, interval_type: "hours", schedule_enabled: true, adaptive_scheduling: false })).toBe("every 6 hours");
@@ -59,4 +59,11 @@ test("a run that waits for a worker can be taken out of the queue from its own p
   // One that was paused and handed back has begun.
   expect([isAhead(queued), isAhead({ ...queued, paused_at: "2026-11-15T12:15:03Z" }), isAhead({ ...queued, status: "cancelled" })]).toEqual([true, false, false]);
   expect(runDeedsOf({ status: "running", paused_at: null })).not.toContain("cancel");
+});
+
+test("a source is crawled now whether or not it has a job, and not twice at once", () => {
+  const job = { schedule_enabled: true, type: "crawl", run_may: null } as const;
+
+  expect([startOf(null), startOf({ ...job, status: "scheduled" }), startOf({ ...job, status: "completed" }), startOf({ ...job, status: "failed" })]).toEqual(["again", "run", "again", "retry"]);
+  expect([startOf({ ...job, status: "running" }), startOf({ ...job, status: "pending" }), startOf({ ...job, status: "scheduled", latest_execution: { status: "queued", paused_at: null } })]).toEqual([null, null, null]);
 });

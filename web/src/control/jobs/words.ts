@@ -50,6 +50,14 @@ export function deedsOf(job: Pick<Job, "status" | "schedule_enabled" | "type" | 
   }
 }
 
+const STARTS: readonly Deed[] = ["run", "again", "retry"];
+
+/** The deed by which a source is crawled now, given its crawl job: one more where it has none, null where it runs or waits already. */
+export function startOf(job: Parameters<typeof deedsOf>[0] | null): Deed | null {
+  if (job === null) return "again";
+  return job.latest_execution?.status === "queued" ? null : deedsOf(job).find((deed) => STARTS.includes(deed)) ?? null;
+}
+
 const OF_A_RUN: readonly Deed[] = ["pauseRun", "resumeRun", "stop", "discard", "retry"];
 const OF_A_QUEUED_RUN: readonly Deed[] = ["pause", "cancel"];
 
