@@ -61,6 +61,8 @@ export const enResearch = {
   "sources.crawls": "Crawls",
   "sources.crawl": "Crawl",
   "sources.crawlsNone": "No crawl of this source is indexed yet.",
+  "sources.crawlPoll": "poll of its feeds",
+  "sources.crawlPart": "cut short",
   "sources.crawlSpan": "Captured",
   "sources.size": "Pages",
   "sources.compareShort": "Compare with the one before",

@@ -63,6 +63,8 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "sources.crawls": "Collectes",
   "sources.crawl": "Collecte",
   "sources.crawlsNone": "Aucune collecte de cette source n’est encore indexée.",
+  "sources.crawlPoll": "relevé de ses flux",
+  "sources.crawlPart": "interrompue avant la fin",
   "sources.crawlSpan": "Capturée",
   "sources.size": "Pages",
   "sources.compareShort": "Comparer avec la précédente",
