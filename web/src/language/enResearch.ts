@@ -32,6 +32,7 @@ export const enResearch = {
   "compare.truncated": "The comparison was cut off here: the pages are very long.",
   "compare.where": "Change {at} of {all}",
   "compare.pick": "Choose two captures: open a change, or a page through time.",
+  "compare.missing": "One of these captures is not in the archive",
   "change.new": "new",
   "change.new_page": "first capture",
   "change.updated": "changed",

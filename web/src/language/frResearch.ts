@@ -34,6 +34,7 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "compare.truncated": "La comparaison s’arrête ici : les pages sont très longues.",
   "compare.where": "Changement {at} sur {all}",
   "compare.pick": "Choisissez deux captures : ouvrez un changement, ou une page dans le temps.",
+  "compare.missing": "L’une de ces captures n’est pas dans l’archive",
   "change.new": "nouvelle",
   "change.new_page": "première capture",
   "change.updated": "modifiée",
