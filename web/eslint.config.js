@@ -14,4 +14,9 @@ export default ts.config(
       "no-restricted-syntax": ["error", { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: "text stays text" }],
     },
   },
+  {
+    files: ["src/**/*.{ts,tsx}"],
+    ignores: ["src/api/useDeed.ts"],
+    rules: { "no-restricted-imports": ["error", { paths: [{ name: "@tanstack/react-query", importNames: ["useMutation"], message: "useDeed: a second click asks for nothing more" }] }] },
+  },
 );

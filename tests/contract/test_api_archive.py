@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from holdfast.api.app import create_inner_app
 from holdfast.api.figures import CountedTotals
 from holdfast.api.queries import active_workers
 from holdfast.db.engine import Database, limit_statements, take_time
 from holdfast.db.migrate import upgrade
-from holdfast.db.models import Edition, Owner, Snapshot, Source, Withdrawal
+from holdfast.db.models import Edition, Execution, Job, Owner, Snapshot, Source, Withdrawal
 from holdfast.db.schema import SCHEMA
 from holdfast.errors import Unavailable
 from holdfast.wiring.archive import Archive
@@ -277,8 +277,27 @@ def test_editions_are_the_crawls_that_were_indexed_newest_first(client: Client) 
 
     assert [edition["recordCount"] for edition in editions] == [1, 4]
     assert [edition["firstCapture"] for edition in editions] == ["2024-03-11", "2024-03-01"]
+    assert [edition["lastCapturedAt"][:10] for edition in editions] == ["2024-03-11", "2024-03-01"]
+    assert [(edition["isPoll"], edition["isWhole"]) for edition in editions] == [(False, True)] * 2
     assert [edition["jobName"] for edition in editions] == [f"example-{edition['jobId']}" for edition in editions]
     assert client.get("/api/sources/nobody/editions").status_code == 404
+
+
+def test_editions_tell_polls_and_crawls_that_were_cut_short_apart(own: Archive, own_client: Client) -> None:
+    def told(job_id: int) -> tuple[bool, bool]:
+        listed = own_client.get("/api/sources/example/editions").json()
+        return next((one["isPoll"], one["isWhole"]) for one in listed if one["jobId"] == job_id)
+
+    newest = own_client.get("/api/sources/example/editions").json()[0]["jobId"]
+    with own.database.write() as session:
+        session.execute(update(Execution).where(Execution.id == newest).values(reason="stopped"))
+    assert told(newest) == (False, False)
+
+    job = select(Execution.job_id).where(Execution.id == newest).scalar_subquery()
+    with own.database.write() as session:
+        session.execute(update(Execution).where(Execution.id == newest).values(reason=None))
+        session.execute(update(Job).where(Job.id == job).values(kind="feed"))
+    assert told(newest) == (True, False)
 
 
 def test_editions_come_in_portions(client: Client) -> None:

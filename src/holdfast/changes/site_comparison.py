@@ -272,11 +272,15 @@ def _unproven(session: Session, later: int, lost: Collection[SiteCapture]) -> se
     frontier = func.coalesce(Execution.frontier_id, Execution.id)
     how = select(Execution.state, Execution.reason, Job.kind, frontier).join(Job, Job.id == Execution.job_id)
     state, reason, kind, frontier_id = session.execute(how.where(Execution.id == later)).one()
-    # A poll of feeds asks for what they name alone.
-    if state != "completed" or reason not in _ASKED_FOR_ALL or kind == FEED:
+    if not asked_for_all(kind, state, reason):
         return pages
     asked = attempts_on(session, (frontier_id,), pages, _domains(lost))
     return {attempt.url_hash for attempt in asked if attempt.redirected_to is None}
+
+
+def asked_for_all(kind: str, state: str, reason: str | None) -> bool:
+    """Say whether a run that ended so asked for all that it met; a poll of feeds asks for what they name alone."""
+    return state == "completed" and reason in _ASKED_FOR_ALL and kind != FEED
 
 
 def _domains(pages: Iterable[SiteCapture]) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -47,6 +47,24 @@ def job_names(session: Session, execution_ids: Iterable[int]) -> dict[int, str |
         .where(Execution.id.in_(sorted(set(execution_ids))))
     )
     return {row[0]: row[1] for row in rows}
+
+
+class RunEnd(NamedTuple):
+    """What kind of run an execution was, and how it ended."""
+
+    kind: str
+    state: str
+    reason: str | None
+
+
+def run_endings(session: Session, execution_ids: Iterable[int]) -> dict[int, RunEnd]:
+    """Return of what kind each of these executions was, and how it ended."""
+    rows = session.execute(
+        select(Execution.id, Job.kind, Execution.state, Execution.reason)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Execution.id.in_(sorted(set(execution_ids))))
+    )
+    return {number: RunEnd(kind, state, reason) for number, kind, state, reason in rows}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

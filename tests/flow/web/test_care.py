@@ -234,9 +234,10 @@ def test_links_and_tokens_are_shown_once_and_what_was_done_stands_in_the_audit_l
     window.visit("/control/sessions")
     page.get_by_role("button", name="Make a token").click()
     page.get_by_label("Name").fill("robot")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Make it").dblclick()
     secret = page.get_by_test_id("secret").inner_text()
     page.get_by_role("button", name="I have kept it").click()
+    expect(page.get_by_role("cell", name="robot", exact=True)).to_have_count(1)
     assert page.get_by_text(secret).count() == 0
 
     window.visit("/control/audit?action=user")

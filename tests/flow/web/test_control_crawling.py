@@ -179,6 +179,7 @@ def test_a_source_is_made_by_form_with_its_problems_at_their_fields(open_window:
     page.get_by_label("Left out").fill("(")
     page.get_by_role("button", name="Make the source").click()
     _has_problem(page.get_by_label("Left out"))
+    expect(page.get_by_label("Left out")).to_be_focused()
     expect(told.get_by_text("Not yet")).to_be_visible(timeout=_SOON_MS)
     page.get_by_label("Left out").fill("/calendar/")
     page.get_by_role("button", name="Make the source").click()

@@ -73,7 +73,8 @@ function Reader({ onLeave }: { onLeave: () => void }) {
       {mayWatch && <Link to="/control" onClick={onLeave} className={PLACE}>{t("app.control")}</Link>}
       {session?.way === "session" && <a href="/account" title={session.user?.name} className={PLACE}>{t("app.account")}</a>}
       {session?.way === "session" && <SignOut className={`${PLACE} text-left`} />}
-      {session && !session.authenticated && <a href={signInPath(pathname, searchStr)} className={PLACE}>{t("app.signIn")}</a>}
+      {/* On the server's own machine nobody need sign in, and who has an account still can. */}
+      {session && session.way !== "session" && <a href={signInPath(pathname, searchStr)} className={PLACE}>{t("app.signIn")}</a>}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
+import { ApiProblem } from "@/api/problem";
 import { CopyButton } from "@/app/CopyButton";
 import { Problem } from "@/app/Problem";
 import { compareRoute } from "@/app/publicRoutes";
@@ -21,6 +22,7 @@ export function ComparePage() {
   useEffect(() => { document.title = `${t("compare.title")} · Holdfast`; }, [t]);
   const heading = <h1 className="mb-4 text-2xl">{t("compare.title")}</h1>;
   if (asked.to === undefined) return <>{heading}<Notice title={t("compare.choose")}>{t("compare.pick")}</Notice></>;
+  if (error instanceof ApiProblem && error.status === 404) return <>{heading}<Notice title={t("compare.missing")}>{t("compare.pick")}</Notice></>;
   if (error) return <>{heading}<Problem problem={error} onAgain={() => void refetch()} /></>;
   return (
     <>

@@ -4,6 +4,7 @@ import { Button } from "@/design/Button";
 import { SelectField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
+import { comparable, markOf } from "@/sources/crawls";
 import { useCrawls } from "@/sources/useSource";
 import { Differences, Kinds } from "./Differences";
 import { joined, type AskedSite, type SiteDifference, type SiteKind } from "./site";
@@ -13,9 +14,12 @@ import { useSiteComparison } from "./useSite";
 const LISTED = 200;
 
 export function CrawlPickers({ code, asked, onChange }: { code: string | undefined; asked: AskedSite; onChange: (change: Partial<AskedSite>) => void }) {
-  const { t, date } = useWords();
+  const { t, date, moment } = useWords();
   const crawls = useCrawls(code);
-  const options = crawls.data?.map((one) => <option key={one.jobId} value={one.jobId}>{`${date(one.lastCapture)} · ${one.jobName}`}</option>);
+  const options = comparable(crawls.data ?? [], asked.from, asked.to).map((one) => {
+    const mark = markOf(one);
+    return <option key={one.jobId} value={one.jobId}>{[one.lastCapturedAt ? moment(one.lastCapturedAt) : date(one.lastCapture), one.jobName, ...(mark ? [t(mark)] : [])].join(" · ")}</option>;
+  });
   return (
     <>
       <SelectField label={t("site.from")} value={asked.from ?? ""} onChange={(event) => onChange({ from: Number(event.target.value) || undefined })}><option value="">–</option>{options}</SelectField>

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { en } from "./en";
 import { fr } from "./fr";
+import { frSyntax } from "./frSyntax";
 import { localeOf, say, startLanguage, writtenDate } from "./words";
 
 test("every sentence has the same holes in both languages", () => {
@@ -56,4 +57,8 @@ test("the language that was chosen decides, and a name that no standard knows is
   expect(localeOf("fr", ["en-GB", "fr-CA"])).toBe("fr-CA");
   expect(localeOf("fr", ["en-GB"])).toBe("fr");
   expect(localeOf("en", ["en-US@posix", "en-GB"])).toBe("en-GB");
+});
+
+test("the help of the query language marks what is typed in pairs", () => {
+  for (const [name, meaning] of Object.entries(frSyntax)) expect(meaning.split("`").length % 2, name).toBe(1);
 });

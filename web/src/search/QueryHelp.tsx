@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 import { Problem } from "@/app/Problem";
+import { frSyntax } from "@/language/frSyntax";
 import { useWords } from "@/language/LanguageContext";
 
 /** GET /api/search/syntax */
@@ -20,13 +21,13 @@ export function QueryHelp({ isOpen, onToggle, onInsert }: { isOpen: boolean; onT
       {data && (
         <div className="mt-2 rounded-card border border-line bg-sheet p-4">
         <p className="mb-3 flex flex-wrap gap-x-4 gap-y-2 text-sm">
-          {data.words.map((one) => <span key={one.example}><button type="button" onClick={() => onInsert(one.example)} className="rounded-part border border-line bg-sunk px-2 py-0.5 font-mono hover:border-accent">{one.example}</button> <span lang="en" className="text-soft">{one.meaning}</span></span>)}
+          {data.words.map((one) => <span key={one.example}><button type="button" onClick={() => onInsert(one.example)} className="rounded-part border border-line bg-sunk px-2 py-0.5 font-mono hover:border-accent">{one.example}</button> <Meaning name={one.example} said={one.meaning} /></span>)}
         </p>
-        <dl lang="en" className="grid gap-x-6 gap-y-3 text-sm sm:grid-cols-2">
+        <dl className="grid gap-x-6 gap-y-3 text-sm sm:grid-cols-2">
           {data.operators.map((one) => (
             <div key={one.name}>
               <dt className="font-mono font-semibold">{one.name}:{one.value}</dt>
-              <dd className="text-soft">{one.meaning}</dd>
+              <dd><Meaning name={one.name} said={one.meaning} /></dd>
               <dd className="flex flex-wrap gap-2 pt-1">
                 {one.examples.map((example) => (
                   <button key={example} type="button" onClick={() => onInsert(example)} className="rounded-part border border-line bg-sunk px-2 py-0.5 font-mono hover:border-accent">{example}</button>
@@ -39,4 +40,11 @@ export function QueryHelp({ isOpen, onToggle, onInsert }: { isOpen: boolean; onT
       )}
     </details>
   );
+}
+
+/** What an operator means, in the reader's language where it is known; what stands between backticks is typed as it is. */
+function Meaning({ name, said }: { name: string; said: string }) {
+  const { language } = useWords();
+  const french = language === "fr" ? frSyntax[name] : undefined;
+  return <span lang={french ? "fr" : "en"} className="text-soft">{(french ?? said).split("`").map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part))}</span>;
 }

@@ -6,7 +6,7 @@ import { searchRoute } from "@/app/publicRoutes";
 import { Button, buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
-import { readAsked, changed, FILTERS, type Asked } from "./asked";
+import { addressIn, readAsked, changed, FILTERS, type Asked } from "./asked";
 import { Export } from "./Export";
 import { Facets, hasFacets } from "./Facets";
 import { Result } from "./Result";
@@ -80,7 +80,7 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
         </label>
         <Export asked={asked} />
       </div>
-      {found.mode === "url" && asked.q && <p className="mt-3"><Link to="/page" search={{ url: asked.q }}>{t("page.title")}: {asked.q}</Link></p>}
+      {found.mode === "url" && asked.q && <p className="mt-3"><Link to="/page" search={{ url: addressIn(asked.q) }}>{t("page.title")}: {addressIn(asked.q)}</Link></p>}
       <Chosen asked={asked} onChange={onChange} />
       {found.didYouMean && <p className="mt-3 rounded-part bg-warn-wash px-3 py-2 text-warn">{t("search.didYouMean", { query: found.didYouMean })}</p>}
       {found.mode === "relevance_some_words" && <p className="mt-3 text-soft">{t("search.someWords")}</p>}

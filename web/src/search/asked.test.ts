@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changed, exportPath, isLongAddress, isYear, readAsked, yearSpan } from "./asked";
+import { addressIn, changed, exportPath, isLongAddress, isYear, readAsked, yearSpan } from "./asked";
 import { nextPlace } from "./useKeys";
 
 test("what cannot be meant is left out", () => {
@@ -32,4 +32,9 @@ test("an address that is too long to be looked for leads to its page", () => {
   const long = `https://example.org/${"a".repeat(300)}?q=%zz`;
   expect([isLongAddress(long), isLongAddress(long.slice(8)), isLongAddress(long.toUpperCase())]).toEqual([true, true, true]);
   expect([isLongAddress("https://example.org/"), isLongAddress("many words ".repeat(40)), isLongAddress(`${long} budget`)]).toEqual([false, false, false]);
+});
+
+test("the address in a question is what leads to a page through time", () => {
+  expect(addressIn("url:http://a.example/?x=url:1")).toBe("http://a.example/?x=url:1");
+  expect(addressIn(" a.example/b ")).toBe("a.example/b");
 });

@@ -90,3 +90,8 @@ export function isYear(asked: Asked, year: string): boolean {
   const span = yearSpan(year);
   return asked.from === span.from && asked.to === span.to;
 }
+
+/** The address that a question names: `url:` in front of it belongs to the question. */
+export function addressIn(question: string): string {
+  return question.trim().replace(/^url:\s*/i, "");
+}

@@ -14,6 +14,7 @@ import { useEditions } from "@/editions/useEditions";
 import { useWords } from "@/language/LanguageContext";
 import { barsOf } from "@/search/spans";
 import { TimeBars } from "@/search/TimeBars";
+import { before, markOf } from "./crawls";
 import { useCrawls, useSourceOverTime, type Crawl } from "./useSource";
 
 /** One source: what is kept of it, crawl by crawl and year by year. */
@@ -77,21 +78,27 @@ function Editions({ code }: { code: string }) {
 function Crawls({ code }: { code: string }) {
   const { t, number, date } = useWords();
   const { data, error, refetch } = useCrawls(code);
-  const before = (crawl: Crawl) => data?.[data.indexOf(crawl) + 1];
+  const earlier = (crawl: Crawl) => before(data ?? [], crawl)?.jobId;
   return (
     <Card title={t("sources.crawls")} className="min-h-56">
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       {data && (
         <DataTable caption={t("sources.crawls")} rows={data.slice(0, 10)} keyOf={(one) => one.jobId} empty={<p className="text-soft">{t("sources.crawlsNone")}</p>}
           columns={[
-            { head: t("sources.crawl"), cell: (one) => <span className="break-all">{one.jobName}</span> },
+            { head: t("sources.crawl"), cell: (one) => <><span className="break-all">{one.jobName}</span><Mark crawl={one} /></> },
             { head: t("sources.crawlSpan"), cell: (one) => (one.firstCapture === one.lastCapture ? date(one.lastCapture) : `${date(one.firstCapture)} – ${date(one.lastCapture)}`) },
             { head: t("sources.size"), isNumber: true, cell: (one) => number(one.recordCount) },
-            { head: "", cell: (one) => <span className="flex flex-col items-end gap-1 text-sm whitespace-nowrap sm:items-start"><a href={`/api/executions/${one.jobId}/wacz`} download aria-label={`${t("sources.wacz")}: ${one.jobName}`}>{t("sources.wacz")}</a>{before(one) && <Link to="/compare/site" search={{ source: code, from: before(one)?.jobId, to: one.jobId }} aria-label={`${t("sources.compareShort")}: ${one.jobName}`}>{t("sources.compareShort")}</Link>}</span> },
+            { head: "", cell: (one) => <span className="flex flex-col items-end gap-1 text-sm whitespace-nowrap sm:items-start"><a href={`/api/executions/${one.jobId}/wacz`} download aria-label={`${t("sources.wacz")}: ${one.jobName}`}>{t("sources.wacz")}</a>{earlier(one) !== undefined && <Link to="/compare/site" search={{ source: code, from: earlier(one), to: one.jobId }} aria-label={`${t("sources.compareShort")}: ${one.jobName}`}>{t("sources.compareShort")}</Link>}</span> },
           ]} />
       )}
     </Card>
   );
+}
+
+function Mark({ crawl }: { crawl: Crawl }) {
+  const { t } = useWords();
+  const mark = markOf(crawl);
+  return mark && <span className="block text-sm text-soft">{t(mark)}</span>;
 }
 
 function Latest({ code }: { code: string }) {

@@ -1,8 +1,8 @@
-import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, body } from "@/api/client";
 import { ApiProblem } from "@/api/problem";
 import type { components } from "@/api/schema";
+import { useDeed } from "@/api/useDeed";
 import { Problem } from "@/app/Problem";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
@@ -19,7 +19,7 @@ const FIELDS = ["description", "reporterEmail"] as const;
 
 /** POST /api/reports */
 function useReport() {
-  return useMutation({ mutationFn: (form: Form) => body(api.POST("/api/reports", { body: form })) });
+  return useDeed({ mutationFn: (form: Form) => body(api.POST("/api/reports", { body: form })) });
 }
 
 /** Tell who runs the archive that something is wrong with a capture. */

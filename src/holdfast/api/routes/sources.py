@@ -37,12 +37,13 @@ from holdfast.api.schemas.sources import (
     SourcePreviewShown,
     SwitchedSource,
 )
+from holdfast.changes.site_comparison import asked_for_all
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import Invalid, NotFound
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, replace_source, take_in_sources
 from holdfast.jobs.administration.source_preview import preview_source
-from holdfast.jobs.imports import job_names
-from holdfast.jobs.store import execution_name
+from holdfast.jobs.imports import job_names, run_endings
+from holdfast.jobs.store import FEED, execution_name
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 from holdfast.replay.origins import browse_url
 from holdfast.sources import registry
@@ -123,7 +124,7 @@ def editions(
     hidden = hidden_counts(session, source_id=source.id, executions=ids)
     found = []
     budget = _FEW_RECORDS
-    names = job_names(session, ids)
+    names, endings = job_names(session, ids), run_endings(session, ids)
     for crawl in crawls(session, ids):
         # Where nothing of a crawl is withdrawn, the dates that the index noted are the truth.
         withdrawn = hidden.get(crawl.execution_id, 0)
@@ -147,6 +148,9 @@ def editions(
                     record_count=extent.pages,
                     first_capture=extent.first.date(),
                     last_capture=extent.last.date(),
+                    last_captured_at=extent.last if is_looked_at or not withdrawn else None,
+                    is_poll=endings[crawl.execution_id].kind == FEED,
+                    is_whole=asked_for_all(*endings[crawl.execution_id]),
                     entry_browse_url=_browse(archive, entry, members_among(session, [entry.id] if entry else ())),
                 ),
             )

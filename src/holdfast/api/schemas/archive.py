@@ -88,6 +88,13 @@ class EditionSummary(Answer):
     record_count: int = Field(examples=[17])
     first_capture: date
     last_capture: date
+    last_captured_at: datetime | None = Field(
+        description="When its last page was captured; null where captures of it are withdrawn and too many to look at."
+    )
+    is_poll: bool = Field(description="Whether it asked for what feeds and sitemaps name, and not for a site.")
+    is_whole: bool = Field(
+        description="Whether it asked for all that it met; else it proves of no page that it is gone."
+    )
     entry_browse_url: str | None
 
 

@@ -38,9 +38,9 @@ export function AuditPage() {
       <div className="min-h-96" aria-busy={list.isFetching}>
         <DataTable caption="Audit log" rows={list.rows ?? []} keyOf={(row) => row.id} empty={list.rows ? <Notice title="Nothing like that was done">Take a filter away; who and to what are looked for as they are written, what was done also by its first word.</Notice> : list.error ? null : <p role="status" className="text-soft">Asking…</p>} columns={[
           { head: "When", cell: (row) => <span className="text-sm whitespace-nowrap"><Moment at={row.at} /></span> },
-          { head: "Who", cell: (row) => <button type="button" className="min-h-6 text-left break-words text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, actor: row.actor })}>{row.actor}</button> },
-          { head: "Did", cell: (row) => <button type="button" className="min-h-6 text-left break-words text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, action: row.action })}>{row.action}</button> },
-          { head: "To", cell: (row) => <button type="button" className="min-h-6 text-left break-words text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, subject: row.subject })}>{row.subject}</button> },
+          { head: "Who", cell: (row) => <button type="button" className="min-h-6 text-left wrap-anywhere text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, actor: row.actor })}>{row.actor}</button> },
+          { head: "Did", cell: (row) => <button type="button" className="min-h-6 text-left wrap-anywhere text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, action: row.action })}>{row.action}</button> },
+          { head: "To", cell: (row) => <button type="button" className="min-h-6 text-left wrap-anywhere text-accent underline decoration-line underline-offset-4 hover:decoration-accent" onClick={() => go({ ...asked, subject: row.subject })}>{row.subject}</button> },
           { head: "Detail", cell: (row) => <Detail event={row} /> },
         ]} />
         {list.rows && list.rows.length > 0 && <ShowMore list={list} count={list.rows.length} noun="event" />}

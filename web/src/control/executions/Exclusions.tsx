@@ -12,7 +12,7 @@ import { problemAt } from "../sources/form";
 import { useExclusions, useExclusionsPreview, useSetExclusions } from "./useExclusions";
 
 /** Patterns that leave addresses out: those that a run began with, and those that are added while it goes on. */
-export function Exclusions({ id, isRunning }: { id: number; isRunning: boolean }) {
+export function Exclusions({ id, isRunning, isAhead }: { id: number; isRunning: boolean; isAhead: boolean }) {
   const { data, error, refetch } = useExclusions(id);
   if (error && !data) return <Problem problem={error} onAgain={() => void refetch()} />;
   if (!data) return <div className="min-h-64" aria-busy />;
@@ -21,7 +21,7 @@ export function Exclusions({ id, isRunning }: { id: number; isRunning: boolean }
       {data.is_editable && isRunning ? <Editor id={id} added={data.added} /> : (
         <Card title="Added while it ran">
           {data.added.length > 0 ? <Rules rules={data.added} /> : <p className="text-soft">None.</p>}
-          {!isRunning && <p className="mt-3 text-sm text-soft">The run is over. For the next one, change the rules of its source.</p>}
+          {!isRunning && <p className="mt-3 text-sm text-soft">{isAhead ? "It has not begun yet. Patterns can be added as soon as it runs." : "The run is over. For the next one, change the rules of its source."}</p>}
         </Card>
       )}
       <Card title="From the beginning">

@@ -8,7 +8,7 @@ import { Tag } from "@/design/Tag";
 import { duration } from "../charts/format";
 import { JobActions } from "../jobs/JobActions";
 import { useJob, type Job } from "../jobs/useJobs";
-import { runStateOf, toneOf } from "../jobs/words";
+import { isAhead, runDeedsOf, runStateOf, toneOf } from "../jobs/words";
 import { LiveSign } from "../live/LiveSign";
 import { Moment } from "../live/Moment";
 import { useNow } from "../live/useNow";
@@ -22,8 +22,6 @@ import { PausedNotice } from "./Paused";
 import { Result } from "./Result";
 import { Urls } from "./Urls";
 import { useExecution, type Execution } from "./useExecution";
-
-const RUN_DEEDS = ["pauseRun", "resumeRun", "stop", "discard", "retry"] as const;
 
 /** One run: what it is at, its hosts and addresses, its log, its rules, and what came of it. */
 export function ExecutionPage() {
@@ -49,7 +47,7 @@ export function ExecutionPage() {
         </div>
         <p className="text-soft"><Span run={run} /></p>
       </header>
-      {job.data ? <JobActions job={job.data.latest_execution?.id === id ? job.data : { ...job.data, status: "cancelled" }} only={RUN_DEEDS} /> : isRunning && <JobActions job={loose(run)} only={RUN_DEEDS} />}
+      {job.data ? <JobActions job={job.data.latest_execution?.id === id ? job.data : { ...job.data, status: "cancelled" }} only={runDeedsOf(run)} /> : isRunning && <JobActions job={loose(run)} only={runDeedsOf(run)} />}
       <PausedNotice run={run} />
       {run.error_message && <Notice tone="bad" title="It failed.">{run.error_message}</Notice>}
       {run.sentence && <Notice tone={run.research_ready ? "good" : "warn"} title={run.research_ready ? "Complete." : "Something is missing."}>{run.sentence}</Notice>}
@@ -58,7 +56,7 @@ export function ExecutionPage() {
         { value: "hosts" satisfies RunTab, label: "Hosts", content: <Hosts id={id} isRunning={isRunning} /> },
         { value: "urls" satisfies RunTab, label: "Addresses", content: <Urls id={id} asked={asked} isRunning={isRunning} /> },
         { value: "log" satisfies RunTab, label: "Log", content: <LogView key={id} jobId={run.job_id} execution={run.execution_number} /> },
-        { value: "rules" satisfies RunTab, label: "Exclusions", content: <Exclusions key={id} id={id} isRunning={isRunning} /> },
+        { value: "rules" satisfies RunTab, label: "Exclusions", content: <Exclusions key={id} id={id} isRunning={isRunning} isAhead={isAhead(run)} /> },
         { value: "result" satisfies RunTab, label: "Coverage and changes", content: <Result run={run} isRunning={isRunning} /> },
       ]} />
     </div>
@@ -67,6 +65,7 @@ export function ExecutionPage() {
 
 function Span({ run }: { run: Execution }) {
   const now = useNow();
+  if (!run.started_at && run.completed_at) return <>Queued <Moment at={run.queued_at ?? run.created_at} both />, and ended before a worker had it.</>;
   if (!run.started_at) return <>Queued <Moment at={run.queued_at ?? run.created_at} relative />; it begins when a worker is free.</>;
   if (!run.completed_at) return <>Began <Moment at={run.started_at} both />, {duration(Math.max(0, (now - Date.parse(run.started_at)) / 1000))} ago{rested(run)}.</>;
   return <>From <Moment at={run.started_at} both /> to <Moment at={run.completed_at} both />{run.duration_ms === null ? "" : `, ${duration(run.duration_ms / 1000)}`}{rested(run)}.</>;

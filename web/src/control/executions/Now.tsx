@@ -6,6 +6,7 @@ import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { bytes, count, counted, share } from "../charts/format";
 import { Meter } from "../charts/Meter";
+import { isAhead } from "../jobs/words";
 import { Pictures } from "../overview/Charts";
 import { useSeries } from "../overview/useOverview";
 import { isLeft, leftOf, outcomeOf, outcomesOf } from "./outcomes";
@@ -24,7 +25,7 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
   return (
     <div className="space-y-5">
       {error && !stats && !hasNone ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
-      {isWithout ? <Notice title="This run has no queue of its own.">It was an import, or another program crawled for it. Its figures stand below.</Notice> : (
+      {isAhead(run) ? <Notice title="It has not begun yet.">What it asks for is shown here as soon as a worker takes it up.</Notice> : isWithout ? <Notice title="This run has no queue of its own.">It was an import, another program crawled for it, or it ended before it began. Its figures stand below.</Notice> : (
         <Card title="Progress" className="min-h-28">
           <p className="mb-1 flex flex-wrap justify-between gap-2"><span>{stats ? `${count(done)} of ${count(all)} known addresses` : "\u2007"}</span><span className="tabular-nums">{all ? share(done / all) : ""}</span></p>
           <Meter label="Addresses that are done, of those known" value={done} most={Math.max(1, all)} />

@@ -1,6 +1,7 @@
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
+import { useDeed } from "@/api/useDeed";
 
 type Schemas = components["schemas"];
 
@@ -23,7 +24,7 @@ export function useExclusionsPreview(id: number, rules: string[]) {
 /** PUT /api/v1/executions/{id}/exclusions */
 export function useSetExclusions(id: number) {
   const queries = useQueryClient();
-  return useMutation({
+  return useDeed({
     mutationFn: (rules: string[]) => body<Schemas["ExclusionsShown"]>(api.PUT("/api/v1/executions/{id}/exclusions", { params: { path: { id } }, body: { rules } })),
     onSettled: () => queries.invalidateQueries({ queryKey: ["crawl"] }),
   });

@@ -1,6 +1,7 @@
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
+import { useDeed } from "@/api/useDeed";
 import { POLL_MS } from "../live/useLive";
 import type { AskedFeeds } from "./asked";
 
@@ -31,7 +32,7 @@ export type FeedDeed =
 /** The routes below /api/admin/feeds that change something; says afterwards what was done. */
 export function useFeedDeed() {
   const queries = useQueryClient();
-  return useMutation({ mutationFn: perform, onSettled: () => queries.invalidateQueries({ queryKey: ["feeds"] }) });
+  return useDeed({ mutationFn: perform, onSettled: () => queries.invalidateQueries({ queryKey: ["feeds"] }) });
 }
 
 async function perform(wish: FeedDeed): Promise<string> {

@@ -1,6 +1,7 @@
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
+import { useDeed } from "@/api/useDeed";
 import { pollEvery, type Liveness } from "../live/useLive";
 import { queryOf, type AskedJobs } from "./asked";
 
@@ -45,7 +46,7 @@ export interface Wish {
 /** The routes below /api/v1/jobs/{id} that change a job, and /api/admin/crawls/pause, resume and stop for its run; says afterwards what was done. */
 export function useJobDeed() {
   const queries = useQueryClient();
-  return useMutation({
+  return useDeed({
     mutationFn: perform,
     onSettled: () => Promise.all([queries.invalidateQueries({ queryKey: ["crawl"] }), queries.invalidateQueries({ queryKey: ["scheduler"] })]),
   });
@@ -97,7 +98,7 @@ function said(done: Schemas["CrawlStopped"], sentence: string): string {
 /** POST /api/admin/crawls */
 export function useStartCrawl() {
   const queries = useQueryClient();
-  return useMutation({
+  return useDeed({
     mutationFn: (form: { urls: string[]; source?: string; config?: Record<string, unknown> }) => body<Schemas["CrawlBegun"]>(api.POST("/api/admin/crawls", { body: form as Schemas["CrawlForm"] })),
     onSettled: () => queries.invalidateQueries({ queryKey: ["crawl"] }),
   });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DEED_WORDS, deedsOf, isPaused, runStateOf, scheduleOf, toneOf, warningOf } from "./words";
+import { DEED_WORDS, deedsOf, isAhead, isPaused, runDeedsOf, runStateOf, scheduleOf, startOf, toneOf, warningOf } from "./words";
 
 test("a schedule in words", () => {
   expect(scheduleOf({ interval_minutes: 6, interval_type: "hours", schedule_enabled: true, adaptive_scheduling: false })).toBe("every 6 hours");
@@ -48,4 +48,22 @@ test("what the server would refuse is not offered: a tool's run cannot wait, and
     expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl", run_may: null, latest_execution })).toEqual(["stop", "discard", "cancel"]);
   }
   expect(deedsOf({ status: "scheduled", schedule_enabled: true, type: "crawl", run_may: null, latest_execution: { ...waits, status: "queued" } })).toEqual(["stop", "discard", "cancel"]);
+});
+
+test("a run that waits for a worker can be taken out of the queue from its own page", () => {
+  const queued = { status: "queued", paused_at: null };
+  const offered = (status: string) => deedsOf({ status, schedule_enabled: true, type: "crawl", run_may: null, latest_execution: queued }).filter((deed) => runDeedsOf(queued).includes(deed));
+
+  expect([offered("pending"), offered("scheduled")]).toEqual([["cancel"], ["pause", "cancel"]]);
+  expect(warningOf("cancel", { source_name: "Example", latest_execution: queued as never, schedule_enabled: true })?.text).toContain("taken out of the queue");
+  // One that was paused and handed back has begun.
+  expect([isAhead(queued), isAhead({ ...queued, paused_at: "2026-11-15T12:15:03Z" }), isAhead({ ...queued, status: "cancelled" })]).toEqual([true, false, false]);
+  expect(runDeedsOf({ status: "running", paused_at: null })).not.toContain("cancel");
+});
+
+test("a source is crawled now whether or not it has a job, and not twice at once", () => {
+  const job = { schedule_enabled: true, type: "crawl", run_may: null } as const;
+
+  expect([startOf(null), startOf({ ...job, status: "scheduled" }), startOf({ ...job, status: "completed" }), startOf({ ...job, status: "failed" })]).toEqual(["again", "run", "again", "retry"]);
+  expect([startOf({ ...job, status: "running" }), startOf({ ...job, status: "pending" }), startOf({ ...job, status: "scheduled", latest_execution: { status: "queued", paused_at: null } })]).toEqual([null, null, null]);
 });

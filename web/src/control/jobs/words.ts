@@ -50,6 +50,27 @@ export function deedsOf(job: Pick<Job, "status" | "schedule_enabled" | "type" | 
   }
 }
 
+const STARTS: readonly Deed[] = ["run", "again", "retry"];
+
+/** The deed by which a source is crawled now, given its crawl job: one more where it has none, null where it runs or waits already. */
+export function startOf(job: Parameters<typeof deedsOf>[0] | null): Deed | null {
+  if (job === null) return "again";
+  return job.latest_execution?.status === "queued" ? null : deedsOf(job).find((deed) => STARTS.includes(deed)) ?? null;
+}
+
+const OF_A_RUN: readonly Deed[] = ["pauseRun", "resumeRun", "stop", "discard", "retry"];
+const OF_A_QUEUED_RUN: readonly Deed[] = ["pause", "cancel"];
+
+/** What the page of a run offers of its job's deeds. One that waits for a worker has nothing to stop: it is taken out of the queue with its job. */
+export function runDeedsOf(run: Pick<Run, "status" | "paused_at">): readonly Deed[] {
+  return isAhead(run) ? OF_A_QUEUED_RUN : OF_A_RUN;
+}
+
+/** Whether a run has yet to begin. */
+export function isAhead(run: Pick<Run, "status" | "paused_at">): boolean {
+  return run.status === "queued" && !isPaused(run);
+}
+
 export interface Warning {
   title: string;
   text: string;
@@ -65,7 +86,7 @@ export function warningOf(deed: Deed, job: Pick<Job, "source_name" | "latest_exe
   switch (deed) {
     case "stop": return { title: `Stop this run of ${job.source_name}?`, word: "Stop and keep", text: `Pages under way are finished, and ${kept} captured so far are kept, indexed and can be read. What is still queued is not asked for.${job.schedule_enabled ? " The job runs again when its time comes." : ""}` };
     case "discard": return { title: `Throw this run of ${job.source_name} away?`, word: "Cancel and discard", isHarsh: true, text: `The run ends at once and ${kept} it has captured are deleted. This cannot be undone. To keep them, stop the run instead.` };
-    case "cancel": return { title: `End this job of ${job.source_name} for good?`, word: "End the job", isHarsh: true, text: "It will not run again; what runs now is drained and kept. To crawl the source again, make a new job. To let it wait for a while, pause it instead." };
+    case "cancel": return { title: `End this job of ${job.source_name} for good?`, word: "End the job", isHarsh: true, text: `It will not run again; ${job.latest_execution?.status === "queued" ? "its run is taken out of the queue, and nothing is asked for" : "what runs now is drained and kept"}. To crawl the source again, make a new job. To let it wait for a while, pause it instead.` };
     case "delete": return { title: `Delete this job of ${job.source_name}?`, word: "Delete the job", isHarsh: true, text: "It disappears from the list and will not run again. Its runs and everything they captured stay." };
     default: return null;
   }

@@ -7,6 +7,7 @@ import { Card } from "@/design/Card";
 import { SelectField, TextArea, TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { counted } from "../charts/format";
+import { useWrongField } from "../page/useWrongField";
 import { linesOf } from "./fields";
 import { codeOf, contentOf, problemAt, SCOPES, type Draft } from "./form";
 import { SourcePreview } from "./SourcePreview";
@@ -24,6 +25,7 @@ interface Shown {
 export function SourceForm({ draft, onChange, before, onSaved }: Shown) {
   const save = useSaveSource(before?.id ?? null);
   const set = (change: Partial<Draft>) => { onChange({ ...draft, ...change }); if (save.isError) save.reset(); };
+  const form = useWrongField(save.error);
   const problem = save.error instanceof ApiProblem ? save.error : null;
   const at = (...fields: string[]) => problemAt(problem, ...fields);
   const every = draft.every.trim() === "" ? null : Number(draft.every);
@@ -33,7 +35,7 @@ export function SourceForm({ draft, onChange, before, onSaved }: Shown) {
   }
   return (
     <div className="grid items-start gap-5 xl:grid-cols-[minmax(0,1fr)_24rem]">
-      <form onSubmit={send} noValidate className="min-w-0 space-y-5">
+      <form ref={form} onSubmit={send} noValidate className="min-w-0 space-y-5">
         <Card title="Where it begins">
           <div className="space-y-4">
             <TextArea label="Seeds" rows={5} value={draft.seeds} spellCheck={false} onChange={(event) => set({ seeds: event.target.value })} problem={at("seeds", "base_url")} hint={`One address on each line; ${counted(linesOf(draft.seeds).length, "seed")} so far.`} />

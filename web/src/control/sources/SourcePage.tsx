@@ -1,4 +1,5 @@
 import { Link, useNavigate } from "@tanstack/react-router";
+import { Play } from "lucide-react";
 import { useEffect, useState } from "react";
 import { Problem } from "@/app/Problem";
 import { managedSourceRoute, newSourceRoute } from "@/app/crawlRoutes";
@@ -8,8 +9,8 @@ import { Dialog } from "@/design/Dialog";
 import { Notice } from "@/design/Notice";
 import { Tabs } from "@/design/Tabs";
 import { Tag } from "@/design/Tag";
-import type { Job } from "../jobs/useJobs";
-import { scheduleOf } from "../jobs/words";
+import { useJobDeed, type Job } from "../jobs/useJobs";
+import { scheduleOf, startOf } from "../jobs/words";
 import { Moment } from "../live/Moment";
 import { readSourceView } from "./asked";
 import { contentOf, draftOf, EMPTY, mergedDraft, readDraft, readEdit, type Draft } from "./form";
@@ -84,7 +85,7 @@ function Loaded({ source, job }: { source: Source; job: Job | null }) {
           {" "}<Link to="/search" search={{ source: source.code }}>What is kept of it</Link>
         </p>
       </header>
-      <Deeds source={source} />
+      <Deeds source={source} job={job} />
       {isKept && <Notice title="These are changes that you had begun">They are kept in this window until you save them. <Button onClick={() => { forget(); setDraft(now); }}>Leave it as it was</Button></Notice>}
       <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/$id", params: { id: String(source.id) }, search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
         { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={source} onSaved={forget} /> },
@@ -94,16 +95,21 @@ function Loaded({ source, job }: { source: Source; job: Job | null }) {
   );
 }
 
-function Deeds({ source }: { source: Source }) {
+function Deeds({ source, job }: { source: Source; job: Job | null }) {
   const act = useSourceDeed(source);
+  const start = useJobDeed();
+  const deed = source.enabled ? startOf(job) : null;
   const navigate = useNavigate();
   const [isAsked, ask] = useState(false);
   return (
     <div className="space-y-3">
       <div className="flex flex-wrap gap-2">
+        {deed && <Button kind="main" disabled={start.isPending} onClick={() => start.mutate({ deed, job: job ?? ({ source_id: source.id } as Job) })}><Play aria-hidden className="size-4" />Run now</Button>}
         {source.enabled ? <Button disabled={act.isPending} onClick={() => act.mutate("disable")}>Disable</Button> : <Button kind="main" disabled={act.isPending} onClick={() => act.mutate("enable")}>Enable</Button>}
         <Button kind="danger" disabled={act.isPending} onClick={() => ask(true)}>Delete</Button>
       </div>
+      {start.isSuccess && <Notice tone="good" title="It runs as soon as a worker is free.">{job && <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>Watch it</Link>}</Notice>}
+      {start.error ? <Problem problem={start.error} /> : null}
       {act.isSuccess && <Notice tone="good" title={act.data} />}
       {act.error ? <Problem problem={act.error} /> : null}
       <Dialog isOpen={isAsked} onClose={() => ask(false)} title={`Delete ${source.name}?`} actions={

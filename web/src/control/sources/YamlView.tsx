@@ -1,7 +1,8 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { useState } from "react";
 import { ApiProblem } from "@/api/problem";
+import { useDeed } from "@/api/useDeed";
 import { Problem } from "@/app/Problem";
 import { Button, buttonClass } from "@/design/Button";
 import { TextArea } from "@/design/Field";
@@ -23,8 +24,8 @@ function Editor({ text, code, onSaved }: { text: string; code: string; onSaved?:
   const [written, write] = useState(text);
   const [before, remember] = useState(text);
   const queries = useQueryClient();
-  const check = useMutation({ mutationFn: () => importYaml(written, true) });
-  const save = useMutation({
+  const check = useDeed({ mutationFn: (file: string) => importYaml(file, true) });
+  const save = useDeed({
     mutationFn: (file: string) => importYaml(file, false),
     onSuccess: () => onSaved?.(),
     onSettled: () => Promise.all([["managed"], ["crawl"], ["scheduler"], ["sources"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
@@ -41,7 +42,7 @@ function Editor({ text, code, onSaved }: { text: string; code: string; onSaved?:
     <div className="space-y-4">
       <TextArea label="The source as YAML" hint="The same file that the import takes and the command line writes. Its schedule belongs to its job, not to this file." rows={22} spellCheck={false} className="font-mono text-sm" value={written} onChange={(event) => { write(event.target.value); check.reset(); save.reset(); }} problem={told?.field ? told.message : null} />
       <div className="flex flex-wrap gap-2">
-        <Button onClick={() => check.mutate()} disabled={check.isPending}>Check</Button>
+        <Button onClick={() => check.mutate(written)} disabled={check.isPending}>Check</Button>
         <Button kind="main" onClick={() => save.mutate(written)} disabled={save.isPending || (code !== "" && written === text)}>Save</Button>
         <a className={buttonClass("plain")} download={`${code || "source"}.yaml`} href={`data:application/yaml;charset=utf-8,${encodeURIComponent(written)}`}><Download aria-hidden className="size-4" />Download</a>
       </div>

@@ -1,7 +1,8 @@
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
+import { useDeed } from "@/api/useDeed";
 import { counted } from "../charts/format";
 import type { AskedSources } from "./asked";
 import { every } from "./every";
@@ -72,7 +73,7 @@ export function useSaveSource(id: number | null) {
   const queries = useQueryClient();
   // A source that was made is there, though its schedule may have been refused: the next try changes it.
   const made = useRef(id);
-  return useMutation({
+  return useDeed({
     mutationFn: async ({ source, interval, unit, adapts }: { source: Record<string, unknown>; interval: number | null; unit: string; adapts: boolean }): Promise<Saved> => {
       const form = source as Schemas["SourceForm"];
       const saved = made.current === null
@@ -93,7 +94,7 @@ export function useSaveSource(id: number | null) {
 export function useSourceDeed(source: Source) {
   const queries = useQueryClient();
   const params = { path: { id: source.id } };
-  return useMutation({
+  return useDeed({
     mutationFn: async (deed: "enable" | "disable" | "delete"): Promise<string> => {
       if (deed === "delete") {
         await api.DELETE("/api/v1/sources/{id}", { params });

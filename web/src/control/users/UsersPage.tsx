@@ -22,7 +22,7 @@ export function UsersPage() {
   const [invited, setInvited] = useState<Invited | null>(null);
   return (
     <>
-      <PageHead title="Users" actions={<Button kind="main" onClick={() => setInviting(true)}>Invite a user</Button>}>Who may sign in, and what each is trusted with. Nobody's password is known here: a link that works once lets a user choose one.</PageHead>
+      <PageHead title="Users" actions={!list.error && <Button kind="main" onClick={() => setInviting(true)}>Invite a user</Button>}>Who may sign in, and what each is trusted with. Nobody's password is known here: a link that works once lets a user choose one.</PageHead>
       {list.error ? <Problem problem={list.error} onAgain={() => void list.refetch()} /> : null}
       <div className="min-h-64">
         <DataTable caption="Users" rows={list.rows ?? []} keyOf={(row) => row.id} empty={list.rows ? <Notice title="There is no user yet">Invite one: you get a link to pass on.</Notice> : list.error ? null : <p role="status" className="text-soft">Asking for the users…</p>} columns={[
