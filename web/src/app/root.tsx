@@ -1,4 +1,5 @@
 import { createRootRoute, Link } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
@@ -7,10 +8,11 @@ import { Shell } from "./Shell";
 
 function Missing() {
   const { t } = useWords();
+  useEffect(() => { document.title = `${t("missing.title")} · Holdfast`; }, [t]);
   return (
     <>
-      <h1 className="sr-only">{t("missing.title")}</h1>
-      <Notice title={t("missing.title")} actions={<Link to="/" className={buttonClass("main")}>{t("app.name")}</Link>}>{t("missing.text")}</Notice>
+      <h1 className="mb-4 text-2xl">{t("missing.title")}</h1>
+      <Notice title={t("missing.text")} actions={<Link to="/" className={buttonClass("main")}>{t("app.name")}</Link>} />
     </>
   );
 }

@@ -13,6 +13,11 @@ export function hasFacets(found: SearchResults, asked: Asked): boolean {
   return found.facets.year.length > 1 || FILTERS.some((filter) => found.facets[filter].length > 1 || asked[filter]);
 }
 
+/** A value as its facet names it; as it was asked for where no result has it. */
+export function shownValue(found: SearchResults, filter: (typeof FILTERS)[number], value: string, language: string): string {
+  return filter === "language" ? shownLanguage(language, value) : found.facets[filter].find((one) => one.value === value)?.label ?? value;
+}
+
 /** What the results can be narrowed down by, with how many would be left. */
 export function Facets({ found, asked, onChange }: { found: SearchResults; asked: Asked; onChange: (change: Partial<Asked>) => void }) {
   const { language } = useWords();

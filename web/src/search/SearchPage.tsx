@@ -8,7 +8,7 @@ import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
 import { addressIn, readAsked, changed, FILTERS, type Asked } from "./asked";
 import { Export } from "./Export";
-import { Facets, hasFacets } from "./Facets";
+import { Facets, hasFacets, shownValue } from "./Facets";
 import { Result } from "./Result";
 import { SearchBox } from "./SearchBox";
 import { barsOf } from "./spans";
@@ -81,7 +81,7 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
         <Export asked={asked} />
       </div>
       {found.mode === "url" && asked.q && <p className="mt-3"><Link to="/page" search={{ url: addressIn(asked.q) }}>{t("page.title")}: {addressIn(asked.q)}</Link></p>}
-      <Chosen asked={asked} onChange={onChange} />
+      <Chosen found={found} asked={asked} onChange={onChange} />
       {found.didYouMean && <p className="mt-3 rounded-part bg-warn-wash px-3 py-2 text-warn">{t("search.didYouMean", { query: found.didYouMean })}</p>}
       {found.mode === "relevance_some_words" && <p className="mt-3 text-soft">{t("search.someWords")}</p>}
       {bars.length > 1 && <div className="mt-3"><TimeBars bars={bars} label={t("search.overTime")} onSpan={(from, to) => onChange({ from, to })} /></div>}
@@ -89,18 +89,18 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
   );
 }
 
-function Chosen({ asked, onChange }: { asked: Asked; onChange: (change: Partial<Asked>) => void }) {
-  const { t, date } = useWords();
-  const chosen = FILTERS.filter((filter) => asked[filter]);
+function Chosen({ found, asked, onChange }: { found: SearchResults; asked: Asked; onChange: (change: Partial<Asked>) => void }) {
+  const { t, date, language } = useWords();
+  const chosen = FILTERS.flatMap((filter) => asked[filter] ? [{ filter, named: `${t(`facet.${filter}`)}: ${shownValue(found, filter, asked[filter], language)}` }] : []);
   const isSimilar = asked.similarTo !== undefined;
   const hasSpan = Boolean(asked.from || asked.to);
   if (chosen.length === 0 && !hasSpan && !isSimilar) return null;
   const chip = buttonClass("plain", "min-h-8 py-0.5 text-sm font-normal");
   return (
     <div className="mt-3 flex flex-wrap gap-2">
-      {chosen.map((filter) => (
-        <button key={filter} type="button" className={chip} aria-label={t("search.remove", { name: `${t(`facet.${filter}`)} ${asked[filter]}` })} onClick={() => onChange({ [filter]: undefined })}>
-          {t(`facet.${filter}`)}: {asked[filter]} <X aria-hidden className="size-4" />
+      {chosen.map(({ filter, named }) => (
+        <button key={filter} type="button" className={chip} aria-label={t("search.remove", { name: named })} onClick={() => onChange({ [filter]: undefined })}>
+          {named} <X aria-hidden className="size-4" />
         </button>
       ))}
       {isSimilar && <button type="button" className={chip} onClick={() => onChange({ similarTo: undefined })}>{t("search.similarTo")} <X aria-hidden className="size-4" /></button>}
