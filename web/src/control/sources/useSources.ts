@@ -5,7 +5,7 @@ import type { components } from "@/api/schema";
 import { useDeed } from "@/api/useDeed";
 import { counted } from "../charts/format";
 import type { AskedSources } from "./asked";
-import { every } from "./every";
+import { allSources } from "./allSources";
 import { isNewPlan } from "./form";
 
 type Schemas = components["schemas"];
@@ -28,7 +28,7 @@ export function useManagedSources(asked: AskedSources, limit = PAGE_SIZE) {
 export function useSourceChoices() {
   return useQuery({
     queryKey: ["managed", "choices"],
-    queryFn: ({ signal }) => every((offset) => body<Schemas["ManagedSourceList"]>(api.GET("/api/v1/sources", { signal, params: { query: { limit: CHOICES, offset } } }))),
+    queryFn: ({ signal }) => allSources((offset) => body<Schemas["ManagedSourceList"]>(api.GET("/api/v1/sources", { signal, params: { query: { limit: CHOICES, offset } } }))),
   }).data;
 }
 

@@ -8,7 +8,7 @@ interface Page<T> {
 const MOST = 20;
 
 /** All sources, asked for page after page; what another made or removed between two pages is listed once at most. */
-export async function every<T extends { id: number }>(page: (offset: number) => Promise<Page<T>>): Promise<T[]> {
+export async function allSources<T extends { id: number }>(page: (offset: number) => Promise<Page<T>>): Promise<T[]> {
   const found = new Map<number, T>();
   for (let asked = 0, offset = 0; asked < MOST; asked += 1) {
     const { sources, total } = await page(offset);
