@@ -51,6 +51,8 @@ export function SourcePage() {
   const job = useCrawlJob(id);
   useEffect(() => { document.title = `${source?.name ?? "Source"} · Holdfast`; }, [source?.name]);
   if (error && !source) return <Problem problem={error} onAgain={() => void refetch()} />;
+  // Without its job it is not known whether it runs, and a second one might be made.
+  if (job.error && job.data === undefined) return <Problem problem={job.error} onAgain={() => void job.refetch()} />;
   if (!source || job.isPending) return <div className="min-h-96" aria-busy />;
   return <Loaded key={source.id} source={source} job={job.data ?? null} />;
 }
@@ -104,7 +106,8 @@ function Deeds({ source, job }: { source: Source; job: Job | null }) {
   return (
     <div className="space-y-3">
       <div className="flex flex-wrap gap-2">
-        {deed && <Button kind="main" disabled={start.isPending} onClick={() => start.mutate({ deed, job: job ?? ({ source_id: source.id } as Job) })}><Play aria-hidden className="size-4" />Run now</Button>}
+        {/* It stays where it is: what stands beside it must not move below a finger that touches twice. */}
+        {source.enabled && <Button kind="main" disabled={start.isPending || !deed} title={deed ? undefined : "It runs, waits or is paused already"} onClick={() => deed && start.mutate({ deed, job: job ?? ({ source_id: source.id } as Job) })}><Play aria-hidden className="size-4" />Run now</Button>}
         {source.enabled ? <Button disabled={act.isPending} onClick={() => act.mutate("disable")}>Disable</Button> : <Button kind="main" disabled={act.isPending} onClick={() => act.mutate("enable")}>Enable</Button>}
         <Button kind="danger" disabled={act.isPending} onClick={() => ask(true)}>Delete</Button>
       </div>
