@@ -2,7 +2,8 @@
 
 It reads `PLACE[@TEXT]:ACTION[:SKIP[:FOLDER]]`, several separated by commas. With TEXT, only passes that carry it count.
 The first SKIP passes of a process do nothing. With FOLDER, each act takes one file `PLACE.…` out of it, so that a test
-decides how often all processes together act, and sees that they did; without such a file nothing happens.
+decides how often all processes together act, and sees that they did; without such a file nothing happens. `hold` acts
+until a file `go` lies there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from holdfast.errors import Unavailable
 
 Reach = Callable[..., None]
+Act = Callable[[str, Path | None], None]
 
 
 def _nothing(_place: str, _about: str = "") -> None:
@@ -38,7 +40,7 @@ class Failpoint:
             return
         self._left -= 1
         if self._left < 0 and self._may_act():
-            self._act(self.place)
+            self._act(self.place, self._folder)
 
     def _may_act(self) -> bool:
         if self._folder is None:
@@ -65,35 +67,41 @@ def armed(spec: str) -> Reach:
     return reach
 
 
-def _signal(number: signal.Signals) -> Callable[[str], None]:
+def _signal(number: signal.Signals) -> Act:
     # To this thread: a signal to the process may be taken by another, and this one would get further.
-    return lambda _place: signal.raise_signal(number)
+    return lambda _place, _folder: signal.raise_signal(number)
 
 
-def _raise(place: str) -> None:
+def _raise(place: str, _folder: Path | None) -> None:
     raise RuntimeError(f"failpoint {place}")
 
 
-def _lose(place: str) -> None:
+def _lose(place: str, _folder: Path | None) -> None:
     raise Unavailable(f"failpoint {place}: the answer was lost")
 
 
-def _sleep(_place: str) -> None:
+def _sleep(_place: str, _folder: Path | None) -> None:
     time.sleep(3600)
 
 
-def _hang(_place: str) -> None:
+def _hold(_place: str, folder: Path | None) -> None:
+    while folder is not None and not (folder / "go").exists():
+        time.sleep(0.01)
+
+
+def _hang(_place: str, _folder: Path | None) -> None:
     while True:
         pass
 
 
-_ACTIONS: dict[str, Callable[[str], None]] = {
+_ACTIONS: dict[str, Act] = {
     "kill": _signal(signal.SIGKILL),
     "crash": _signal(signal.SIGSEGV),
     "stop": _signal(signal.SIGSTOP),
     "raise": _raise,
     "lose": _lose,
     "sleep": _sleep,
+    "hold": _hold,
     "hang": _hang,
 }
 # Read once, when the module is loaded: in production every place costs one call that does nothing.

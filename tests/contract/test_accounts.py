@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -328,16 +327,17 @@ def test_an_unknown_user_is_refused_as_slowly_as_a_known_one(site: Site) -> None
     sign_in = SignIn(site.archive.database, site.clock, limits)
 
     def took(name: str) -> float:
-        began = time.process_time()
+        began = time.thread_time()
         with pytest.raises(SignInFailed):
             sign_in.with_password(name, "not the right one", Browser(address="192.0.2.1", agent=""))
-        return time.process_time() - began
+        return time.thread_time() - began
 
     took("ada")
-    known, unknown = zip(*[(took("ada"), took("no-such-user")) for _ in range(5)], strict=True)
+    known, unknown = zip(*[(took("ada"), took("no-such-user")) for _ in range(9)], strict=True)
 
-    # Work, not time: CPU of both, of which hashing is nearly all.
-    assert abs(statistics.median(known) - statistics.median(unknown)) < 0.005 + 0.2 * statistics.median(known)
+    # Work, not time: CPU of this thread, of which hashing is nearly all. The least of nine: a neighbour that takes the
+    # memory's bandwidth makes the same work dearer, never cheaper.
+    assert abs(min(known) - min(unknown)) < 0.005 + 0.2 * min(known)
 
 
 def test_the_first_administrator_is_made_once(site: Site) -> None:

@@ -345,12 +345,16 @@ class DomainWorker:
         """Take more due pages; fewer than asked for means that there are no more."""
         if self.dry:  # since the database was asked: they stay open
             return
-        self.queue.extend(attempts)
+        self.take(attempts)
         self.has_more = len(attempts) >= limit
         self.looked_at = self._clock.monotonic()
         if attempts:
             self.idle_since = None
             self.refilled.set()
+
+    def take(self, attempts: Iterable[Attempt]) -> None:
+        """Queue pages; one whose result waits to be settled, from this lease or the one before it, is left out."""
+        self.queue.extend(attempt for attempt in attempts if attempt.id not in self.unsettled)
 
     async def work(self, attempt: Attempt) -> bool:
         """Bring one attempt to its ending and hand it on; False if the domain must wait and the attempt stays open."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 
@@ -12,7 +13,7 @@ from holdfast.clock import Clock
 from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.progress import CrawlLimits
 from holdfast.errors import LeaseLost, Unavailable
-from holdfast.types import Attempt, DomainChange, DomainLease, Visit
+from holdfast.types import Attempt, DomainChange, DomainLease
 
 REFILL = 50
 """Pages a worker takes at once; below a fifth of it the worker asks for more."""
@@ -54,11 +55,17 @@ class LeasedDomains:
         """Set when there may be a domain to lease, or nothing left to do."""
 
     def start(self, tasks: asyncio.TaskGroup, lease: DomainLease, *, lease_until: float) -> DomainWorker:
-        """Put a worker on a lease."""
+        """Put a worker on a lease; one that has the domain by an older lease ends first."""
         worker = self.make_worker(lease, lease_until)
+        before, task = self.workers.get(lease.domain_id), self._tasks.get(lease.domain_id)
+        if before is not None:
+            self.lose(before)
+            # The very same set: that worker may still hand on the page that it has.
+            worker.unsettled = before.unsettled
         self.workers[lease.domain_id] = self._names[lease.domain] = worker
         self._by_lease[lease.domain_id, lease.token] = worker
-        self._tasks[lease.domain_id] = tasks.create_task(self._run(worker), name=f"domain {lease.domain}")
+        work = self._run(worker) if task is None else self._run_after(task, worker)
+        self._tasks[lease.domain_id] = tasks.create_task(work, name=f"domain {lease.domain}")
         return worker
 
     def named(self, domain: str) -> DomainWorker | None:
@@ -89,12 +96,13 @@ class LeasedDomains:
         """Yield the workers that want more pages."""
         return (worker for worker in self.workers.values() if worker.wants_more(REFILL // 5))
 
-    def settled(self, visit: Visit) -> None:
-        """Note that an attempt's result is in the database."""
-        self._limits.ended(visit.attempt)
-        worker = self.find(visit.attempt, visit.token)
-        if worker is not None:
-            worker.unsettled.discard(visit.attempt.id)
+    def note_ended(self, attempt: Attempt, token: int) -> None:
+        """Note that nothing of an attempt is under way any more: its result was taken or refused, or there is none."""
+        self._limits.ended(attempt)
+        if (worker := self.workers.get(attempt.domain_id)) is not None:
+            worker.unsettled.discard(attempt.id)
+            # Refused, if it is of the lease before: then it is open still.
+            worker.has_more |= worker.lease.token != token
 
     def renewed(self, leases: Mapping[int, int], *, lease_until: float) -> dict[int, int]:
         """Take the tokens that are still ours; a worker that is not among them has lost its domain.
@@ -177,8 +185,14 @@ class LeasedDomains:
             task.cancel()
 
     def releasable(self) -> list[DomainWorker]:
-        """Return the ended workers whose results are all settled, or not wanted any more, and that have no visitor."""
-        return [worker for worker in self.ended if worker.lost or (not worker.unsettled and not worker.visitors)]
+        """Return the ended workers whose results are all settled or refused, and that have no visitor."""
+        # Of a domain that was lost as well: it may be ours again before its results are refused (see `_run_after`).
+        return [
+            worker
+            for worker in self.ended
+            if (worker.lost or not worker.visitors)
+            and (not worker.unsettled or self.workers.get(worker.lease.domain_id) is not worker)
+        ]
 
     def forget(self, workers: Collection[DomainWorker]) -> None:
         """Forget workers whose domain was given back."""
@@ -216,6 +230,20 @@ class LeasedDomains:
             self._at_work -= 1
             worker.working = False
             self.ended.append(worker)
+
+    async def _run_after(self, task: asyncio.Task[None], worker: DomainWorker) -> None:
+        """Work on a domain whose older lease ran out here, once the worker of that one has ended."""
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            worker.working = False
+            self.ended.append(worker)
+            raise
+        # What it handed on will be refused. Until then the links of those pages count as met: read a second time they
+        # would lead nowhere, and where no other page has such a link, what it leads to would never be asked for.
+        queue, worker.queue = worker.queue, deque()
+        worker.take(queue)
+        await self._run(worker)
 
     async def _next(self, worker: DomainWorker) -> Attempt | None:
         """Return the worker's next page; None if there is none to be had."""

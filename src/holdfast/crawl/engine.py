@@ -246,9 +246,7 @@ class CrawlEngine:
             elif visit.found and self.leased_domains.starves:
                 self.settler.soon()  # what this page brought may be what a worker waits for
         elif page.attempt is not None:
-            self.limits.ended(page.attempt)
-            if (worker := self.leased_domains.find(page.attempt, page.token)) is not None:
-                worker.unsettled.discard(page.attempt.id)
+            self.leased_domains.note_ended(page.attempt, page.token)
         self.look_for_room()
 
     def _starving(self, worker: DomainWorker) -> None:

@@ -289,7 +289,7 @@ class ResultSettler:
             _take_back(reporters, updates)
             raise
         for visit in batch:
-            self._leased_domains.settled(visit)
+            self._leased_domains.note_ended(visit.attempt, visit.token)
         for visit in settled.refused:
             if (worker := self._leased_domains.find(visit.attempt, visit.token)) is not None:
                 self._leased_domains.lose(worker)

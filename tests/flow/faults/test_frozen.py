@@ -20,7 +20,7 @@ from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.writer import WarcWriter
 from tests import patience
 from tests.flow.crawler import Crawler
-from tests.flow.faults.bed import arm, grown, lost, rows, seeds, settled, settled_twice, total, until
+from tests.flow.faults.bed import arm, disarmed, grown, lost, rows, seeds, settled, settled_twice, total, until
 from tests.flow.faults.proxy import Mode, Proxy
 from tests.flow.faults.team import Team
 from tests.site import Site, judge
@@ -106,6 +106,37 @@ def test_a_page_whose_result_was_refused_brings_its_links_when_the_same_process_
     assert total(crawler, "refused") >= 1
     assert missing == []
     assert crawler.faults() == []
+
+
+def test_a_page_that_is_read_again_before_its_first_result_is_refused_brings_its_links(
+    crawler: Crawler, tmp_path: Path
+) -> None:
+    reading, settling = arm(tmp_path / "reading", "parse"), arm(tmp_path / "settling", "before_sync")
+    held = f"parse:hold:0:{reading},before_sync:hold:0:{settling}"
+    with Site.plain(hosts=1, pages=2) as site:
+        team = Team(crawler, seeds(site), delay_s=0.05, size=1)
+        pid = team.start("one", HOLDFAST_FAILPOINT=held, HOLDFAST_PARSE_DEADLINE_S="120").pid
+        until(lambda: disarmed(reading), within_s=30, what="the front page is being read")
+        lease = _lease(crawler, site)
+        team.free(_owner(crawler, pid))
+        until(lambda: _lease(crawler, site) not in (lease, (0, 0)), within_s=30, what="the same process has it again")
+        _wait(1.0)  # more than it needs to ask again, if it means to
+        (reading / "go").touch()
+        until(lambda: disarmed(settling), within_s=30, what="the first result is about to be refused")
+        _wait(0.5)  # what was asked for again is read
+        (settling / "go").touch()
+        team.finish()
+        missing = lost(crawler, site)
+
+    assert total(crawler, "refused") >= 1
+    assert missing == []
+    assert crawler.faults() == []
+
+
+def _lease(crawler: Crawler, site: Site) -> tuple[int, int]:
+    host = urlsplit(site.url(0)).netloc
+    [(token, owner)] = rows(crawler, f"SELECT lease_token, coalesce(lease_owner, 0) FROM domains WHERE name = '{host}'")
+    return (int(token), int(owner)) if owner else (0, 0)
 
 
 @pytest.mark.soak

@@ -119,9 +119,20 @@ def _survives(plant: Plant, *, jobs: int, pages: int, seconds: float, seed: int)
     assert settled_twice(plant.crawler) == 0, told
     assert judge(log, delay_s=_DELAY_S) == [], told
     assert rows(plant.crawler, "SELECT count(*) FROM page_crawls WHERE outcome IS NULL") == [(0,)], told
+    assert _troubles(plant) == [], told
     assert [one.items_crawled for one in plant.executions()] == [pages] * jobs, told
     for one in plant.executions():
         assert plant.crawler.faults(one.id) == [], told
+
+
+def _troubles(plant: Plant) -> Sequence[object]:
+    """Return the pages that have no attempt that ended well or were not read to their end, and why."""
+    return rows(
+        plant.crawler,
+        "SELECT p.url, c.attempt, c.crashes, c.outcome, c.reason, c.message FROM page_crawls c JOIN pages p"
+        " ON p.id = c.page_id WHERE c.kind = 'page' AND (c.outcome = 'success' AND c.reason <> 'ok' OR"
+        " c.page_id NOT IN (SELECT page_id FROM page_crawls WHERE outcome = 'success'))",
+    )
 
 
 def test_random_kills_and_freezes_of_two_schedulers_and_three_workers(plant: Plant) -> None:

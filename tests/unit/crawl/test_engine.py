@@ -443,3 +443,60 @@ def test_a_domain_that_waits_says_for_what() -> None:
         }
 
     _inside(work)
+
+
+def test_a_domain_that_is_leased_anew_asks_for_no_page_whose_result_of_the_older_lease_is_still_to_be_refused() -> None:
+    pages = tuple(attempt(f"http://a.test/{number}", id=number) for number in (1, 2, 3))
+
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        engine.room.clear()  # no worker asks for anything by itself
+        domains = engine.leased_domains
+        async with asyncio.TaskGroup() as tasks:
+            first = domains.start(tasks, bed.worker(attempts=pages).lease, lease_until=float("inf"))
+            await asyncio.sleep(0)
+            under_way = PageUnderWay(attempt=pages[0], token=first.lease.token, started_at=bed.clock.now())
+            first.end(under_way, Outcome.SUCCESS, "ok")
+            lease = replace(first.lease, token=first.lease.token + 1)
+            second = domains.start(tasks, lease, lease_until=float("inf"))
+            # As in the moment in which its fetch ends and it is cancelled.
+            last = PageUnderWay(attempt=pages[1], token=first.lease.token, started_at=bed.clock.now())
+            first.end(last, Outcome.SUCCESS, "ok")
+            engine.room.clear()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert (first.lost, first.working, domains.releasable()) == (True, False, [first])
+            assert second.current == pages[2], "the others have results that wait"
+            domains.forget([first])
+            second.has_more = False
+            second.refill(pages[:2], limit=50)
+            assert (list(second.queue), second.holding) == ([], {1, 2, 3})
+
+            domains.note_ended(pages[0], first.lease.token)
+            domains.note_ended(pages[1], first.lease.token)
+            assert (second.unsettled, second.has_more) == (set(), True), "they are open, and asked for once more"
+            second.refill(pages[:2], limit=50)
+            assert list(second.queue) == [*pages[:2]]
+            engine.hand_back()
+
+    _inside(work)
+
+
+def test_a_lost_domain_is_not_forgotten_before_its_results_are_answered() -> None:
+    one = attempt("http://a.test/", id=1)
+
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        engine.room.clear()
+        domains = engine.leased_domains
+        async with asyncio.TaskGroup() as tasks:
+            worker = domains.start(tasks, bed.worker(attempts=(one,)).lease, lease_until=float("inf"))
+            await asyncio.sleep(0)
+            worker.end(
+                PageUnderWay(attempt=one, token=worker.lease.token, started_at=bed.clock.now()), Outcome.SUCCESS, "ok"
+            )
+            domains.lose(worker)
+            await domains.finished()
+            assert domains.releasable() == []
+            domains.note_ended(one, worker.lease.token)
+            assert domains.releasable() == [worker]
+
+    _inside(work)
