@@ -80,7 +80,7 @@ class PendingResults:
         *,
         forget: Callable[[Iterable[FoundUrl]], None],
     ) -> None:
-        self._session, self._output, self._forget = session, output, forget
+        self._session, self._output, self._forget_links = session, output, forget
         self.progress, self.control = progress, control
         self.feeds: FeedPolling | None = None
         """Set where feeds are polled or noted."""
@@ -89,7 +89,8 @@ class PendingResults:
         self.visits: list[Visit] = []
         self.links = 0
         """Addresses that they found."""
-        self._counted: set[int] = set()
+        self._offered: set[int] = set()
+        """Attempts of a batch whose settle raised: it may have been written all the same."""
 
     @property
     def is_empty(self) -> bool:
@@ -128,6 +129,10 @@ class PendingResults:
         else:
             self._session.frontier.add(self._session.execution_id, sitemaps)
 
+    def forget(self, found: Iterable[FoundUrl]) -> None:
+        """Let addresses be met anew that were found and did not get into the database."""
+        self._forget_links(found)
+
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
         """Sync the WARC file, then settle one batch; runs on the database's thread."""
         # Before anything that was found there is settled: a resumption would not follow it, knowing of no landing.
@@ -139,23 +144,38 @@ class PendingResults:
             reach("after_sync")
             if self.feeds is not None:
                 self.feeds.record_visits(batch)
-        # A batch that the database refused comes again, and counts once.
-        for visit in batch:
-            if visit.attempt.id not in self._counted:
-                self._counted.add(visit.attempt.id)
-                self.progress.settled(visit)
-        session = self._session
-        settled = session.frontier.settle(
-            session.execution_id, session.owner_id, batch, updates, counts=self.progress.counts()
-        )
+        session, offered = self._session, self._offered
+
+        def counted(refused: Sequence[Visit], repeated: Sequence[Visit]) -> list[Visit]:
+            """Return the visits that count: those that are written now, or were by a settle whose answer was lost."""
+            # Closed by an operator or a limit meanwhile: counted there.
+            left_out = {id(visit) for visit in refused}
+            left_out |= {id(visit) for visit in repeated if visit.attempt.id not in offered}
+            first: dict[int, Visit] = {}
+            for visit in batch:
+                first.setdefault(visit.attempt.id, visit)
+            return [visit for visit in first.values() if id(visit) not in left_out]
+
+        try:
+            settled = session.frontier.settle(
+                session.execution_id,
+                session.owner_id,
+                batch,
+                updates,
+                counts=lambda refused, repeated: self.progress.counts(counted(refused, repeated), refused=len(refused)),
+            )
+        except BaseException:
+            self._offered = offered | {visit.attempt.id for visit in batch}
+            raise
         reach("after_commit")
         if self.feeds is not None:  # what their items added, they have added themselves
             listed = {visit.attempt.domain_id for visit in batch if visit.listing is not None or visit.feeds}
             settled = replace(settled, added=settled.added | listed)
-        self._counted.clear()
-        for visit in settled.refused:
-            self.progress.unsettled(visit)
-            self._forget((*visit.found, *visit.shallower))
+        # Only now: a limit that is judged by pages which are not in the database would close others for them.
+        self.progress.settled(counted(settled.refused, settled.repeated), refused=len(settled.refused))
+        for visit in (*settled.refused, *(one for one in settled.repeated if one.attempt.id not in offered)):
+            self.forget((*visit.found, *visit.shallower))
+        self._offered = set()
         return settled
 
 

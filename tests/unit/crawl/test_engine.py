@@ -22,7 +22,8 @@ from holdfast.crawl.settling import FrontierSession, PendingResults
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.fetch.body import MemoryBody
-from holdfast.types import DomainChange, Fetched, FetchRequest, FoundUrl, Outcome, UrlKind, Visit
+from holdfast.frontier.adding import DepthRules
+from holdfast.types import DomainChange, Fetched, FetchRequest, FoundUrl, Outcome, PageToReread, UrlKind, Visit
 from holdfast.urls import parse
 from tests import patience
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
@@ -500,3 +501,97 @@ def test_a_lost_domain_is_not_forgotten_before_its_results_are_answered() -> Non
             assert domains.releasable() == [worker]
 
     _inside(work)
+
+
+def test_a_worker_that_is_cancelled_before_its_first_step_has_ended() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        domains = engine.leased_domains
+        async with asyncio.TaskGroup() as tasks:
+            worker = domains.start(tasks, bed.worker(attempts=(attempt("http://a.test/"),)).lease, lease_until=9e9)
+            domains.expire(float("inf"))
+            await domains.finished()
+            await asyncio.sleep(0)
+        assert (worker.working, domains.ended) == (False, [worker])
+
+    _inside(work)
+
+
+def test_a_domain_that_is_leased_anew_waits_as_long_as_its_server_asked_the_older_lease_to() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        engine.room.clear()
+        async with asyncio.TaskGroup() as tasks:
+            first = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=9e9)
+            first.pace.rest_until(bed.clock.monotonic() + 900.0)
+            lease = replace(first.lease, token=first.lease.token + 1)
+            second = engine.leased_domains.start(tasks, lease, lease_until=9e9)
+            assert second.pace.next_at >= bed.clock.monotonic() + 900.0
+            engine.hand_back()
+
+    _inside(work)
+
+
+def test_what_a_second_result_of_a_page_found_may_be_met_again() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        forgotten: list[str] = []
+        engine.results.forget = lambda found: forgotten.extend(one.url for one in found)  # type: ignore[method-assign]
+        page = _page(bed)
+        engine.hand_over(page)
+        engine.finished(page, _visit(bed, page))
+        engine.finished(page, _visit(bed, page, found=2))
+        assert forgotten == ["http://a.test/0", "http://a.test/1"]
+
+    _inside(work)
+
+
+def test_a_page_that_is_read_again_leads_where_it_led_when_the_database_did_not_take_that_the_first_time() -> None:
+    links = [FoundUrl("http://a.test/deep", 5, "a.test", UrlKind.PAGE, 1, 1)]
+    added: list[list[FoundUrl]] = []
+
+    class Rereading:
+        depth_rules = DepthRules(limited=True)
+
+        def rereads(self, _execution_id: int, *, limit: int) -> list[PageToReread]:
+            return (
+                [PageToReread(attempt=attempt("http://a.test/"), base="http://a.test/")][:limit]
+                if len(added) < 2
+                else []
+            )
+
+        def read_again(self, _execution_id: int, _reread: PageToReread, found: list[FoundUrl]) -> None:
+            added.append(list(found))
+            if len(added) == 1:
+                raise Unavailable("away")
+
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        met: set[int] = set()
+
+        def read(_reread: PageToReread) -> list[FoundUrl]:
+            fresh = [one for one in links if one.url_hash not in met]
+            met.update(one.url_hash for one in fresh)
+            return fresh
+
+        engine.session.frontier = cast(Any, Rereading())
+        engine.session.originals = cast(Any, _NoHistory())
+        engine._factories = engine._factories._replace(read_again=read)
+        engine.results.forget = lambda found: met.difference_update(one.url_hash for one in found)  # type: ignore[method-assign]
+        engine.capture_writer = cast(CaptureWriter, _AtOnce())
+        task = asyncio.create_task(engine._reread())
+        async with asyncio.timeout(patience.deadline(10)):
+            while len(added) < 2:  # noqa: ASYNC110 - on the database's thread
+                await asyncio.sleep(0.01)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert added == [links, links]
+
+    _inside(work)
+
+
+class _NoHistory:
+    def learn(self, attempts: Any) -> None:
+        """Know nothing of them."""
+
+
+class _AtOnce:
+    def later(self, call: Callable[[], None], *, size: int) -> None:
+        call()
