@@ -131,6 +131,7 @@ class CrawlEngine:
         self._visiting: set[int] = set()
         """Domains that are held for one request of another domain's worker."""
         self.settler.settled = self.look_for_room
+        self.settler.landed = self.widen_scope
 
     async def run(self, watches: Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]) -> ProcessEnding:
         """Crawl to the end and return why it ended. `watches` look after the process meanwhile."""

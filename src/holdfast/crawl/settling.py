@@ -242,6 +242,8 @@ class ResultSettler:
         """How many settles have added something."""
         self.settled: Callable[[], None] = lambda: None
         """Called after each batch, on the loop; set by the engine."""
+        self.landed: Callable[[Iterable[str]], None] = lambda _places: None
+        """Called with the places where seeds landed, before a page is asked for that may be one; set by the engine."""
 
     def soon(self) -> None:
         """Settle before the usual time: a worker could ask now and has nothing to ask for."""
@@ -391,6 +393,15 @@ class ResultSettler:
         why = "its name does not exist" if worker.name_is_gone else "it could not be reached"
         _log.warning("crawl.domain_unreachable", domain=worker.lease.domain, closed=closed, why=why)
 
+    def _take_more(
+        self, wanting: Sequence[tuple[DomainLease, Collection[int]]]
+    ) -> tuple[list[list[Attempt]], tuple[str, ...]]:
+        """Return more pages of each lease, and where seeds landed if one of them may be such a place."""
+        more = self._session.refill(wanting)
+        # As with a lease: what a seed leads to, found by another process, is read with the scope that it widens.
+        has_landing = any(_is_landing(attempt) for attempts in more for attempt in attempts)
+        return more, self._results.control.read_news().landing if has_landing else ()
+
     async def _refill(self, added: set[int]) -> None:
         """Bring more pages to the workers that want some; end those for which nothing more can come."""
         now = self._clock.monotonic()
@@ -402,7 +413,8 @@ class ResultSettler:
         if workers:
             # What each holds is read here, on the loop: it changes with every page that is begun or settled.
             wanting = [(worker.lease, worker.holding) for worker in workers]
-            more = await self._database.run(lambda: self._session.refill(wanting))
+            more, landing = await self._database.run(lambda: self._take_more(wanting))
+            self.landed(landing)
             for worker, attempts in zip(workers, more, strict=True):
                 worker.refill(attempts, limit=REFILL)
         nothing_under_way = self._results.is_empty
@@ -412,6 +424,11 @@ class ResultSettler:
                 worker.refilled.set()
                 # It ends now, and its domain can go back: at once if nothing else is to be settled before the end.
                 self.due.set() if nothing_under_way else self.soon()
+
+
+def _is_landing(attempt: Attempt) -> bool:
+    """Return whether a page is where a seed may have been redirected to."""
+    return attempt.hops > 0 and attempt.depth == 0
 
 
 def _take_back(workers: Iterable[DomainWorker], updates: Iterable[DomainUpdate]) -> None:
