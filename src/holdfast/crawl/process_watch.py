@@ -77,9 +77,11 @@ class ProcessWatch:
             engine.press(now + _PULSE_S)  # what would be over at the next look is ended at this one
             if os.getppid() != self._parent:
                 self._leave(engine)
-            if now - looked_at >= _DISK_S or engine.progress.state == "no_space" or _is_full(engine, now):
-                looked_at = now
+            is_due = now - looked_at >= _DISK_S
+            if is_due or engine.progress.state == "no_space" or _is_full(engine, now):
                 self._look_at_disk(engine)
+            if is_due:  # no oftener: a writer that waits for room takes up nothing meanwhile
+                looked_at = now
                 engine.capture_writer.do(engine.results.rotate)
             if (limit := engine.limits.over(now)) is not None:
                 engine.drain(_ending(engine, limit))

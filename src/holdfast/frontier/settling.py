@@ -429,7 +429,7 @@ class Settlement:
             add_counts(tx, execution_id, grown, now=now, domains=domains, is_postgres=tx.is_postgres)
         # After the commit, in a transaction of its own (see `make_smaller`).
         self._depths.make_smaller(execution_id, raised)
-        self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is UrlKind.REQUISITE)
+        self._adding.requisites.settled(visit.attempt.url_hash for visit in taken)
         return Settled(
             closed=len(taken),
             new=sum(added.values()),
