@@ -162,6 +162,19 @@ def test_an_ad_hoc_crawl_makes_a_source_for_its_host_and_waits_for_a_worker(serv
     assert ("admin@127.0.0.1", "job.created", f"job {made.json()['jobId']}") in server.deeds()
 
 
+@pytest.mark.parametrize("path", [f"{ADMIN}/crawls", "/api/frontier/add", "/api/frontier/seed"])
+@pytest.mark.parametrize("address", ["http://10.0.0.1/", "http://[::1]/x", "http://0x7f.1/"])
+def test_an_address_that_would_never_be_dialled_is_refused_as_a_crawl_refuses_it(
+    server: Server, path: str, address: str
+) -> None:
+    answer = server.ask("POST", path, urls=["https://x.example/", address])
+
+    assert (answer.status_code, answer.json()["field"]) == (422, "urls[1]")
+    assert "address_forbidden" in answer.text
+    assert "HOLDFAST_ALLOW_NETWORKS" in answer.text
+    assert server.get("/api/v1/sources").json()["sources"] == [], "nothing was made"
+
+
 def test_a_run_is_asked_to_stop(server: Server) -> None:
     job_id = server.recurring()
     server.bed.set_next_run(job_id, server.clock.now())

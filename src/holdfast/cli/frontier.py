@@ -16,6 +16,7 @@ from holdfast.cli.formatting import counted, dumps, text
 from holdfast.cli.parameters import AsJson, ExecutionId, Home, command_group, configure_log
 from holdfast.cli.report import find_execution
 from holdfast.config import Settings
+from holdfast.fetch.guard import AddressGuard
 from holdfast.frontier import OpenAttempt
 from holdfast.jobs.administration.frontier_actions import (
     Added,
@@ -166,7 +167,12 @@ def _adding(settings: Settings) -> Iterator[AddingUrls]:
     configure_log(settings, unless_set="ERROR")
     with open_jobs(settings) as jobs, open_runtime(settings) as runtime:
         yield AddingUrls(
-            runtime.frontier, runtime.clock, jobs.actions, read=jobs.database.read, write=jobs.database.write
+            runtime.frontier,
+            runtime.clock,
+            jobs.actions,
+            read=jobs.database.read,
+            write=jobs.database.write,
+            guard=AddressGuard(settings.allow_networks),
         )
 
 

@@ -13,8 +13,8 @@ import typer
 
 from holdfast.config import Settings
 from holdfast.errors import Invalid, UrlRefused
-from holdfast.fetch.guard import AddressGuard
-from holdfast.urls import DEFAULT, Normalisation, is_ip, parse, parse_seed
+from holdfast.fetch.guard import AddressGuard, demand_public
+from holdfast.urls import DEFAULT, Normalisation, parse, parse_seed
 
 _MAX_COMPLAINTS = 20
 # How much of a line is read at once: more than any address has, far less than a file that is no list of lines.
@@ -49,10 +49,7 @@ def read_seeds(
 
 def check_seed(text: str, guard: AddressGuard, policy: Normalisation = DEFAULT) -> None:
     """Raise UrlRefused for what is no address to begin with, and for an IP address that may not be dialled."""
-    url = parse_seed(text, policy)
-    # A name is judged when it is resolved; an address can be judged now, and told at once.
-    if is_ip(url.host) and not guard.judge(url.host.strip("[]")):
-        raise UrlRefused(text.strip(), "address_forbidden: it is not public; allow its network with --allow-network")
+    demand_public(parse_seed(text, policy), guard, allowed_by="--allow-network")
 
 
 def _bounded(file: BinaryIO) -> Iterator[bytes]:

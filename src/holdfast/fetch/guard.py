@@ -18,6 +18,7 @@ from typing import NamedTuple
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable, UrlRefused
+from holdfast.urls import Url, is_ip
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -242,3 +243,10 @@ class InvalidHosts:
             del self._seen[host, port]
             return False
         return True
+
+
+def demand_public(url: Url, guard: AddressGuard, *, allowed_by: str = "HOLDFAST_ALLOW_NETWORKS") -> None:
+    """Raise UrlRefused for an IP address that would never be dialled; `allowed_by` names what would change that."""
+    # A name is judged when it is resolved; an address can be judged now, and told at once.
+    if is_ip(url.host) and not guard.judge(url.host.strip("[]")):
+        raise UrlRefused(url.fetch, f"address_forbidden: it is not public; allow its network with {allowed_by}")

@@ -29,6 +29,7 @@ from holdfast.api.schemas.crawler import (
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
 from holdfast.clock import Clock
 from holdfast.errors import Invalid
+from holdfast.fetch.guard import AddressGuard
 from holdfast.jobs.administration.frontier_actions import AddingUrls, AddWish, clear
 from holdfast.jobs.views.frontier_queries import (
     UrlFilter,
@@ -147,6 +148,7 @@ def adding_urls(archive: Archive, job_service: JobService, frontier: ServedFront
             job_service.actions,
             read=archive.database.read,
             write=lambda: job_service.write(frontier.actor),
+            guard=AddressGuard(archive.settings.allow_networks),
         )
 
 

@@ -50,6 +50,7 @@ from holdfast.coordination.runfile import parsed_attempts
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Operation, Owner
 from holdfast.db.raw import sqlite_path
+from holdfast.fetch.guard import AddressGuard
 from holdfast.index.leases import latest_runs
 from holdfast.jobs.administration.adhoc_crawls import CrawlWish, begin_crawl
 from holdfast.jobs.administration.run_pausing import pause_run, resume_run
@@ -274,12 +275,13 @@ def list_broken_files(
 
 
 @router.post("/crawls", status_code=202, responses=answers(403, 404, 409, 413, 415, 422, 503))
-def start_crawl(admin: AdminWriteDep, response: Response, form: CrawlForm) -> CrawlBegun:
+def start_crawl(admin: AdminWriteDep, archive: ArchiveDep, response: Response, form: CrawlForm) -> CrawlBegun:
     """Crawl addresses once, as soon as a worker is free; a source is made for their host if none is named."""
     service = admin.job_service
     wish = CrawlWish(urls=tuple(form.urls), source=form.source, config=form.config)
     with admin.write() as session:
-        job, source, is_new = begin_crawl(session, service.clock, service.actions, wish)
+        guard = AddressGuard(archive.settings.allow_networks)
+        job, source, is_new = begin_crawl(session, service.clock, service.actions, wish, guard=guard)
         begun = CrawlBegun(job_id=job.id, source=source.code, is_new_source=is_new, state=state_of(job))
     response.headers["Location"] = f"/api/v1/jobs/{begun.job_id}"
     return begun

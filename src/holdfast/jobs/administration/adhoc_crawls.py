@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import Clock
 from holdfast.db.models import Job, Source
 from holdfast.errors import UrlRefused
+from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.executions import ADHOC
 from holdfast.jobs.specs import JobRefused, JobSpec
@@ -30,11 +31,13 @@ class CrawlWish:
     """Fields of the source's configuration that this crawl has otherwise: scope, depth, limits."""
 
 
-def begin_crawl(session: Session, clock: Clock, actions: JobActions, wish: CrawlWish) -> tuple[Job, Source, bool]:
+def begin_crawl(
+    session: Session, clock: Clock, actions: JobActions, wish: CrawlWish, *, guard: AddressGuard
+) -> tuple[Job, Source, bool]:
     """Queue a crawl; return its job, its source, and whether that is new. Invalid names the field that is wrong."""
     for number, written in enumerate(wish.urls):
         try:
-            parse_seed(written)
+            demand_public(parse_seed(written), guard)
         except UrlRefused as exc:
             raise JobRefused(f"urls[{number}]", str(exc)) from exc
     if not wish.urls:

@@ -20,6 +20,7 @@ from holdfast.db.audit_events import acting_user, append_event
 from holdfast.db.models import Source
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, Invalid, UrlRefused
+from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.frontier import Frontier
 from holdfast.frontier.control import CLEARED, PORTION, PURGED, DomainSettings, DomainWish
 from holdfast.frontier.sql import FrontierTransaction
@@ -230,19 +231,30 @@ class AddingUrls:
         *,
         read: Callable[[], AbstractContextManager[Session]],
         write: Callable[[], AbstractContextManager[Session]],
+        guard: AddressGuard,
     ) -> None:
         self._frontier, self._clock, self._actions, self._read, self._write = frontier, clock, actions, read, write
+        self._guard = guard
 
     def add(self, wish: AddWish) -> Added:
         """Add addresses; Invalid names the one that is none, OutOfScope the one that its source does not reach."""
         if not 1 <= len(wish.urls) <= MOST_URLS:
             raise Invalid(f"urls: name 1 to {MOST_URLS:,} addresses at once", field="urls")
-        urls = {url.normalised: url for url in _parsed(wish.urls)}
+        urls = {url.normalised: url for url in self._parsed(wish.urls)}
         with self._read() as session:
             groups, strays = _Places(session, wish.source).of(urls.values())
         places = [self._join(group, wish) for group in groups]
         places += [self._make(host, found, wish) for host, found in _by_site(strays).items()]
         return Added(places=tuple(places))
+
+    def _parsed(self, urls: Sequence[str]) -> Iterator[Url]:
+        for number, written in enumerate(urls):
+            try:
+                url = parse_seed(written)
+                demand_public(url, self._guard)
+            except UrlRefused as exc:
+                raise Invalid(f"urls[{number}]: {exc}", field=f"urls[{number}]") from exc
+            yield url
 
     def retry(self, attempt_id: int) -> AddedPlace:
         """Ask once more for an address that failed for good: in its run if that is under way, else in the next.
@@ -337,14 +349,6 @@ class AddingUrls:
             return known
         spec = JobSpec(source_id=source_id, config={"seeds": list(addresses)}, adaptive_scheduling=False)
         return self._actions.add(session, spec, kind=ADHOC, at=self._clock.now()).job.id
-
-
-def _parsed(urls: Sequence[str]) -> Iterator[Url]:
-    for number, written in enumerate(urls):
-        try:
-            yield parse_seed(written)
-        except UrlRefused as exc:
-            raise Invalid(f"urls[{number}]: {exc}", field=f"urls[{number}]") from exc
 
 
 def _found(url: Url, wish: AddWish) -> FoundUrl:
