@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from ipaddress import ip_network
 from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ _SLOW_S = 1.2
 
 @contextmanager
 def _api(crawler: Crawler) -> Iterator[Client]:
-    settings = config.load(home=crawler.home)
+    settings = config.load(home=crawler.home).model_copy(update={"allow_networks": (ip_network("127.0.0.0/8"),)})
     prepare(settings)
     with (
         closing(Database(settings.database)) as database,

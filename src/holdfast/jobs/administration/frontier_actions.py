@@ -240,21 +240,24 @@ class AddingUrls:
         """Add addresses; Invalid names the one that is none, OutOfScope the one that its source does not reach."""
         if not 1 <= len(wish.urls) <= MOST_URLS:
             raise Invalid(f"urls: name 1 to {MOST_URLS:,} addresses at once", field="urls")
-        urls = {url.normalised: url for url in self._parsed(wish.urls)}
+        urls = {url.normalised: url for url in _parsed(wish.urls)}
         with self._read() as session:
             groups, strays = _Places(session, wish.source).of(urls.values())
+        # Not what joins a run: that may have been begun with networks of its own.
+        later = [url for group in groups if group.run is None for url in group.urls.values()]
+        self._demand_public([*later, *strays], wish)
         places = [self._join(group, wish) for group in groups]
         places += [self._make(host, found, wish) for host, found in _by_site(strays).items()]
         return Added(places=tuple(places))
 
-    def _parsed(self, urls: Sequence[str]) -> Iterator[Url]:
-        for number, written in enumerate(urls):
+    def _demand_public(self, urls: Iterable[Url], wish: AddWish) -> None:
+        """Raise Invalid for an address that no run of ours would ever dial."""
+        for url in urls:
             try:
-                url = parse_seed(written)
                 demand_public(url, self._guard)
             except UrlRefused as exc:
+                number = next(at for at, one in enumerate(_parsed(wish.urls)) if one.normalised == url.normalised)
                 raise Invalid(f"urls[{number}]: {exc}", field=f"urls[{number}]") from exc
-            yield url
 
     def retry(self, attempt_id: int) -> AddedPlace:
         """Ask once more for an address that failed for good: in its run if that is under way, else in the next.
@@ -349,6 +352,14 @@ class AddingUrls:
             return known
         spec = JobSpec(source_id=source_id, config={"seeds": list(addresses)}, adaptive_scheduling=False)
         return self._actions.add(session, spec, kind=ADHOC, at=self._clock.now()).job.id
+
+
+def _parsed(urls: Sequence[str]) -> Iterator[Url]:
+    for number, written in enumerate(urls):
+        try:
+            yield parse_seed(written)
+        except UrlRefused as exc:
+            raise Invalid(f"urls[{number}]: {exc}", field=f"urls[{number}]") from exc
 
 
 def _found(url: Url, wish: AddWish) -> FoundUrl:
