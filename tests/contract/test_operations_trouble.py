@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import NoSpace
+from holdfast.errors import NoSpace, Unavailable
 from holdfast.imports import importer
-from holdfast.operations.long_running import OperationState
+from holdfast.operations.long_running import MOST_ATTEMPTS, OperationLeases, OperationState
+from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.uploads import part_path
+from holdfast.operations.works import WORKS
 from tests.api_bed import Server
 from tests.operations_bed import begun, operation, run_waiting, send, warc_bytes
 
@@ -44,7 +46,7 @@ def test_an_import_whose_disk_fills_keeps_the_upload_and_is_tried_again(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _package("one", "two", "three")
-    place = begun(server, len(whole), filename="three.wacz")
+    place = begun(server, len(whole), source="trouble", filename="three.wacz")
     send(server, place, whole, 0)
     with monkeypatch.context() as patched:
         patched.setattr(importer, "write_new", _failing(importer.write_new, NoSpace("no room"), at=2))
@@ -64,3 +66,55 @@ def test_an_import_whose_disk_fills_keeps_the_upload_and_is_tried_again(
     assert (server.get(place).json()["state"], part.exists()) == ("imported", False)
     for name in ("one", "two", "three"):
         assert server.get("/cdx", params={"url": f"{name}.example/", "output": "json"}).json(), name
+
+
+def _run(server: Server, work: Callable[[OperationContext], dict[str, Any]]) -> OperationState:
+    """Take what waits, and let this work be what is done for it."""
+    archive = server.archive
+    held = OperationLeases(archive.database, server.clock, archive.home.resolve() / "run").take()
+    assert held is not None, "nothing waits"
+    return run_operation(archive.settings, server.clock, held, dict.fromkeys(WORKS, work))
+
+
+def _started(server: Server, *, quick: bool = False) -> int:
+    number: int = server.ask("POST", "/api/admin/verifications", quick=quick).json()["id"]
+    return number
+
+
+def test_an_operation_whose_database_blinks_goes_on_where_it_was(server: Server) -> None:
+    number, attempts = _started(server), list[tuple[int, dict[str, Any]]]()
+
+    def work(context: OperationContext) -> dict[str, Any]:
+        attempts.append((context.attempt, dict(context.result)))
+        if context.attempt == 1:
+            context.result = {"after": 7}
+            raise Unavailable("the database did not answer")
+        return {"done": True}
+
+    with pytest.raises(Unavailable, match="did not answer"):
+        _run(server, work)
+    between = operation(server, number)
+    ended = _run(server, work)
+    done = operation(server, number)
+
+    assert (between["state"], between["error"], between["finishedAt"]) == ("running", None, None)
+    assert attempts == [(1, {}), (2, {"after": 7})]
+    assert (ended, done["state"], done["result"]) == (OperationState.DONE, "done", {"done": True})
+
+
+def test_an_operation_that_finds_the_same_thing_away_each_time_fails_and_says_what(server: Server) -> None:
+    number, begun_times = _started(server), 0
+
+    def work(_context: OperationContext) -> dict[str, Any]:
+        nonlocal begun_times
+        begun_times += 1
+        raise Unavailable("cannot write to the shelf")
+
+    for _ in range(MOST_ATTEMPTS - 1):
+        with pytest.raises(Unavailable):
+            _run(server, work)
+    ended = _run(server, work)
+    told = operation(server, number)
+
+    assert (ended, begun_times) == (OperationState.FAILED, MOST_ATTEMPTS)
+    assert (told["state"], told["errorCode"], told["error"]) == ("failed", "unavailable", "cannot write to the shelf")
