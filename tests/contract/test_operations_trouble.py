@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from holdfast.db.raw import RawDatabase
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.imports import importer
 from holdfast.operations.long_running import MOST_ATTEMPTS, OperationLeases, OperationState
 from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.uploads import part_path
-from holdfast.operations.works import WORKS
+from holdfast.operations.works import WORKS, verify
+from holdfast.warc import queries as files
 from tests.api_bed import Server
 from tests.operations_bed import begun, operation, run_waiting, send, warc_bytes
 
@@ -76,6 +78,13 @@ def _run(server: Server, work: Callable[[OperationContext], dict[str, Any]]) -> 
     return run_operation(archive.settings, server.clock, held, dict.fromkeys(WORKS, work))
 
 
+def _two_files(server: Server) -> None:
+    whole = _package("one", "two")
+    place = begun(server, len(whole), source="trouble", filename="two.wacz")
+    send(server, place, whole, 0)
+    assert run_waiting(server) == [OperationState.DONE]
+
+
 def _started(server: Server, *, quick: bool = False) -> int:
     number: int = server.ask("POST", "/api/admin/verifications", quick=quick).json()["id"]
     return number
@@ -118,3 +127,63 @@ def test_an_operation_that_finds_the_same_thing_away_each_time_fails_and_says_wh
 
     assert (ended, begun_times) == (OperationState.FAILED, MOST_ATTEMPTS)
     assert (told["state"], told["errorCode"], told["error"]) == ("failed", "unavailable", "cannot write to the shelf")
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_database_that_blinks_is_no_damage_of_the_archive(
+    server: Server, monkeypatch: pytest.MonkeyPatch, quick: bool
+) -> None:
+    _two_files(server)
+    number = _started(server, quick=quick)
+
+    def work(context: OperationContext) -> dict[str, Any]:
+        with monkeypatch.context() as patched:
+            read = context.runtime.raw_db.read
+            away = Unavailable("the database did not take the transaction")
+            patched.setattr(type(context.runtime.raw_db), "read", _failing(lambda _self: read(), away, at=2))
+            return verify(context)
+
+    with pytest.raises(Unavailable):
+        _run(server, work)
+    ended = run_waiting(server)
+    found = operation(server, number)["result"]
+
+    assert ended == [OperationState.DONE]
+    assert (found["files"], found["ok"], found["damaged"], found["missing"]) == (2, 2, 0, 0)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("fate", ["discarded", "moved"])
+def test_a_file_that_is_moved_or_discarded_since_it_was_listed_is_not_missing(
+    server: Server, monkeypatch: pytest.MonkeyPatch, quick: bool, fate: str
+) -> None:
+    _two_files(server)
+    number = _started(server, quick=quick)
+
+    def work(context: OperationContext) -> dict[str, Any]:
+        raw_db: RawDatabase = context.runtime.raw_db
+        said = context.say
+
+        def say(phase: str, done: int = 0, total: int | None = None) -> None:
+            said(phase, done, total)
+            # Behind the list, before the second file's turn.
+            if context.result.get("files") == 1:
+                with raw_db.write() as tx:
+                    (file_id, path) = tx.execute("SELECT id, path FROM warc_files ORDER BY id DESC")[0]
+                    there = context.settings.home / path
+                    if fate == "discarded" and there.exists():
+                        tx.execute("UPDATE warc_files SET state = 'discarded' WHERE id = ?", (file_id,))
+                        there.unlink()
+                    elif fate == "moved" and there.name != "moved.warc.gz":
+                        files.relocate_file(tx, old=path, new=path.replace(there.name, "moved.warc.gz"))
+                        there.rename(there.with_name("moved.warc.gz"))
+
+        patched.setattr(OperationContext, "say", lambda _self, *args: say(*args))
+        return verify(context)
+
+    with monkeypatch.context() as patched:
+        ended = _run(server, work)
+    found = operation(server, number)["result"]
+
+    assert ended is OperationState.DONE, found
+    assert (found["files"], found["missing"], found["damaged"]) == (1 if fate == "discarded" else 2, 0, 0)
