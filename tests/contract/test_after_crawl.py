@@ -17,7 +17,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, Source, WarcFile
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import Unavailable
-from holdfast.imports import importer
+from holdfast.index.writing import index_transaction
 from holdfast.jobs import indexing
 from holdfast.jobs.administration.maintenance import register_directory
 from holdfast.jobs.indexing import next_to_index
@@ -109,13 +109,12 @@ def test_a_database_that_blinks_while_files_are_taken_in_fails_no_index_and_hold
     with yard.database.write() as session:
         session.get_one(Execution, execution_id).output_dir = str(other.resolve())
     second_id = yard.register()
-    taken = importer.index_transaction
 
     def blinks(raw_db: RawDatabase) -> AbstractContextManager[Transaction]:
-        monkeypatch.setattr(importer, "index_transaction", taken)
+        monkeypatch.setattr("holdfast.imports.importer.index_transaction", index_transaction)
         raise Unavailable("the database did not take the transaction")
 
-    monkeypatch.setattr(importer, "index_transaction", blinks)
+    monkeypatch.setattr("holdfast.imports.importer.index_transaction", blinks)
     yard.work()
     first, second = yard.run(execution_id), yard.run(second_id)
     assert (first.index_state, first.error, first.items_indexed) == ("indexing", None, 0)

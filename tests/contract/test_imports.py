@@ -26,9 +26,9 @@ from holdfast.db.models import Execution, Job, Snapshot, WarcFile
 from holdfast.errors import Invalid, Unavailable
 from holdfast.exports.package import build, read_contents
 from holdfast.exports.zipping import read_segments
-from holdfast.imports import importer
 from holdfast.imports.importer import ImportedFile, Importer, ImportStep
 from holdfast.imports.packages import spelled
+from holdfast.imports.placing import digest_of
 from holdfast.index.indexer import open_indexer
 from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
 from holdfast.jobs.views.status import read_status
@@ -488,7 +488,7 @@ def test_what_is_no_fault_of_a_file_ends_the_import_and_the_same_again_goes_on(
         raise Unavailable("the database did not answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(importer, "index_transaction", away)
+        patched.setattr("holdfast.imports.importer.index_transaction", away)
         with pytest.raises(Unavailable, match="did not answer"):
             _run(database, tmp_path / "home", paths)
     done = _run(database, tmp_path / "home", paths)
@@ -502,14 +502,13 @@ def test_a_file_that_cannot_be_read_stops_no_other(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = (write(tmp_path / name, record(url=f"http://{name}/")) for name in ("bad.warc.gz", "good.warc.gz"))
-    read = importer.digest_of
 
-    def digest_of(path: Path, pulse: Callable[[int], None]) -> Digests:
+    def unless_bad(path: Path, pulse: Callable[[int], None]) -> Digests:
         if path == bad:
             raise Unavailable("cannot read bad.warc.gz: Input/output error")
-        return read(path, pulse)
+        return digest_of(path, pulse)
 
-    monkeypatch.setattr(importer, "digest_of", digest_of)
+    monkeypatch.setattr("holdfast.imports.importer.digest_of", unless_bad)
     done = _run(database, tmp_path / "home", [bad, good])
 
     assert [one.state for one in done] == ["failed", "imported"]

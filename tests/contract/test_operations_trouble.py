@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import NoSpace, Unavailable
-from holdfast.imports import importer
+from holdfast.imports.placing import write_new
 from holdfast.operations.long_running import MOST_ATTEMPTS, OperationLeases, OperationState
 from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.uploads import part_path
@@ -51,7 +51,7 @@ def test_an_import_whose_disk_fills_keeps_the_upload_and_is_tried_again(
     place = begun(server, len(whole), source="trouble", filename="three.wacz")
     send(server, place, whole, 0)
     with monkeypatch.context() as patched:
-        patched.setattr(importer, "write_new", _failing(importer.write_new, NoSpace("no room"), at=2))
+        patched.setattr("holdfast.imports.importer.write_new", _failing(write_new, NoSpace("no room"), at=2))
         ended = run_waiting(server)
     failed = server.get(place).json()
     told = operation(server, failed["operationId"])

@@ -18,7 +18,7 @@ from holdfast.db import connect
 from holdfast.db.models import AuditEvent, Job
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import Invalid, Unavailable
-from holdfast.imports import importer
+from holdfast.index.writing import index_transaction
 from holdfast.jobs.administration.maintenance import make_due
 from holdfast.jobs.endings import FailureCause
 from holdfast.jobs.views.listing import shown_job
@@ -222,15 +222,15 @@ def test_a_database_that_blinks_while_files_are_registered_is_no_damage_of_their
     job_id = bed.job()
     bed.engine.script(TWO_FILES, WHOLE)
     lease = bed.take()
-    taken, asked = importer.index_transaction, list[object]()
+    asked: list[object] = []
 
     def blinks(raw_db: RawDatabase) -> AbstractContextManager[Transaction]:
         asked.append(raw_db)
         if len(asked) == 2:
             raise Unavailable("the database did not take the transaction")
-        return taken(raw_db)
+        return index_transaction(raw_db)
 
-    monkeypatch.setattr(importer, "index_transaction", blinks)
+    monkeypatch.setattr("holdfast.imports.importer.index_transaction", blinks)
     ending = bed.run(lease)
     assert ending is not None
     assert (ending.failure, ending.reason) == (FailureCause.INFRA, "infra_error")
