@@ -21,6 +21,9 @@ from holdfast.clock import SystemClock
 from holdfast.config import AuthSettings
 from holdfast.db.engine import Database
 from holdfast.db.models import UserSession
+from holdfast.sources import registry
+from holdfast.sources.config import merge_fields
+from holdfast.sources.queries import find_source
 from tests.patience import deadline
 
 pytestmark = pytest.mark.postgres
@@ -157,3 +160,29 @@ def test_of_two_that_change_a_password_at_once_one_is_refused(
     assert [type(one) for one in beside.errors] == [PasswordRefused]
     with database.read() as session:
         assert is_password(find_user(session, user_id).password_hash, "a gull over the quay")
+
+
+def _edited(database: Database, **config: Any) -> None:
+    with database.write() as session:
+        registry.edit(session, CLOCK, "ex", {"config": config})
+
+
+def test_of_two_edits_of_one_source_none_is_lost(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    with database.write() as session:
+        entry = {"code": "ex", "config": {"seeds": ["https://ex.example/"]}}
+        registry.create(session, CLOCK, registry.read_spec(entry))
+    beside = Beside(lambda: _edited(database, delay_s=10))
+
+    def merged(*args: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            beside.begin()
+        return merge_fields(*args)
+
+    monkeypatch.setattr(registry, "merge_fields", merged)
+    _edited(database, max_depth=7)
+    beside.end()
+
+    assert beside.errors == []
+    with database.read() as session:
+        config = registry.config_of(find_source(session, "ex"))
+    assert (config.delay_s, config.max_depth) == (10.0, 7)

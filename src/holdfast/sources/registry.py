@@ -21,7 +21,7 @@ from holdfast.sources import queries
 from holdfast.sources.adhoc_queries import CODE_CHARS
 from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
 from holdfast.sources.members_file import mark_changed
-from holdfast.sources.queries import find_source
+from holdfast.sources.queries import find_source, source_to_edit
 from holdfast.urls import parse_seed
 from holdfast.withdrawals.hiding import tell_search
 from holdfast.withdrawals.viewers import Visibility
@@ -234,7 +234,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
 
     SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. Its code stays for ever.
     """
-    source = find_source(session, code)
+    source = source_to_edit(session, code)
     given = Fields(changes)
     fresh = {name: given.text(name, limit=limit) for name, limit in _LIMITS.items() if name in changes}
     config = given.mapping("config")
@@ -269,7 +269,7 @@ def _show_to(session: Session, clock: Clock, source: Source, visibility: Visibil
 
 def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
     """Enable or disable a source; False if it was so before. `jobs.administration` pauses and resumes its jobs."""
-    source = find_source(session, code)
+    source = source_to_edit(session, code)
     if source.enabled == enabled:
         return False
     source.enabled, source.updated_at = enabled, clock.now()
@@ -344,7 +344,7 @@ def import_specs(session: Session, clock: Clock, specs: Sequence[SourceSpec], *,
 
     It is little more than rows, so that hundreds make a short transaction.
     """
-    found = queries.sources_by_code(session, [spec.code for spec in specs])
+    found = queries.sources_by_code(session, [spec.code for spec in specs], to_edit=apply)
     results: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
     for spec in specs:
         results[_import_one(session, clock, spec, found.get(spec.code), apply=apply)].append(spec.code)
@@ -365,7 +365,7 @@ def _import_one(session: Session, clock: Clock, spec: SourceSpec, source: Source
 
 def replace(session: Session, clock: Clock, spec: SourceSpec) -> bool:
     """Write a source anew; False if it was so before. SourceNotFound if there is none with this code."""
-    source = find_source(session, spec.code)
+    source = source_to_edit(session, spec.code)
     if _values_of_spec(source, spec) == _values_of_row(source):
         return False
     _write(session, clock, source, spec, action="source.edited")
