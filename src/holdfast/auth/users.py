@@ -170,8 +170,8 @@ def set_password(session: Session, clock: Clock, user: User, password: str) -> N
 def replace_password(session: Session, clock: Clock, user: User, hashed: str, *, keep: int | None = None) -> int:
     """Give a user a password that was hashed before; end its sessions, all but the one to keep; return how many."""
     user.password_hash = hashed
-    # Before the sessions go: whoever signs in at this moment waits for the row, and finds the password changed, or has
-    # a session that is there to be ended.
+    # Before the sessions go: a sign-in at this moment waits for the row and finds the password changed, or has begun a
+    # session that is there to be ended.
     session.flush()
     ended = queries.delete_sessions(session, user.id, keep=keep)
     queries.delete_links(session, user.id)

@@ -61,7 +61,7 @@ def source_to_edit(session: Session, code: str) -> Source:
     return found
 
 
-def _locked(asked: Select[tuple[Source]]) -> Select[tuple[Source]]:
+def _locked(asked: Select[Source]) -> Select[Source]:
     # Not its key: PostgreSQL looks at that whenever a job of the source is written.
     return asked.with_for_update(key_share=True).execution_options(populate_existing=True)
 
