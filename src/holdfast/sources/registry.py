@@ -224,7 +224,7 @@ def _new_row(session: Session, clock: Clock, spec: SourceSpec) -> Source:
         updated_at=now,
     )
     if is_for_members(source):
-        mark_changed(session)
+        mark_changed(session, source.code, is_for_members=True)
     _audit(session, clock, "source.created", source, spec.config)
     return source
 
@@ -263,7 +263,7 @@ def _show_to(session: Session, clock: Clock, source: Source, visibility: Visibil
     detail = {"from": source.visibility, "to": visibility.value}
     source.visibility = visibility.value
     tell_search(session, clock, source.id)
-    mark_changed(session)
+    mark_changed(session, source.code, is_for_members=is_for_members(source))
     audit.record(session, clock, action="source.visibility", subject=f"source {source.code}", detail=detail)
 
 
@@ -284,6 +284,8 @@ def delete(session: Session, clock: Clock, code: str) -> None:
     belongs = queries.belongings(session, source_id=source.id)
     if belongs is not None:
         raise SourceInUse(code, belongs)
+    if is_for_members(source):
+        mark_changed(session, source.code, is_for_members=False)
     _audit(session, clock, "source.deleted", source, None)
     queries.delete_source(session, source)
 
