@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,9 @@ from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, Source, WarcFile
+from holdfast.db.raw import RawDatabase, Transaction
+from holdfast.errors import Unavailable
+from holdfast.index.writing import index_transaction
 from holdfast.jobs import indexing
 from holdfast.jobs.administration.maintenance import register_directory
 from holdfast.jobs.indexing import next_to_index
@@ -92,6 +95,35 @@ def test_a_file_that_cannot_be_taken_in_is_told_and_tried_again_when_somebody_as
 
     run = yard.run(execution_id)
     assert (run.index_state, run.error, run.items_indexed) == ("indexed", None, 2)
+
+
+def test_a_database_that_blinks_while_files_are_taken_in_fails_no_index_and_holds_up_no_other(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard.write("good")
+    execution_id = yard.register()
+    other = yard.folder.with_name("other")
+    yard.folder.rename(other)
+    yard.folder.mkdir()
+    yard.write("better")
+    with yard.database.write() as session:
+        session.get_one(Execution, execution_id).output_dir = str(other.resolve())
+    second_id = yard.register()
+
+    def blinks(raw_db: RawDatabase) -> AbstractContextManager[Transaction]:
+        monkeypatch.setattr("holdfast.imports.importer.index_transaction", index_transaction)
+        raise Unavailable("the database did not take the transaction")
+
+    monkeypatch.setattr("holdfast.imports.importer.index_transaction", blinks)
+    yard.work()
+    first, second = yard.run(execution_id), yard.run(second_id)
+    assert (first.index_state, first.error, first.items_indexed) == ("indexing", None, 0)
+    assert (second.index_state, second.error, second.items_indexed) == ("indexed", None, 1)
+    yard.task = AfterCrawl(yard.context)
+    yard.work()
+
+    first = yard.run(execution_id)
+    assert (first.index_state, first.error, first.items_indexed) == ("indexed", None, 1)
 
 
 def test_pages_are_counted_before_anything_is_locked(yard: Yard) -> None:

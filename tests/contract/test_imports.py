@@ -23,16 +23,18 @@ from holdfast.clock import SystemClock
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, WarcFile
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, Unavailable
 from holdfast.exports.package import build, read_contents
 from holdfast.exports.zipping import read_segments
 from holdfast.imports.importer import ImportedFile, Importer, ImportStep
 from holdfast.imports.packages import spelled
+from holdfast.imports.placing import digest_of
 from holdfast.index.indexer import open_indexer
 from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
 from holdfast.jobs.views.status import read_status
 from holdfast.series.queries import series_totals
 from holdfast.warc.manifest import read_manifest
+from holdfast.warc.outfile import Digests
 from holdfast.withdrawals.hiding import hide
 from tests.patience import deadline
 from tests.unit.imports import signing
@@ -468,3 +470,46 @@ def test_imports_under_one_name_share_a_job_of_that_name(database: Database, tmp
         jobs = [session.get_one(Job, session.get_one(Execution, one).job_id) for one in begun]
     assert [job.name for job in jobs] == list(names)
     assert len({job.id for job in jobs}) == 3
+
+
+@pytest.mark.parametrize("kind", ["file", "package", "package in a package"])
+def test_what_is_no_fault_of_a_file_ends_the_import_and_the_same_again_goes_on(
+    database: Database, tmp_path: Path, paths: list[Path], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    paths = paths[:2] if kind == "file" else paths[2:3]
+    if kind == "package in a package":
+        outer = tmp_path / "outer.wacz"
+        with zipfile.ZipFile(outer, "w") as out:
+            out.writestr("datapackage.json", "{}")
+            out.write(paths[0], "archive/inner.wacz")
+        paths = [outer]
+
+    def away(_raw_db: object) -> None:
+        raise Unavailable("the database did not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("holdfast.imports.importer.index_transaction", away)
+        with pytest.raises(Unavailable, match="did not answer"):
+            _run(database, tmp_path / "home", paths)
+    done = _run(database, tmp_path / "home", paths)
+
+    assert [one.error for one in done] == [None] * len(done)
+    assert {one.state for one in done} == {"imported"}
+    assert not list((tmp_path / "home").rglob("*.new*"))
+
+
+def test_a_file_that_cannot_be_read_stops_no_other(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = (write(tmp_path / name, record(url=f"http://{name}/")) for name in ("bad.warc.gz", "good.warc.gz"))
+
+    def unless_bad(path: Path, pulse: Callable[[int], None]) -> Digests:
+        if path == bad:
+            raise Unavailable("cannot read bad.warc.gz: Input/output error")
+        return digest_of(path, pulse)
+
+    monkeypatch.setattr("holdfast.imports.importer.digest_of", unless_bad)
+    done = _run(database, tmp_path / "home", [bad, good])
+
+    assert [one.state for one in done] == ["failed", "imported"]
+    assert "Input/output error" in (done[0].error or "")

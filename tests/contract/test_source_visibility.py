@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from sqlalchemy import delete, select
+from sqlalchemy import delete, event, select
+from sqlalchemy.orm import Session
 
+from holdfast.api.app import create_inner_app
 from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, SearchOutbox, Source
-from holdfast.sources.members_file import MEMBERS, note_members, restore_members
+from holdfast.errors import Invalid, Unavailable
+from holdfast.sources import registry
+from holdfast.sources.members_file import MEMBERS, note_members, restore_members, write_noting
+from holdfast.sources.queries import named_source
+from holdfast.worker.loop import RunnerTable, open_worker
 from tests.api_bed import Server
+from tests.patience import deadline
+
+
+@pytest.fixture(autouse=True)
+def _no_note(server: Server) -> Iterator[None]:
+    """Begin and end without a note: archives of one run of tests may share a data directory."""
+    (server.archive.home / MEMBERS).unlink(missing_ok=True)
+    yield
+    (server.archive.home / MEMBERS).unlink(missing_ok=True)
 
 
 def _make(server: Server, **more: object) -> dict[str, object]:
@@ -102,3 +120,111 @@ def test_a_lost_database_does_not_open_what_was_for_members(server: Server) -> N
         assert restore_members(database, clock, home) == 0, "a row is newer than the note"
         note_members(database, home)
     assert json.loads((home / MEMBERS).read_text()) == {"members": ["ex"]}
+
+
+def _noted(server: Server) -> list[str]:
+    codes: list[str] = json.loads((server.archive.home / MEMBERS).read_text())["members"]
+    return codes
+
+
+def test_a_source_is_noted_before_it_is_for_members_and_taken_off_behind_that(server: Server) -> None:
+    database, home, seen = server.bed.database, server.archive.home, list[list[str]]()
+
+    def look(_session: Session) -> None:
+        seen.append(_noted(server))
+
+    def change(word: str) -> None:
+        with write_noting(database, home) as session:
+            registry.edit(session, SystemClock(), "ex", {"visibility": word})
+            event.listen(session, "before_commit", look)
+
+    _make(server)
+    (home / MEMBERS).write_text('{"members": []}')
+    change("members")
+    change("public")
+
+    assert seen == [["ex"], ["ex"]]
+    assert _noted(server) == []
+
+
+def test_a_change_whose_answer_was_lost_leaves_the_source_noted(server: Server) -> None:
+    made = _make(server)
+
+    def dies(_session: Session) -> None:
+        raise Unavailable("the answer was lost")
+
+    def change() -> None:
+        with write_noting(server.bed.database, server.archive.home) as session:
+            registry.edit(session, SystemClock(), "ex", {"visibility": "members"})
+            event.listen(session, "after_commit", dies)
+
+    with pytest.raises(Unavailable):
+        change()
+
+    assert server.get(f"/api/v1/sources/{made['id']}").json()["visibility"] == "members"
+    assert _noted(server) == ["ex"]
+
+
+def test_a_process_that_notes_while_another_commits_leaves_out_nothing(server: Server) -> None:
+    database, home = server.bed.database, server.archive.home
+    _make(server, visibility="members")
+    with database.write() as session:
+        for code in ("second", "stale"):
+            named_source(session, SystemClock(), code=code)
+
+    def beside() -> None:
+        with closing(Database(database.url)) as other:
+            note_members(other, home)
+
+    thread = threading.Thread(target=beside)
+
+    def meanwhile(_session: Session) -> None:
+        (home / MEMBERS).write_text('{"members": ["ex", "second", "stale"]}')
+        thread.start()
+        thread.join(0.5)
+
+    def dies(_session: Session) -> None:
+        raise Unavailable("the answer was lost")
+
+    def change() -> None:
+        with write_noting(database, home) as session:
+            registry.edit(session, SystemClock(), "second", {"visibility": "members"})
+            event.listen(session, "before_commit", meanwhile)
+            event.listen(session, "after_commit", dies)
+
+    with pytest.raises(Unavailable):
+        change()
+    thread.join(deadline(30))
+
+    assert _noted(server) == ["ex", "second"]
+
+
+def test_a_note_that_makes_no_sense_ends_a_rebuild_and_is_written_anew_by_a_start(server: Server) -> None:
+    _make(server, visibility="members")
+    (server.archive.home / MEMBERS).write_text('{"members": [')
+
+    with pytest.raises(Invalid, match="makes no sense"):
+        restore_members(server.bed.database, SystemClock(), server.archive.home)
+    note_members(server.bed.database, server.archive.home)
+
+    assert _noted(server) == ["ex"]
+
+
+def test_a_start_mends_the_note_and_forgets_nothing_of_a_lost_database(server: Server) -> None:
+    _make(server, visibility="members")
+    note = server.archive.home / MEMBERS
+    note.write_text('{"members": ["lost"]}')
+
+    async def start() -> None:
+        app = create_inner_app(server.archive)
+        async with app.router.lifespan_context(app):
+            pass
+
+    asyncio.run(start())
+    mended = _noted(server)
+    note.unlink()
+    with open_worker(server.archive.settings, RunnerTable({}, ())):
+        pass
+
+    assert mended == ["ex", "lost"]
+    assert _noted(server) == ["ex"]

@@ -316,6 +316,27 @@ def test_redirects_are_not_followed_and_answers_are_kept_in_part(bed: Bed, recei
     assert [one.path for one in receiver.received] == ["/moved"]
 
 
+@pytest.mark.parametrize("status", [500, 410])
+def test_a_test_whose_process_died_is_tried_no_further_and_disables_nothing(
+    bed: Bed, now_clock: FakeClock, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    made = _add(bed, "https://example.org/hook")
+
+    async def dies(*_: object) -> Result:
+        raise SystemExit
+
+    monkeypatch.setattr("holdfast.webhooks.delivery._send_one", dies)
+    with pytest.raises(SystemExit):
+        send_test(bed.database, bed.clock, _SETTINGS, made.webhook.id)
+    now_clock.advance(_SETTINGS.timeout_s + 31)
+    (message,) = _lease(bed)
+    settle(bed.database, bed.clock, message, Result(status, f"it answered {status}", None, 1))
+    now_clock.advance(4 * 86_400)
+
+    assert (_lease(bed), [row.state for row in _deliveries(bed)]) == ([], ["failed"])
+    assert _hook(bed, made.webhook.id).disabled_at is None
+
+
 def test_nothing_is_sent_to_a_private_address(bed: Bed, receiver: Receiver) -> None:
     made = _add(bed, f"http://localhost:{receiver.port}/hook")
     closed = WebhookSettings()

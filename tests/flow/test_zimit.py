@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +16,9 @@ from holdfast.archive_tool.output_directory import read_mapping
 from holdfast.cli.index import index
 from holdfast.db import connect
 from holdfast.db.models import AuditEvent, Job
-from holdfast.errors import Invalid
+from holdfast.db.raw import RawDatabase, Transaction
+from holdfast.errors import Invalid, Unavailable
+from holdfast.index.writing import index_transaction
 from holdfast.jobs.administration.maintenance import make_due
 from holdfast.jobs.endings import FailureCause
 from holdfast.jobs.views.listing import shown_job
@@ -212,6 +214,36 @@ BUILDS: dict[str, list[Step]] = {
     "has no room": [{"say": "No space left on device"}, {"exit": 1}],
     "cannot start": [{"exit": 127}],
 }
+
+
+def test_a_database_that_blinks_while_files_are_registered_is_no_damage_of_theirs(
+    bed: ZimitBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = bed.job()
+    bed.engine.script(TWO_FILES, WHOLE)
+    lease = bed.take()
+    asked: list[object] = []
+
+    def blinks(raw_db: RawDatabase) -> AbstractContextManager[Transaction]:
+        asked.append(raw_db)
+        if len(asked) == 2:
+            raise Unavailable("the database did not take the transaction")
+        return index_transaction(raw_db)
+
+    monkeypatch.setattr("holdfast.imports.importer.index_transaction", blinks)
+    ending = bed.run(lease)
+    assert ending is not None
+    assert (ending.failure, ending.reason) == (FailureCause.INFRA, "infra_error")
+    bed.jobs.leases.settle(lease, ending)
+    assert bed.row(job_id).current_retry_count == 0
+
+    with bed.jobs.database.write() as session:
+        make_due(session, bed.jobs.clock, job_id)
+    again = bed.take()
+    assert bed.settled(again) == "completed"
+    assert bed.execution(again.execution_id).reason is None
+    bed.index()
+    assert {one.url for one in bed.snapshots()} >= {"https://example.org/a.warc.gz", "https://example.org/b.warc.gz"}
 
 
 @pytest.mark.parametrize("how", BUILDS)

@@ -192,6 +192,8 @@ def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork]) -> None:
         with archive.database.read() as session:
             for count in counts:
                 count.read(session)
+        # A process that died between a change and its note left one that names too few or too many.
+        load("holdfast.sources.members_file").note_members(archive.database, archive.home)
     except HoldfastError as exc:
         _log.warning("api.cold", message=str(exc))
     folder = archive.settings.replay.renderer_dir

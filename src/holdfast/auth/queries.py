@@ -60,6 +60,13 @@ def user_by_name(session: Session, name: str) -> User | None:
     return session.scalar(select(User).where(User.name == name))
 
 
+def locked_user(session: Session, user_id: int) -> User | None:
+    """Return a user as it is now; no other process changes it before this transaction ends."""
+    # Not its key: PostgreSQL looks at that whenever a session or a token of the user is written.
+    asked = select(User).where(User.id == user_id).with_for_update(key_share=True)
+    return session.scalar(asked.execution_options(populate_existing=True))
+
+
 def user_of_provider(session: Session, *, issuer: str, subject: str) -> User | None:
     """Return the user that an identity provider knows under this subject."""
     return session.scalar(select(User).where(User.issuer == issuer, User.subject == subject))

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from holdfast import audit, log
 from holdfast.auth import queries
 from holdfast.auth.credentials import digest_of, new_secret
-from holdfast.auth.errors import PasswordRefused, SessionNotFound, SignInFailed, UserExists
+from holdfast.auth.errors import PasswordRefused, SessionNotFound, SignInFailed, UserExists, UserNotFound
 from holdfast.auth.known_browsers import known_browser, new_mark
 from holdfast.auth.passwords import hash_password, is_outdated, is_password
 from holdfast.auth.principal import Principal, SignInWay
@@ -84,7 +84,8 @@ class SignIn:
             _log.warning("auth.sign_in_failed", account=user.name if user else None, address=browser.address)
             raise SignInFailed
         with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
-            current = session.get(User, user.id)
+            # Locked: a change of the password ends all sessions, also one that is begun at the same moment.
+            current = queries.locked_user(session, user.id)
             # Disabled, or its password changed, while the given one was looked at.
             if current is None or current.disabled_at is not None or current.password_hash != stored:
                 raise SignInFailed
@@ -140,7 +141,9 @@ class SignIn:
             raise PasswordRefused("current: this is not the password of this account")
         hashed = hash_password(new, name=user.name)
         with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
-            now_user = find_user(session, user_id)
+            now_user = queries.locked_user(session, user_id)
+            if now_user is None:
+                raise UserNotFound(user_id)
             # Its password was changed, or the account disabled, while the given one was looked at.
             if now_user.password_hash != stored or now_user.disabled_at is not None:
                 raise PasswordRefused("current: the password was changed meanwhile; sign in with the new one")

@@ -135,6 +135,8 @@ def change_user(session: Session, clock: Clock, user_id: int | str, changes: Use
     if changes.disabled is True and user.disabled_at is None:
         _demand_another(session, user)
         user.disabled_at = clock.now()
+        # As with a new password: no session may be begun between their end and this commit.
+        session.flush()
         ended = queries.delete_sessions(session, user.id)
         queries.delete_links(session, user.id)
         _record(session, clock, "disabled", user, sessions=ended)
@@ -168,6 +170,9 @@ def set_password(session: Session, clock: Clock, user: User, password: str) -> N
 def replace_password(session: Session, clock: Clock, user: User, hashed: str, *, keep: int | None = None) -> int:
     """Give a user a password that was hashed before; end its sessions, all but the one to keep; return how many."""
     user.password_hash = hashed
+    # Before the sessions go: a sign-in at this moment waits for the row and finds the password changed, or has begun a
+    # session that is there to be ended.
+    session.flush()
     ended = queries.delete_sessions(session, user.id, keep=keep)
     queries.delete_links(session, user.id)
     _record(session, clock, "password_changed", user, sessions=ended)

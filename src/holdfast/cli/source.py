@@ -20,7 +20,7 @@ from holdfast.jobs.administration.source_jobs import disable_source, enable_sour
 from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
-from holdfast.sources.members_file import note_if_changed
+from holdfast.sources.members_file import write_noting
 from holdfast.sources.queries import find_source, sources
 from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import check_backend, open_jobs
@@ -145,10 +145,8 @@ def create(
     # Before the database is opened: a wrong field costs nothing.
     settings, spec = config.load(home=home), registry.read_spec(content)
     _demand_runnable(settings, spec.config)
-    with open_jobs(settings) as jobs:
-        with jobs.database.write() as session:
-            row = registry.create(session, jobs.clock, spec)
-        note_if_changed(session, jobs.database, settings.home)
+    with open_jobs(settings) as jobs, write_noting(jobs.database, settings.home) as session:
+        row = registry.create(session, jobs.clock, spec)
     _print(row, json=json)
 
 
@@ -179,13 +177,11 @@ def edit(
     if not changes:
         raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")
     settings = config.load(home=home)
-    with open_jobs(settings) as jobs:
-        with jobs.database.write() as session:
-            row = registry.edit(session, jobs.clock, code, changes)
-            if "config" in changes:
-                # Inside the transaction: refused, the edit is rolled back.
-                _demand_runnable(settings, registry.config_of(row))
-        note_if_changed(session, jobs.database, settings.home)
+    with open_jobs(settings) as jobs, write_noting(jobs.database, settings.home) as session:
+        row = registry.edit(session, jobs.clock, code, changes)
+        if "config" in changes:
+            # Inside the transaction: refused, the edit is rolled back.
+            _demand_runnable(settings, registry.config_of(row))
     _print(row, json=json)
 
 
@@ -217,7 +213,8 @@ def delete(code: Code, json: AsJson = False, home: Home = None) -> None:
 
     Example: holdfast source delete ex
     """
-    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+    settings = config.load(home=home)
+    with open_jobs(settings) as jobs, write_noting(jobs.database, settings.home) as session:
         registry.delete(session, jobs.clock, code)
     print(jsonlib.dumps({"code": code, "deleted": True}) if json else f"{code}: deleted")
 
@@ -236,10 +233,8 @@ def take_in(
     """
     settings = config.load(home=home)
     specs = _read_specs(settings, file)
-    with open_jobs(settings) as jobs:
-        with jobs.database.write() as session:
-            done = take_in_sources(session, jobs.clock, jobs.actions, specs, apply=not dry_run)
-        note_if_changed(session, jobs.database, settings.home)
+    with open_jobs(settings) as jobs, write_noting(jobs.database, settings.home) as session:
+        done = take_in_sources(session, jobs.clock, jobs.actions, specs, apply=not dry_run)
     if json:
         print(
             jsonlib.dumps(

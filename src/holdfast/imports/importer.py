@@ -1,4 +1,8 @@
-"""`holdfast import`: foreign files into the archive, one by one; each by itself, so that a bad one stops no other."""
+"""`holdfast import`: foreign files into the archive, one by one; each by itself, so that a bad one stops no other.
+
+What is no fault of a file (a database that does not answer, a disk without room) ends the import, and the same again
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from holdfast import log
 from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase
-from holdfast.errors import Conflict, HoldfastError, Invalid, NotFound
+from holdfast.errors import Conflict, HoldfastError, Invalid, NotFound, Unavailable
 from holdfast.failpoints import reach
 from holdfast.imports.packages import (
     BadPackage,
@@ -125,7 +129,10 @@ class Importer:
         self._step = ImportStep(number=0, of=0, name="", phase="", done=0, total=0)
 
     def run(self, paths: list[Path]) -> Iterator[ImportedFile]:
-        """Import each file and yield what came of it; Interrupted between two steps if the indexer is to stop."""
+        """Import each file and yield what came of it; Interrupted between two steps if the indexer is to stop.
+
+        Unavailable, NoSpace if the database or the archive's disk refuses: no file is at fault, none is passed over.
+        """
         for number, path in enumerate(paths, 1):
             self._step = ImportStep(number=number, of=len(paths), name=path.name, phase="", done=0, total=0)
             try:
@@ -133,7 +140,7 @@ class Importer:
                     yield from self._package(path, spelled(path.resolve()))
                 else:
                     yield self._file(path, spelled(path.resolve()), path.name)
-            except Interrupted:
+            except (Interrupted, Unavailable):
                 raise
             except HoldfastError as exc:
                 yield ImportedFile(origin=spelled(path), error=str(exc))
@@ -170,7 +177,7 @@ class Importer:
                 place = f"{origin}!archive/{member.name}"
                 try:
                     yield self._member(package, member, place, fixity if number == 0 else fixity._replace(notes=()))
-                except Interrupted:
+                except (Interrupted, Unavailable):
                     raise
                 except HoldfastError as exc:
                     yield ImportedFile(origin=place, error=str(exc))
@@ -189,7 +196,7 @@ class Importer:
             for one in self._package(fresh, origin, is_inner=True):
                 one.fixity += wrong
                 yield one
-        except Interrupted:
+        except (Interrupted, Unavailable):
             raise
         except HoldfastError as exc:
             yield ImportedFile(origin=origin, error=str(exc).replace(fresh.name, member.name))
@@ -229,7 +236,7 @@ class Importer:
         # A link is followed once, here: what is hashed, looked at and kept is one and the same file.
         path = path.resolve(strict=True)
         self._phase("hashing", path.stat().st_size)
-        digests = digest_of(path, self._pulse)
+        digests = self._digests(path, is_ours=is_unpacked)
         with self.raw_db.read() as tx:
             known = files.known_file(tx, path=self._stored(path), sha256=digests.sha256)
         if known is not None:
@@ -253,6 +260,15 @@ class Importer:
         self._note(done, inspected, placed)
         reach("import_placed")
         return self._index(done, self._register(done, placed, digests))
+
+    def _digests(self, path: Path, *, is_ours: bool) -> Digests:
+        try:
+            return digest_of(path, self._pulse)
+        except Unavailable as exc:
+            if is_ours:
+                raise
+            # A file of another is at fault itself, and stops no other; one that we unpacked lies on the archive's disk.
+            raise Invalid(str(exc)) from exc
 
     def _demand_faithful(self, path: Path, inspected: InspectedFile, name: str) -> None:
         """Refuse a file with any damage, before anything is made of it; an ARC file has no digests to go by."""

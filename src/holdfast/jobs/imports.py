@@ -15,9 +15,9 @@ from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job
-from holdfast.errors import Invalid
 from holdfast.jobs.store import IMPORT, locked_source
 from holdfast.sources.queries import named_source
+from holdfast.warc.outfile import disk_error
 
 
 def job_by_fingerprint(session: Session, *, kind: str, fingerprint: str) -> Job | None:
@@ -162,7 +162,10 @@ def _completed(session: Session, clock: Clock, wish: ImportWish) -> Execution:
 
 
 def begin_import(database: Database, clock: Clock, wish: ImportWish) -> ImportBegun:
-    """Make an execution for imported files below the data directory; the source too, if it is new."""
+    """Make an execution for imported files below the data directory; the source too, if it is new.
+
+    NoSpace, Unavailable if its folder cannot be made.
+    """
     with database.write() as session:
         execution = _completed(session, clock, wish)
         stem = f"{execution.created_at:%Y%m%dT%H%M%SZ}__{wish.source}-import-{execution.id}"
@@ -179,5 +182,5 @@ def begin_import(database: Database, clock: Clock, wish: ImportWish) -> ImportBe
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
-        raise Invalid(f"cannot write to {folder}: {exc.strerror}; choose another data directory with --home") from exc
+        raise disk_error(exc, f"cannot write to {folder}: {exc.strerror}") from exc
     return ImportBegun(execution_id=execution_id, folder=folder)

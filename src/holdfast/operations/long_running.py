@@ -30,7 +30,8 @@ LEASE: Final = timedelta(seconds=30)
 """Silence of a process after which another machine may take its operation up."""
 BEAT_S: Final = 1.0
 """How often a process says how far it is, and hears whether it is to stop."""
-_MOST_ATTEMPTS = 20
+MOST_ATTEMPTS: Final = 20
+"""How often an operation is begun whose process does not come to an end."""
 
 
 class OperationKind(StrEnum):
@@ -204,7 +205,7 @@ class OperationLeases:
             return None
         # What takes its process down every time would be begun for ever. One that was given back in good order is no
         # such case, however often the server was started anew.
-        if row.attempt >= _MOST_ATTEMPTS and row.state != OperationState.QUEUED:
+        if row.attempt >= MOST_ATTEMPTS and row.state != OperationState.QUEUED:
             given_up = OperationAbandoned(row.attempt)
             self.settle(held, OperationState.FAILED, error=str(given_up), error_code=given_up.code)
             return None
@@ -241,6 +242,12 @@ class OperationLeases:
         """Let the next process go on with it: this one ends."""
         values = {"state": OperationState.QUEUED.value, "lease_until": None, "run_file": None}
         with self._database.write() as session:
+            queries.change_held(session, held, {**values, "updated_at": moment_in(session, self._clock)})
+
+    def let_go(self, held: HeldOperation, result: Mapping[str, Any]) -> None:
+        """Keep what was found and let the next process go on at once; unlike one given back, the attempt counts."""
+        with self._database.write() as session:
+            values = {"lease_until": None, "run_file": None, "result": dict(result)}
             queries.change_held(session, held, {**values, "updated_at": moment_in(session, self._clock)})
 
     def settle(

@@ -9,6 +9,7 @@ import threading
 from holdfast import config, log
 from holdfast.clock import SystemClock
 from holdfast.coordination.runfile import step_back
+from holdfast.errors import Unavailable
 from holdfast.operations.long_running import HeldOperation
 from holdfast.operations.running import run_operation
 from holdfast.operations.works import WORKS
@@ -29,7 +30,12 @@ def main() -> None:
 
     threading.Thread(target=listen, name="end of the server", daemon=True).start()
     held = HeldOperation(int(sys.argv[1]), int(sys.argv[2]))
-    run_operation(settings, SystemClock(), held, WORKS, stopping=stopping)
+    try:
+        run_operation(settings, SystemClock(), held, WORKS, stopping=stopping)
+    except Unavailable as exc:
+        # Begun again by a serving process, after a rest.
+        log.get().error("operation.waits", operation=held.operation_id, attempt=held.attempt, message=str(exc))
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +14,11 @@ from holdfast.config import Settings
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.audit_events import acting
 from holdfast.db.engine import Database
-from holdfast.errors import HoldfastError, LeaseLost
+from holdfast.errors import HoldfastError, LeaseLost, NoSpace, Unavailable
 from holdfast.index.indexer import Interrupted
 from holdfast.operations.long_running import (
     BEAT_S,
+    MOST_ATTEMPTS,
     HeldOperation,
     OperationKind,
     OperationLeases,
@@ -151,7 +152,10 @@ def run_operation(
     *,
     stopping: threading.Event | None = None,
 ) -> OperationState:
-    """Do what a held operation is for, and say how it ended; return that. Stopped from outside, it is queued again."""
+    """Do what a held operation is for, and say how it ended; return that. Stopped from outside, it is queued again.
+
+    Unavailable if something that it depends on does not answer: the next process goes on with it.
+    """
     stop = stopping or threading.Event()
     with _opened(settings, clock, held, stop) as (context, kind, actor):
         leases = OperationLeases(context.database, clock, context.runtime.run_folder)
@@ -165,6 +169,11 @@ def run_operation(
                 leases.give_back(held)
             else:
                 leases.settle(held, state, **values)
+        except Unavailable:
+            # Where the database is still away, the lease runs out by itself.
+            with suppress(Unavailable):
+                leases.let_go(held, context.result)
+            raise
         finally:
             run.close()
     _log.info("operation.ended", operation=held.operation_id, kind=kind.value, state=state.value)
@@ -180,6 +189,11 @@ def _ended(work: OperationWork, context: OperationContext) -> tuple[OperationSta
         return OperationState.QUEUED, {}
     except OperationFailed as exc:
         return OperationState.FAILED, {"result": exc.result, **_told(str(exc), exc.code)}
+    except Unavailable as exc:
+        # A database that blinks must not cost hours of work. Room comes from a person, who is better told so at once.
+        if isinstance(exc, NoSpace) or context.attempt >= MOST_ATTEMPTS:
+            return OperationState.FAILED, {"result": context.result, **_told(str(exc), exc.code)}
+        raise
     except HoldfastError as exc:
         return OperationState.FAILED, {"result": context.result, **_told(str(exc), exc.code)}
     except Exception as exc:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.freezing import freeze, verify_frozen
@@ -17,7 +17,7 @@ from holdfast.imports.placing import Keeping
 from holdfast.imports.rebuild import plan_rebuild, restore_files
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, open_indexer
 from holdfast.index.leases import FileToIndex, ReadProgress
-from holdfast.index.queries import FileOnDisk, sealed_files_after, sealed_total
+from holdfast.index.queries import sealed_files_after, sealed_total
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.noise.chore import judge_pending
@@ -30,6 +30,7 @@ from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain, rebuild
 from holdfast.sources.members_file import restore_members
 from holdfast.warc import queries as files
+from holdfast.warc.outfile import SealedFile
 from holdfast.warc.roots import locate
 from holdfast.warc.verify import verify_file
 from holdfast.withdrawals.hiding import restore_withdrawals
@@ -193,7 +194,7 @@ def verify(context: OperationContext) -> dict[str, Any]:
             break
         for row in rows:
             context.say("verifying", int(found["bytes"]), total)
-            _verify_one(context, row, found, total, quick=quick)
+            _verify_one(context, row.id, found, quick=quick)
             found["after"] = row.id
             # A copy: another thread writes it down meanwhile.
             context.result = {**found, "problems": list(found["problems"])}
@@ -205,38 +206,62 @@ def verify(context: OperationContext) -> dict[str, Any]:
     return result
 
 
-def _verify_one(context: OperationContext, row: FileOnDisk, found: dict[str, Any], total: int, *, quick: bool) -> None:
+def _verify_one(context: OperationContext, file_id: int, found: dict[str, Any], *, quick: bool) -> None:
+    """Look at a file as its row names it by now: of those that were listed, others may be moved or discarded since."""
+    row = _row_now(context, file_id)
+    while row is not None:
+        looked = _look_at(context, row, quick=quick)
+        if looked.state == "ok" or (now := _row_now(context, file_id)) == row:
+            break
+        # Its row was changed while it was looked at.
+        row = now
+    if row is None:
+        return
+    found["files"] += 1
+    found["bytes"] += row.size
+    found["records"] += looked.records
+    found[looked.state] += 1
+    room = _LISTED - len(found["problems"])
+    found["problems"] += [
+        {"file": file_id, "name": row.path.name, "kind": kind, "detail": why} for kind, why in looked.problems
+    ][:room]
+
+
+def _row_now(context: OperationContext, file_id: int) -> SealedFile | None:
+    with context.runtime.raw_db.read() as tx:
+        return files.still_sealed(tx, file_id)
+
+
+class _Looked(NamedTuple):
+    """What a verification found in one file."""
+
+    state: str
+    """ok, damaged, missing."""
+    problems: list[tuple[str, str]]
+    records: int = 0
+
+
+def _look_at(context: OperationContext, row: SealedFile, *, quick: bool) -> _Looked:
     def advance(count: int) -> None:
         context.done += count
         context.check()
 
-    problems: list[tuple[str, str]] = []
-    state = "ok"
+    # Nothing here asks the database: that it does not answer says nothing of a file.
     try:
-        path = locate(context.settings.home, row.path)
+        path = locate(context.settings.home, str(row.path))
         if quick:
             size = path.stat().st_size
-            state = "ok" if size == row.size else "damaged"
-            problems = [] if state == "ok" else [("size", f"it has {size:,} bytes and was sealed with {row.size:,}")]
-        else:
-            with context.runtime.raw_db.read() as tx:
-                expected, _ = files.sealed_file(tx, row.id)
-            report = verify_file(path, expected, advance)
-            found["records"] += report.records
-            state = "ok" if report.ok else "damaged"
-            problems = [(one.kind, f"at {one.offset}: {one.detail}") for one in report.problems[:5]]
+            wrong = [("size", f"it has {size:,} bytes and was sealed with {row.size:,}")] if size != row.size else []
+            return _Looked("damaged" if wrong else "ok", wrong)
+        report = verify_file(path, row, advance)
+        problems = [(one.kind, f"at {one.offset}: {one.detail}") for one in report.problems[:5]]
+        return _Looked("ok" if report.ok else "damaged", problems, report.records)
     except (NotFound, FileNotFoundError):
-        state, problems = "missing", [("missing", "it is not where its row says")]
+        return _Looked("missing", [("missing", "it is not where its row says")])
     except Interrupted:
         raise
     except (Unavailable, Invalid, OSError) as exc:
-        state, problems = "damaged", [("unreadable", str(exc))]
-    found["files"] += 1
-    found["bytes"] += row.size
-    found[state] += 1
-    room = _LISTED - len(found["problems"])
-    name = row.path.rpartition("/")[2]
-    found["problems"] += [{"file": row.id, "name": name, "kind": kind, "detail": why} for kind, why in problems][:room]
+        return _Looked("damaged", [("unreadable", str(exc))])
 
 
 def rebuild_index(context: OperationContext) -> dict[str, Any]:

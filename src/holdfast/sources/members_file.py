@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,37 +14,105 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
-from holdfast.sources.queries import is_code, members_codes, named_source, source_by_code
+from holdfast.errors import Invalid
+from holdfast.sources.queries import is_code, members_codes, named_source, source_by_code, sources_by_code
 from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.withdrawals.viewers import Visibility
 
 MEMBERS: Final = "members.json"
 """In the data directory, beside `withdrawals.jsonl`."""
+_LOCK = ".members.lock"
 _CHANGED: Final = "visibility_changed"
 
 
-def mark_changed(session: Session) -> None:
-    """Have the note written once this transaction is committed (`note_if_changed`)."""
-    session.info[_CHANGED] = True
+def mark_changed(session: Session, code: str, *, is_for_members: bool) -> None:
+    """Have the note written with this transaction (`write_noting`): who may see a source has changed, or it goes."""
+    session.info.setdefault(_CHANGED, {})[code] = is_for_members
 
 
-def note_if_changed(session: Session, database: Database, home: Path) -> None:
-    """Write the note anew if a transaction, which is committed by now, changed who may see a source."""
-    if session.info.pop(_CHANGED, False):
-        note_members(database, home)
+@contextmanager
+def write_noting(database: Database, home: Path) -> Iterator[Session]:
+    """Open a transaction that may change who may see a source; the note says so before it is in force.
+
+    A source that is for members from now on is noted before the commit, one that no longer is taken off behind it:
+    whenever a process dies, the note names too many rather than too few. Unavailable if it cannot be written; NoSpace.
+    """
+    with ExitStack() as held:
+        with database.write() as session:
+            yield session
+            session.flush()
+            changed: dict[str, bool] = session.info.pop(_CHANGED, {})
+            if changed:
+                # Until behind the commit: another process that writes the note meanwhile would not see this row yet.
+                held.enter_context(_locked(home))
+                fresh = {code for code, is_for_members in changed.items() if is_for_members}
+                _write(home, _noted(home) | fresh)
+        if changed:
+            _write(home, _due(database, home) - {code for code, is_members in changed.items() if not is_members})
 
 
 def note_members(database: Database, home: Path) -> None:
-    """Write down which sources are for members, all of them, on disk when it returns; Unavailable if it cannot be."""
-    path = home / MEMBERS
+    """Mend the note if it does not say which sources are for members; on disk when it returns. Unavailable, NoSpace.
+
+    A source that it names and that has no row stays in it: its database may be lost, and not made again yet.
+    """
+    # Mostly there is nothing to do: then a data directory that may only be read will do.
+    if _due(database, home) == _noted(home):
+        return
+    with _locked(home):
+        _write(home, _due(database, home))
+
+
+def _due(database: Database, home: Path) -> set[str]:
+    noted = _noted(home)
     with database.read() as session:
-        codes = members_codes(session)
+        return set(members_codes(session)) | (noted - sources_by_code(session, list(noted)).keys())
+
+
+def _noted(home: Path) -> set[str]:
+    """Return the codes of the note; none if it makes no sense: it is written anew, from the rows."""
+    try:
+        return _read(home)
+    except Invalid:
+        return set()
+
+
+def _read(home: Path) -> set[str]:
+    """Return the codes of the note, none if there is none; Invalid if it makes no sense."""
+    try:
+        noted = json.loads((home / MEMBERS).read_bytes())["members"]
+        return {code for code in noted if isinstance(code, str) and is_code(code)}
+    except FileNotFoundError:
+        return set()
+    except (ValueError, KeyError, TypeError) as exc:
+        raise Invalid(f"{home / MEMBERS} makes no sense; restore it from a backup, or move it away") from exc
+    except OSError as exc:
+        raise disk_error(exc, f"cannot read {home / MEMBERS}: {exc.strerror}") from exc
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    """Keep the note to this process; the kernel lets go of it with the process."""
+    path = home / _LOCK
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _write(home: Path, codes: set[str]) -> None:
+    path = home / MEMBERS
     if not codes and not path.exists():
         return
     draft = path.with_name(f".{MEMBERS}.{os.getpid()}")
     try:
         with draft.open("w") as file:
-            json.dump({"members": codes}, file)
+            json.dump({"members": sorted(codes)}, file)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
@@ -53,18 +124,11 @@ def note_members(database: Database, home: Path) -> None:
 def restore_members(database: Database, clock: Clock, home: Path) -> int:
     """Make the sources again that were for members and have no row, for members; return how many there were.
 
-    Those that have a row stay as they are: it is newer than the note.
+    Those that have a row stay as they are: it is newer than the note. Invalid if the note makes no sense.
     """
-    try:
-        noted = json.loads((home / MEMBERS).read_bytes())["members"]
-    except FileNotFoundError:
-        return 0
-    except OSError as exc:
-        raise disk_error(exc, f"cannot read {home / MEMBERS}: {exc.strerror}") from exc
-    codes = [code for code in noted if isinstance(code, str) and is_code(code)]
-    made = 0
+    made, noted = 0, _read(home)
     with database.write() as session:
-        for code in codes:
+        for code in sorted(noted):
             if source_by_code(session, code) is None:
                 named_source(session, clock, code=code).visibility = Visibility.MEMBERS.value
                 made += 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import Select, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
@@ -49,12 +49,31 @@ def find_source(session: Session, code: str) -> Source:
     return found
 
 
-def sources_by_code(session: Session, codes: Sequence[str]) -> dict[str, Source]:
-    """Return those of these sources that there are, by code."""
+def source_to_edit(session: Session, code: str) -> Source:
+    """Return the source with this code as it is now, locked until the transaction ends; SourceNotFound.
+
+    Its configuration is one value: of two processes that change parts of it, the second has to read what the first
+    wrote.
+    """
+    found = session.scalars(_locked(select(Source).where(Source.code == code))).one_or_none()
+    if found is None:
+        raise SourceNotFound(code)
+    return found
+
+
+def _locked(asked: Select[Source]) -> Select[Source]:
+    # Not its key: PostgreSQL looks at that whenever a job of the source is written.
+    return asked.with_for_update(key_share=True).execution_options(populate_existing=True)
+
+
+def sources_by_code(session: Session, codes: Sequence[str], *, to_edit: bool = False) -> dict[str, Source]:
+    """Return those of these sources that there are, by code; locked until the transaction ends if they are to edit."""
     found: dict[str, Source] = {}
+    # In one order, whatever order the codes came in: two processes that lock the same ones never wait in a circle.
+    codes = sorted(codes)
     for start in range(0, len(codes), _AT_ONCE):
-        rows = session.scalars(select(Source).where(Source.code.in_(codes[start : start + _AT_ONCE])))
-        found |= {row.code: row for row in rows}
+        asked = select(Source).where(Source.code.in_(codes[start : start + _AT_ONCE])).order_by(Source.code)
+        found |= {row.code: row for row in session.scalars(_locked(asked) if to_edit else asked)}
     return found
 
 

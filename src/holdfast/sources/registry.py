@@ -21,7 +21,7 @@ from holdfast.sources import queries
 from holdfast.sources.adhoc_queries import CODE_CHARS
 from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
 from holdfast.sources.members_file import mark_changed
-from holdfast.sources.queries import find_source
+from holdfast.sources.queries import find_source, source_to_edit
 from holdfast.urls import parse_seed
 from holdfast.withdrawals.hiding import tell_search
 from holdfast.withdrawals.viewers import Visibility
@@ -224,7 +224,7 @@ def _new_row(session: Session, clock: Clock, spec: SourceSpec) -> Source:
         updated_at=now,
     )
     if is_for_members(source):
-        mark_changed(session)
+        mark_changed(session, source.code, is_for_members=True)
     _audit(session, clock, "source.created", source, spec.config)
     return source
 
@@ -234,7 +234,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
 
     SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. Its code stays for ever.
     """
-    source = find_source(session, code)
+    source = source_to_edit(session, code)
     given = Fields(changes)
     fresh = {name: given.text(name, limit=limit) for name, limit in _LIMITS.items() if name in changes}
     config = given.mapping("config")
@@ -263,13 +263,13 @@ def _show_to(session: Session, clock: Clock, source: Source, visibility: Visibil
     detail = {"from": source.visibility, "to": visibility.value}
     source.visibility = visibility.value
     tell_search(session, clock, source.id)
-    mark_changed(session)
+    mark_changed(session, source.code, is_for_members=is_for_members(source))
     audit.record(session, clock, action="source.visibility", subject=f"source {source.code}", detail=detail)
 
 
 def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
     """Enable or disable a source; False if it was so before. `jobs.administration` pauses and resumes its jobs."""
-    source = find_source(session, code)
+    source = source_to_edit(session, code)
     if source.enabled == enabled:
         return False
     source.enabled, source.updated_at = enabled, clock.now()
@@ -284,6 +284,8 @@ def delete(session: Session, clock: Clock, code: str) -> None:
     belongs = queries.belongings(session, source_id=source.id)
     if belongs is not None:
         raise SourceInUse(code, belongs)
+    if is_for_members(source):
+        mark_changed(session, source.code, is_for_members=False)
     _audit(session, clock, "source.deleted", source, None)
     queries.delete_source(session, source)
 
@@ -344,7 +346,7 @@ def import_specs(session: Session, clock: Clock, specs: Sequence[SourceSpec], *,
 
     It is little more than rows, so that hundreds make a short transaction.
     """
-    found = queries.sources_by_code(session, [spec.code for spec in specs])
+    found = queries.sources_by_code(session, [spec.code for spec in specs], to_edit=apply)
     results: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
     for spec in specs:
         results[_import_one(session, clock, spec, found.get(spec.code), apply=apply)].append(spec.code)
@@ -365,7 +367,7 @@ def _import_one(session: Session, clock: Clock, spec: SourceSpec, source: Source
 
 def replace(session: Session, clock: Clock, spec: SourceSpec) -> bool:
     """Write a source anew; False if it was so before. SourceNotFound if there is none with this code."""
-    source = find_source(session, spec.code)
+    source = source_to_edit(session, spec.code)
     if _values_of_spec(source, spec) == _values_of_row(source):
         return False
     _write(session, clock, source, spec, action="source.edited")

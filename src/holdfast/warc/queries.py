@@ -173,6 +173,13 @@ def sealed_file(tx: Transaction, file_id: int) -> tuple[SealedFile, str | None]:
     return SealedFile(path=Path(path), size=size, sha256=sha256, crc32=crc, record_count=records or 0), origin
 
 
+def still_sealed(tx: Transaction, file_id: int) -> SealedFile | None:
+    """Return a sealed file as its row names it now; None if there is none any more: it was discarded, say."""
+    if not tx.execute("SELECT 1 FROM warc_files WHERE id = ? AND state = 'sealed'", (file_id,)):
+        return None
+    return sealed_file(tx, file_id)[0]
+
+
 def set_index_state(tx: Transaction, file_id: int, state: str) -> None:
     """Say how the index stands to a file: pending, running, indexed, failed."""
     tx.execute("UPDATE warc_files SET index_state = ? WHERE id = ?", (state, file_id))

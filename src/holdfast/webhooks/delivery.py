@@ -226,6 +226,10 @@ def settle(database: Database, clock: Clock, message: WebhookMessage, result: Re
         _note(session, row, result, now)
         if result.error is None:
             row.state, row.finished_at = "delivered", now
+        elif row.event == EventName.WEBHOOK_TEST:
+            # Left by a process that died while it waited for the answer: a test is tried no further, and tells its
+            # sender of a receiver that fails, not the webhook.
+            row.state, row.finished_at = "failed", now
         elif result.status == 410:
             row.state, row.finished_at = "failed", now
             _disable(session, clock, row, now, "it answered 410: the receiver is gone for good")

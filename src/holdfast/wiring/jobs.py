@@ -27,7 +27,7 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import BackendCheck
 from holdfast.sources.config import SourceConfig, zimit_job
-from holdfast.sources.members_file import note_if_changed
+from holdfast.sources.members_file import write_noting
 from holdfast.wiring import Runtime, open_runtime, prepare
 
 
@@ -170,10 +170,9 @@ class JobService:
         if not self._lock.acquire(timeout=_WAIT_S):
             raise Unavailable("other changes are still being written; try again in a moment")
         try:
-            with _one_first(), acting(actor), self.database.write() as session:
+            with _one_first(), acting(actor), write_noting(self.database, self.settings.home) as session:
                 self.look(session)
                 yield session
-            note_if_changed(session, self.database, self.settings.home)
         finally:
             self._lock.release()
 

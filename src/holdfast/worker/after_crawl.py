@@ -15,6 +15,7 @@ from holdfast import log
 from holdfast.changes.compute import Computed, ComputeWish, compute_pending
 from holdfast.clock import to_micros
 from holdfast.crawl_process.recovery import recover
+from holdfast.errors import Unavailable
 from holdfast.imports.importer import KEPT, Importer
 from holdfast.imports.packages import discover
 from holdfast.imports.placing import Keeping
@@ -36,6 +37,7 @@ _FREE_S = 5.0
 _BEAT_S = 15.0
 _COMPARE_S = 60.0
 _DRAIN_S = 5.0
+_REFUSED_S = 15.0
 _EVENTS = 200
 _JUDGED = 2_000
 
@@ -55,6 +57,8 @@ class AfterCrawl:
         self._news = True
         # Executions whose folder was searched for files of a tool, and what could not be taken in from there.
         self._refused: dict[int, list[str]] = {}
+        # Executions whose folder or database did not take what is to be kept, and when they are tried again.
+        self._not_before: dict[int, float] = {}
 
     def run_once(self) -> bool:
         """Read a file; if none waits, judge some captures, let search take some in, and compare some."""
@@ -87,11 +91,25 @@ class AfterCrawl:
                 found = indexing.next_to_index(session, after=after)
             if found is None:
                 break
-            if self._go_on_with(found):
+            if self._is_its_turn(found.execution_id) and self._gone_on_with(found):
                 return True
             after = found.execution_id
         # Files that are sealed while their crawl still runs, and those of crawls that no job asked for.
         return self._read_one(self._pending())
+
+    def _is_its_turn(self, execution_id: int) -> bool:
+        return self._context.runtime.clock.monotonic() >= self._not_before.get(execution_id, 0.0)
+
+    def _gone_on_with(self, found: ToIndex) -> bool:
+        """Go on with an execution; one whose storage refuses is tried again after a pause, and the others go on."""
+        try:
+            done = self._go_on_with(found)
+        except Unavailable as exc:
+            self._not_before[found.execution_id] = self._context.runtime.clock.monotonic() + _REFUSED_S
+            _log.warning("worker.index_waits", execution=found.execution_id, message=str(exc))
+            return False
+        self._not_before.pop(found.execution_id, None)
+        return done
 
     def _pending(self) -> Iterator[int]:
         """Yield the sealed files that wait to be read, by id."""
@@ -173,7 +191,10 @@ class AfterCrawl:
                 files.set_index_state(tx, warc_file_id, "pending")
 
     def _take_in(self, found: ToIndex) -> None:
-        """Register and read what a tool left in the execution's folder; our own crawler registers its files itself."""
+        """Register and read what a tool left in the execution's folder; our own crawler registers its files itself.
+
+        Unavailable, NoSpace if database or disk refuse: the folder then counts as not searched.
+        """
         folder = Path(found.output_dir)
         # A tool's folder is searched once, not at each file.
         if found.backend in OWN or found.execution_id in self._refused or not folder.is_dir():

@@ -31,6 +31,7 @@ from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
+from holdfast.sources.members_file import note_members
 from holdfast.webhooks.delivery import open_deliveries
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.jobs import HeartbeatConnections, Jobs, open_heartbeat, open_jobs
@@ -250,6 +251,14 @@ def _recover_at_end(runtime: Runtime) -> None:
         _log.warning("worker.not_cleaned_up", message=str(exc))
 
 
+def _mend_note(jobs: Jobs, settings: Settings) -> None:
+    """Let the data directory say which sources are for members, should a process have died before it did."""
+    try:
+        note_members(jobs.database, settings.home)
+    except HoldfastError as exc:
+        _log.warning("worker.members_not_noted", message=str(exc))
+
+
 @contextmanager
 def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
     """Open connections, register the worker, start its heartbeat and background work; all of it ends with the block."""
@@ -259,6 +268,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         # What this machine's dead processes held is freed before anything is taken: their run files tell at once that
         # they are gone, another machine would wait for the stale period.
         recover(runtime)
+        _mend_note(jobs, settings)
         # Called last of all: what died beside this worker, after its last run had begun, waits for no later start.
         stack.callback(_recover_at_end, runtime)
         kind = SCHEDULING if schedules else RUNNING

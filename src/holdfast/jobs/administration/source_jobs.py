@@ -23,7 +23,15 @@ from holdfast.jobs.journal import emit
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction, State, move, state_of
 from holdfast.sources import registry
-from holdfast.sources.queries import find_source, note_search, source_by_id, sources, sources_by_code, with_feeds
+from holdfast.sources.queries import (
+    find_source,
+    note_search,
+    source_by_id,
+    source_to_edit,
+    sources,
+    sources_by_code,
+    with_feeds,
+)
 from holdfast.sources.registry import config_of
 
 _log = log.get()
@@ -171,7 +179,8 @@ def take_in_sources(
     session: Session, clock: Clock, actions: JobActions, specs: Sequence[registry.SourceSpec], *, apply: bool = True
 ) -> registry.ImportedSources:
     """Create and update sources that `registry.read_specs` has read, and let their jobs follow."""
-    before = {row.code: row.enabled for row in sources_by_code(session, [spec.code for spec in specs]).values()}
+    found = sources_by_code(session, [spec.code for spec in specs], to_edit=apply)
+    before = {row.code: row.enabled for row in found.values()}
     done = registry.import_specs(session, clock, specs, apply=apply)
     for spec in specs if apply else ():
         if before.get(spec.code, spec.enabled) != spec.enabled:
@@ -181,7 +190,7 @@ def take_in_sources(
 
 def replace_source(session: Session, clock: Clock, actions: JobActions, spec: registry.SourceSpec) -> None:
     """Write a source anew, as `registry.replace`, and let its jobs follow."""
-    before = find_source(session, spec.code).enabled
+    before = source_to_edit(session, spec.code).enabled
     registry.replace(session, clock, spec)
     if spec.enabled != before:
         _follow(session, clock, actions, spec.code, enabled=spec.enabled)
