@@ -26,7 +26,7 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.coordination.disk import demand_room
 from holdfast.db.audit_events import acting_user
-from holdfast.db.engine import Database, moment_in
+from holdfast.db.engine import Database, machine_clock, moment_in
 from holdfast.db.models import Upload
 from holdfast.errors import Conflict, Invalid, LeaseLost, NoSpace, NotFound
 from holdfast.operations import upload_queries as queries
@@ -411,13 +411,15 @@ def remove_expired(database: Database, clock: Clock, settings: Settings) -> int:
     if folder.is_dir():
         with database.read() as session:
             known = queries.open_ids(session)
+        # By the clock that files bear, not by the database's.
+        young = (machine_clock(clock).now() - _STRAY_AGE).timestamp()
         for path in folder.iterdir():
             match = _NAME.fullmatch(path.name)
             if match is None or int(match[1]) in known:
                 continue
             with suppress(OSError):
                 # Young ones may be of a row that is just being written.
-                if path.stat().st_mtime < (now - _STRAY_AGE).timestamp():
+                if path.stat().st_mtime < young:
                     path.unlink()
     return count
 
