@@ -200,9 +200,12 @@ def visit(raw_db: RawDatabase, rows: int, *, pages: int) -> dict[str, Any]:
             if not leases:
                 break
             visits = [_visit(lease, number) for lease in leases for number in range(len(lease.attempts))]
-            done += frontier.settle(EXECUTION, 7, visits, counts={"pages": done}).closed
+            done += frontier.settle(EXECUTION, 7, visits, counts=partial(_totals, done)).closed
             frontier.release(EXECUTION, 7, [_update(lease) for lease in leases])
         return done
+
+    def _totals(pages: int, *_: Any) -> dict[str, int]:
+        return {"pages": pages}
 
     def _visit(lease: DomainLease, number: int) -> Visit:
         attempt, now = lease.attempts[number], clock.now()

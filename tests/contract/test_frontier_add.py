@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from holdfast.clock import to_micros
+from holdfast.errors import Unavailable
 from holdfast.types import UrlKind
 from tests.contract.frontier_bed import EXECUTION, Bed, found, many
 
@@ -86,6 +89,22 @@ def test_an_open_requisite_that_is_found_as_a_page_becomes_one(bed: Bed) -> None
     attempts = {attempt.url: attempt for attempt in bed.lease_one(owner=7).attempts}
     promoted = attempts["https://a.example/1"]
     assert (promoted.kind, promoted.depth, promoted.priority) == (UrlKind.PAGE, 2, 3)
+
+
+def test_it_becomes_one_also_if_the_database_takes_that_the_second_time_only(bed: Bed) -> None:
+    frontier = bed.another()
+    frontier.add(EXECUTION, [found("a.example", 1, kind=UrlKind.REQUISITE, priority=4)])
+    page = found("a.example", 1, depth=2, priority=3)
+
+    def away(_tx: object) -> None:
+        raise Unavailable("away")
+
+    with pytest.raises(Unavailable):
+        frontier.add(EXECUTION, [page], also=away)
+    frontier.add(EXECUTION, [page])
+
+    [promoted] = bed.lease_one(owner=7).attempts
+    assert (promoted.kind, promoted.depth) == (UrlKind.PAGE, 2)
 
 
 def test_a_closed_requisite_stays_what_it_was(bed: Bed) -> None:

@@ -72,10 +72,10 @@ def test_a_settle_whose_answer_was_lost_is_repeated_without_harm(bed: Bed) -> No
     visits = [bed.visit(lease, attempt, found=(found("b.example", attempt.id),)) for attempt in lease.attempts]
     switch.breaks = True
     with pytest.raises(Unavailable):
-        frontier.settle(EXECUTION, 7, visits, counts={"pages": 3})
+        frontier.settle(EXECUTION, 7, visits, counts=lambda *_: {"pages": 3})
     switch.breaks = False
 
-    settled = [frontier.settle(EXECUTION, 7, visits, counts={"pages": 3}) for _ in range(2)]
+    settled = [frontier.settle(EXECUTION, 7, visits, counts=lambda *_: {"pages": 3}) for _ in range(2)]
 
     assert settled[1].repeated == tuple(visits)
     assert (bed.frontier.open_count(EXECUTION), bed.frontier.stats(EXECUTION).completed) == (3, 3)
@@ -169,7 +169,7 @@ def test_a_settle_with_very_many_links_is_split_between_visits(bed: Bed) -> None
         for attempt in lease.attempts
     ]
 
-    settled = frontier.settle(EXECUTION, 7, visits, [bed.update(lease, rest_s=9)], {"pages": 5})
+    settled = frontier.settle(EXECUTION, 7, visits, [bed.update(lease, rest_s=9)], lambda *_: {"pages": 5})
 
     assert (settled.closed, settled.new, len(settled.added)) == (5, 40, 8)
     assert bed.frontier.stats(EXECUTION).counts == {"pages": 5}
@@ -234,8 +234,8 @@ def test_exclusions_add_up_and_totals_are_replaced(bed: Bed) -> None:
     for number, attempt in enumerate(lease.attempts):
         visit = bed.visit(lease, attempt, excluded={("scope", "x"): 2, ("trap", "y"): 1})
         counts = {"pages": number + 1, "outcomes": {"success": number + 1}, "state": "running"}
-        bed.frontier.settle(EXECUTION, 7, [visit], counts=counts)
-    bed.frontier.settle(EXECUTION, 8, [], counts={"pages": 10, "outcomes": {"failed": 1}})
+        bed.frontier.settle(EXECUTION, 7, [visit], counts=lambda *_, counts=counts: counts)
+    bed.frontier.settle(EXECUTION, 8, [], counts=lambda *_: {"pages": 10, "outcomes": {"failed": 1}})
 
     assert bed.rows("SELECT rule, host, count FROM exclusions ORDER BY 1") == [("scope", "x", 6), ("trap", "y", 3)]
     assert bed.frontier.stats(EXECUTION).counts == {"pages": 13, "outcomes": {"success": 3, "failed": 1}}

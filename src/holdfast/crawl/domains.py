@@ -60,13 +60,23 @@ class LeasedDomains:
         before, task = self.workers.get(lease.domain_id), self._tasks.get(lease.domain_id)
         if before is not None:
             self.lose(before)
+            # What it learned of the server and could not write, a Retry-After above all.
+            worker.pace.not_before(before.pace.next_at)
             # The very same set: that worker may still hand on the page that it has.
             worker.unsettled = before.unsettled
         self.workers[lease.domain_id] = self._names[lease.domain] = worker
         self._by_lease[lease.domain_id, lease.token] = worker
         work = self._run(worker) if task is None else self._run_after(task, worker)
-        self._tasks[lease.domain_id] = tasks.create_task(work, name=f"domain {lease.domain}")
+        started = self._tasks[lease.domain_id] = tasks.create_task(work, name=f"domain {lease.domain}")
+        started.add_done_callback(lambda _task: self._note_end(worker))
         return worker
+
+    def _note_end(self, worker: DomainWorker) -> None:
+        # Not in the task alone: one that is cancelled before its first step comes to no `finally`, and its domain would
+        # be held and not asked for as long as this process lives.
+        if worker.working:
+            worker.working = False
+            self.ended.append(worker)
 
     def named(self, domain: str) -> DomainWorker | None:
         """Return the worker of a domain that this process holds, and is not giving back at this moment."""
@@ -228,17 +238,11 @@ class LeasedDomains:
             _log.warning("crawl.lease_over", domain=worker.lease.domain)
         finally:
             self._at_work -= 1
-            worker.working = False
-            self.ended.append(worker)
+            self._note_end(worker)
 
     async def _run_after(self, task: asyncio.Task[None], worker: DomainWorker) -> None:
         """Work on a domain whose older lease ran out here, once the worker of that one has ended."""
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            worker.working = False
-            self.ended.append(worker)
-            raise
+        await asyncio.wait([task])
         # What it handed on will be refused. Until then the links of those pages count as met: read a second time they
         # would lead nowhere, and where no other page has such a link, what it leads to would never be asked for.
         queue, worker.queue = worker.queue, deque()

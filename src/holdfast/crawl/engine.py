@@ -131,6 +131,7 @@ class CrawlEngine:
         self._visiting: set[int] = set()
         """Domains that are held for one request of another domain's worker."""
         self.settler.settled = self.look_for_room
+        self.settler.landed = self.widen_scope
 
     async def run(self, watches: Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]) -> ProcessEnding:
         """Crawl to the end and return why it ended. `watches` look after the process meanwhile."""
@@ -236,6 +237,8 @@ class CrawlEngine:
         """Take a page back from the writer, on the loop."""
         # A writer that was replaced may finish its page at that very moment: the second result counts for nothing.
         if self.results.writing.pop(page.number, None) is None:
+            if visit is not None:
+                self.results.forget((*visit.found, *visit.shallower))
             return
         for hop in page.hops:
             hop.body.close()
@@ -385,7 +388,12 @@ class CrawlEngine:
             try:
                 for reread in await self.database.run(self._rereads):
                     found = await self._found_again(reread)
-                    await self.database.run(partial(self._add_again, reread, found))
+                    try:
+                        await self.database.run(partial(self._add_again, reread, found))
+                    except BaseException:
+                        # It is read once more, and what it leads to must not look as if it had been added.
+                        self.results.forget(found)
+                        raise
                     self.leased_domains.look_again.set()
             except Unavailable as exc:
                 _log.warning("crawl.reread_later", message=str(exc))

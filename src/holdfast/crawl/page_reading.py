@@ -104,8 +104,9 @@ class SeenUrls:
     # Two generations, so that memory stays bounded (about 100 bytes a URL): the older half is dropped as a whole, which
     # costs nothing for each address, and the database knows what was forgotten.
 
-    def __init__(self, limit: int) -> None:
-        self._half = max(1, limit // 2)
+    def __init__(self, limit: int, forgot: Callable[[], None] = lambda: None) -> None:
+        """`forgot` is called when the older half is dropped."""
+        self._half, self._forgot = max(1, limit // 2), forgot
         self.recent: dict[int, int] = {}
         """Those that were met last, with their depths."""
         self._old: dict[int, int] = {}
@@ -118,6 +119,8 @@ class SeenUrls:
         if known is None or depth < known:
             self.recent[url_hash] = depth
             if len(self.recent) >= self._half:
+                if self._old:
+                    self._forgot()
                 self._old, self.recent = self.recent, {}
         return known
 
@@ -133,13 +136,16 @@ class SeenUrls:
 class LinkSieve:
     """Which of the addresses that documents name are added. One per process, used by the threads that parse."""
 
-    def __init__(self, scope: CrawlScope, settings: Settings, clock: Clock) -> None:
-        self._scope, self._clock = scope, clock
+    def __init__(
+        self, scope: CrawlScope, settings: Settings, clock: Clock, *, forgot: Callable[[], None] = lambda: None
+    ) -> None:
+        """`forgot` is called when addresses that are in the database may be met again as if they were new."""
+        self._scope, self._clock, self._forgot = scope, clock, forgot
         # The thread that parses and the one for slow documents both sieve.
         self._lock = Lock()
         self._rules = scope.rules
         self._most = settings.engine.known_urls
-        self._seen = SeenUrls(self._most)
+        self._seen = SeenUrls(self._most, forgot)
         traps = settings.traps
         self._traps = TrapGuard(
             TrapLimits(
@@ -217,6 +223,7 @@ class LinkSieve:
         with self._lock:
             for one in found:
                 self._seen.forget(one.url_hash ^ (0 if one.kind is UrlKind.PAGE else 1))
+        self._forgot()
 
     def _take(
         self, resolved: Iterable[ResolvedLink], kind: UrlKind, depth: int, sieved: SievedLinks, generation: int = 0
@@ -224,7 +231,8 @@ class LinkSieve:
         with self._lock:
             rules = self._scope.rules
             if rules is not self._rules:  # a seed has landed: what was left out before is judged anew
-                self._rules, self._seen = rules, SeenUrls(self._most)
+                self._rules, self._seen = rules, SeenUrls(self._most, self._forgot)
+                self._forgot()
             # What is no page may be embedded, and what is embedded may be a page too: each sighting is judged once.
             salt = 0 if kind is UrlKind.PAGE else 1
             met_at = 0 if salt else depth

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from holdfast.failpoints import reach
 _log = log.get()
 _PULSE_S = 0.25
 _DISK_S = 10.0
+# Silence of our own loop that is no busy machine any more.
+_ASLEEP_S = 1.0
 _SLOW_DOMAINS = 5
 _REFUSED_S = 2.0
 """How long fetching pauses after the disk did not take a body, or the database results."""
@@ -46,9 +50,16 @@ def end_with_parent(parent: int, *, patience_s: float) -> None:
 class ProcessWatch:
     """Starts the watches of one process."""
 
-    def __init__(self, run: RunFile, folder: Path, *, parent: int) -> None:
+    def __init__(
+        self, run: RunFile, folder: Path, *, parent: int, spent: Callable[[], float] = time.process_time
+    ) -> None:
+        """`spent` says how many seconds of CPU this process has had."""
+        self._spent = spent
         self._run, self._folder, self._parent = run, folder, parent
         self._is_orphan = False
+        self._looked_at = self._awake_since = -math.inf
+        """The last pulse, and the one after this process stood still last (monotonic)."""
+        self._spent_s = 0.0
 
     @property
     def watches(self) -> Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]:
@@ -62,12 +73,15 @@ class ProcessWatch:
             reach("loop")
             now = clock.monotonic()
             self._run.tick(now)
+            self._note_sleep(now)
             engine.press(now + _PULSE_S)  # what would be over at the next look is ended at this one
             if os.getppid() != self._parent:
                 self._leave(engine)
-            if now - looked_at >= _DISK_S or engine.progress.state == "no_space" or _is_full(engine, now):
-                looked_at = now
+            is_due = now - looked_at >= _DISK_S
+            if is_due or engine.progress.state == "no_space" or _is_full(engine, now):
                 self._look_at_disk(engine)
+            if is_due:  # no oftener: a writer that waits for room takes up nothing meanwhile
+                looked_at = now
                 engine.capture_writer.do(engine.results.rotate)
             if (limit := engine.limits.over(now)) is not None:
                 engine.drain(_ending(engine, limit))
@@ -107,8 +121,20 @@ class ProcessWatch:
             raise HoldfastError("the writer thread has ended; the log says why")
         since = engine.capture_writer.parsing_since
         patience = engine.settings.parse.deadline_s
-        if since is not None and now - since > patience and not engine.capture_writer.no_space.is_set():
+        if since is None or engine.capture_writer.no_space.is_set():
+            return
+        # A page is not given up for time in which nothing here ran.
+        if now - max(since, self._awake_since) > patience:
             engine.replace_writer()
+
+    def _note_sleep(self, now: float) -> None:
+        """Take note of a pulse that comes much too late: this process was stopped, or its machine suspended."""
+        spent_s = self._spent()
+        asleep_s = now - self._looked_at - (spent_s - self._spent_s)
+        # Not if it was busy meanwhile: a parser that keeps the loop from its turn for seconds is what is looked for.
+        if asleep_s > _ASLEEP_S:
+            self._awake_since = now
+        self._looked_at, self._spent_s = now, spent_s
 
     async def _renew(self, engine: CrawlEngine) -> None:
         """Renew all leases of this process in one statement; workers check the moment themselves."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
@@ -93,23 +94,22 @@ class CrawlProgress:
         self.requests += 1
         self.wire_bytes += wire_bytes
 
-    def settled(self, visit: Visit) -> None:
-        """Count an attempt that was settled."""
-        if visit.retry_at is not None:
-            self.retries += 1
-            return
-        self.outcomes[visit.outcome.value] += 1
-        self.pages += visit.attempt.kind == "page" and visit.outcome == "success"
+    def settled(self, visits: Iterable[Visit], *, refused: int) -> None:
+        """Count attempts that were settled, and results that were refused."""
+        # Not those: another process has the domain by now, settles the attempt itself, and counts it.
+        tally = self._with(visits, refused)
+        self.pages, self.retries, self.refused, self.outcomes = tally
 
-    def unsettled(self, visit: Visit) -> None:
-        """Take back the count of an attempt whose result was refused."""
-        # Another process has the domain by now, settles the attempt itself, and counts it.
-        self.refused += 1
-        if visit.retry_at is not None:
-            self.retries -= 1
-            return
-        self.outcomes[visit.outcome.value] -= 1
-        self.pages -= visit.attempt.kind == "page" and visit.outcome == "success"
+    def _with(self, visits: Iterable[Visit], refused: int) -> tuple[int, int, int, Counter[str]]:
+        """Return pages, retries, refused results and outcomes as they are once these are settled."""
+        pages, retries, outcomes = self.pages, self.retries, Counter(self.outcomes)
+        for visit in visits:
+            if visit.retry_at is not None:
+                retries += 1
+                continue
+            outcomes[visit.outcome.value] += 1
+            pages += visit.attempt.kind == "page" and visit.outcome == "success"
+        return pages, retries, self.refused + refused, outcomes
 
     def _rate(self) -> float:
         """Return the pages a second over the last ten seconds, and take a sample."""
@@ -120,15 +120,16 @@ class CrawlProgress:
         self._samples.append((now, self.pages))
         return round((self.pages - pages) / (now - since), 2) if now > since else 0.0
 
-    def counts(self) -> dict[str, Any]:
-        """Return what is written to the database."""
+    def counts(self, visits: Iterable[Visit] = (), *, refused: int = 0) -> dict[str, Any]:
+        """Return what is written to the database together with these visits."""
+        pages, retries, refusals, outcomes = self._with(visits, refused)
         return {
-            "pages": self.pages,
+            "pages": pages,
             "requests": self.requests,
             "bytes": self.wire_bytes,
-            "outcomes": dict(self.outcomes),
-            "retries": self.retries,
-            "refused": self.refused,
+            "outcomes": dict(outcomes),
+            "retries": retries,
+            "refused": refusals,
             "state": self.state,
             "trouble": self.trouble,
             "active_domains": self.active_domains,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cachetools import LRUCache
 
@@ -88,6 +88,13 @@ class EnginePort(Protocol):
         ...
 
 
+class BusyHost(NamedTuple):
+    """How often in a row a robots.txt led to a domain that another process held, and when it is looked at again."""
+
+    looks: int
+    again_at: datetime
+
+
 class RobotsFiles:
     """What one process remembers of robots files, whichever domain it holds: parsed rules, and what was offered."""
 
@@ -99,8 +106,8 @@ class RobotsFiles:
         self.parsed: LRUCache[tuple[str, datetime], RobotsFile] = LRUCache(
             MEMORY_BYTES, getsizeof=RobotsFile.memory_bytes
         )
-        self.busy: LRUCache[str, int] = LRUCache(_BUSY_ORIGINS)
-        """How often in a row the robots.txt of an origin led to a domain that another process held."""
+        self.busy: LRUCache[str, BusyHost] = LRUCache(_BUSY_ORIGINS)
+        """Origins whose robots.txt led to a domain that another process held."""
         self.offered: LRUCache[str, bool] = LRUCache(_OFFERED_ORIGINS)
         """Origins whose sitemaps this process has offered; one that is forgotten offers them once more."""
 
@@ -148,7 +155,7 @@ class RobotsGate:
         """Return whether this address may be asked for, after reading its robots.txt if that is due."""
         state, clock = self._politeness.robots.get(url.origin), self._files.clock
         now = clock.now()
-        if state is None or policy.needs_fetch(state, now) or self._is_unwanted(state):
+        if state is None or ((policy.needs_fetch(state, now) or self._is_unwanted(state)) and not self._waits(state)):
             read = await self._read(url, state)
             if isinstance(read, RobotsPermission):
                 return read
@@ -159,6 +166,13 @@ class RobotsGate:
         if verdict is not policy.RobotsVerdict.RULES:
             return RobotsPermission(allowed=False, reason="robots_unreachable", ask_again_at=policy.next_try_at(state))
         return self._by_rules(url, state)
+
+    def _waits(self, state: RobotsState) -> bool:
+        """Return whether an answer that is still in force was found behind a busy host a moment ago."""
+        # Not before every page: what a host held by another process for days leads to, its server would be asked for
+        # with each of them.
+        busy, now = self._files.busy.get(state.origin), self._files.clock.now()
+        return busy is not None and now < busy.again_at and policy.verdict(state, now) in policy.IN_FORCE
 
     def _is_unwanted(self, state: RobotsState) -> bool:
         """Return whether an operator asked for a newer answer than this one."""
@@ -200,14 +214,14 @@ class RobotsGate:
 
     def _while_busy(self, origin: str, previous: RobotsState | None) -> RobotsState | RobotsPermission:
         """Return the last answer, good for a day, if the file leads to a domain that another process holds."""
-        now = self._files.clock.now()
+        now, known = self._files.clock.now(), self._files.busy.get(origin)
+        looks = 0 if known is None else known.looks
+        # 2 to the power of a thousand looks is no float: a domain may be held by another process for days.
+        again_at = now + timedelta(seconds=min(_BUSY_S * 2.0 ** min(looks, 10), _LONGEST_BUSY_S))
+        self._files.busy[origin] = BusyHost(looks + 1, again_at)
         if previous is not None and policy.verdict(previous, now) in policy.IN_FORCE:
             return previous
-        looks = self._files.busy.get(origin, 0)
-        self._files.busy[origin] = looks + 1
-        # 2 to the power of a thousand looks is no float: a domain may be held by another process for days.
-        wait = timedelta(seconds=min(_BUSY_S * 2.0 ** min(looks, 10), _LONGEST_BUSY_S))
-        return RobotsPermission(allowed=False, reason="robots_elsewhere", ask_again_at=now + wait, is_busy=True)
+        return RobotsPermission(allowed=False, reason="robots_elsewhere", ask_again_at=again_at, is_busy=True)
 
     def _note(self, state: RobotsState) -> None:
         """Take the delay that an answer asks for; its sitemaps and what is odd about it once per origin and process."""

@@ -80,7 +80,7 @@ class PendingResults:
         *,
         forget: Callable[[Iterable[FoundUrl]], None],
     ) -> None:
-        self._session, self._output, self._forget = session, output, forget
+        self._session, self._output, self._forget_links = session, output, forget
         self.progress, self.control = progress, control
         self.feeds: FeedPolling | None = None
         """Set where feeds are polled or noted."""
@@ -89,7 +89,8 @@ class PendingResults:
         self.visits: list[Visit] = []
         self.links = 0
         """Addresses that they found."""
-        self._counted: set[int] = set()
+        self._offered: set[int] = set()
+        """Attempts of a batch whose settle raised: it may have been written all the same."""
 
     @property
     def is_empty(self) -> bool:
@@ -128,6 +129,10 @@ class PendingResults:
         else:
             self._session.frontier.add(self._session.execution_id, sitemaps)
 
+    def forget(self, found: Iterable[FoundUrl]) -> None:
+        """Let addresses be met anew that were found and did not get into the database."""
+        self._forget_links(found)
+
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
         """Sync the WARC file, then settle one batch; runs on the database's thread."""
         # Before anything that was found there is settled: a resumption would not follow it, knowing of no landing.
@@ -139,23 +144,38 @@ class PendingResults:
             reach("after_sync")
             if self.feeds is not None:
                 self.feeds.record_visits(batch)
-        # A batch that the database refused comes again, and counts once.
-        for visit in batch:
-            if visit.attempt.id not in self._counted:
-                self._counted.add(visit.attempt.id)
-                self.progress.settled(visit)
-        session = self._session
-        settled = session.frontier.settle(
-            session.execution_id, session.owner_id, batch, updates, counts=self.progress.counts()
-        )
+        session, offered = self._session, self._offered
+
+        def counted(refused: Sequence[Visit], repeated: Sequence[Visit]) -> list[Visit]:
+            """Return the visits that count: those that are written now, or were by a settle whose answer was lost."""
+            # Closed by an operator or a limit meanwhile: counted there.
+            left_out = {id(visit) for visit in refused}
+            left_out |= {id(visit) for visit in repeated if visit.attempt.id not in offered}
+            first: dict[int, Visit] = {}
+            for visit in batch:
+                first.setdefault(visit.attempt.id, visit)
+            return [visit for visit in first.values() if id(visit) not in left_out]
+
+        try:
+            settled = session.frontier.settle(
+                session.execution_id,
+                session.owner_id,
+                batch,
+                updates,
+                counts=lambda refused, repeated: self.progress.counts(counted(refused, repeated), refused=len(refused)),
+            )
+        except BaseException:
+            self._offered = offered | {visit.attempt.id for visit in batch}
+            raise
         reach("after_commit")
         if self.feeds is not None:  # what their items added, they have added themselves
             listed = {visit.attempt.domain_id for visit in batch if visit.listing is not None or visit.feeds}
             settled = replace(settled, added=settled.added | listed)
-        self._counted.clear()
-        for visit in settled.refused:
-            self.progress.unsettled(visit)
-            self._forget((*visit.found, *visit.shallower))
+        # Only now: a limit that is judged by pages which are not in the database would close others for them.
+        self.progress.settled(counted(settled.refused, settled.repeated), refused=len(settled.refused))
+        for visit in (*settled.refused, *(one for one in settled.repeated if one.attempt.id not in offered)):
+            self.forget((*visit.found, *visit.shallower))
+        self._offered = set()
         return settled
 
 
@@ -222,6 +242,8 @@ class ResultSettler:
         """How many settles have added something."""
         self.settled: Callable[[], None] = lambda: None
         """Called after each batch, on the loop; set by the engine."""
+        self.landed: Callable[[Iterable[str]], None] = lambda _places: None
+        """Called with the places where seeds landed, before a page is asked for that may be one; set by the engine."""
 
     def soon(self) -> None:
         """Settle before the usual time: a worker could ask now and has nothing to ask for."""
@@ -371,6 +393,15 @@ class ResultSettler:
         why = "its name does not exist" if worker.name_is_gone else "it could not be reached"
         _log.warning("crawl.domain_unreachable", domain=worker.lease.domain, closed=closed, why=why)
 
+    def _take_more(
+        self, wanting: Sequence[tuple[DomainLease, Collection[int]]]
+    ) -> tuple[list[list[Attempt]], tuple[str, ...]]:
+        """Return more pages of each lease, and where seeds landed if one of them may be such a place."""
+        more = self._session.refill(wanting)
+        # As with a lease: what a seed leads to, found by another process, is read with the scope that it widens.
+        has_landing = any(_is_landing(attempt) for attempts in more for attempt in attempts)
+        return more, self._results.control.read_news().landing if has_landing else ()
+
     async def _refill(self, added: set[int]) -> None:
         """Bring more pages to the workers that want some; end those for which nothing more can come."""
         now = self._clock.monotonic()
@@ -382,7 +413,8 @@ class ResultSettler:
         if workers:
             # What each holds is read here, on the loop: it changes with every page that is begun or settled.
             wanting = [(worker.lease, worker.holding) for worker in workers]
-            more = await self._database.run(lambda: self._session.refill(wanting))
+            more, landing = await self._database.run(lambda: self._take_more(wanting))
+            self.landed(landing)
             for worker, attempts in zip(workers, more, strict=True):
                 worker.refill(attempts, limit=REFILL)
         nothing_under_way = self._results.is_empty
@@ -392,6 +424,11 @@ class ResultSettler:
                 worker.refilled.set()
                 # It ends now, and its domain can go back: at once if nothing else is to be settled before the end.
                 self.due.set() if nothing_under_way else self.soon()
+
+
+def _is_landing(attempt: Attempt) -> bool:
+    """Return whether a page is where a seed may have been redirected to."""
+    return attempt.hops > 0 and attempt.depth == 0
 
 
 def _take_back(workers: Iterable[DomainWorker], updates: Iterable[DomainUpdate]) -> None:

@@ -48,6 +48,7 @@ from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
 from holdfast.frontier import Frontier
+from holdfast.frontier.adding import DepthRules
 from holdfast.jobs import execution_queries
 from holdfast.jobs.execution_queries import from_json
 from holdfast.parse import ParseChild
@@ -322,7 +323,9 @@ class Process:
             execution_id=assignment.frontier_id,
             owner_id=self._owner.id,
         )
-        sieve = LinkSieve(scope, runtime.settings, runtime.clock)
+        sieve = LinkSieve(
+            scope, runtime.settings, runtime.clock, forgot=partial(share_depths, runtime.frontier.depth_rules)
+        )
 
         def landed(url: Url) -> None:
             if not credentials.covers(url):
@@ -398,6 +401,12 @@ class Process:
         with self._runtime.raw_db.write() as tx:
             files.seal_file(tx, file_id, sealed, now=to_micros(self._runtime.clock.now()))
         reach("after_register")
+
+
+def share_depths(rules: DepthRules) -> None:
+    """Look for the depth that the database knows of what is found, from now on."""
+    # What was met and forgotten comes as new: without a look, the shorter way that led there would count for nothing.
+    rules.shared = rules.limited
 
 
 def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment) -> None:

@@ -322,7 +322,7 @@ class Requisites:
         known = self._hashes
         again = [row[1] for row in rows if row[1] in known and row[3] == "page"] if known else []
         if again:
-            known.difference_update(again)
+            # Remembered until they are settled: this transaction may fail, and is then tried once more.
             tx.many(sql.PROMOTE, tx.execute(sql.OPEN_REQUISITES, (execution_id, tx.list(again))))
         known.update(row[1] for row in rows if row[3] == "requisite")
         # A promotion that is missed costs the links of one page; memory without a limit costs the process.

@@ -7,9 +7,8 @@ split when it adds more links than a transaction should), and each may be repeat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
-from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase
@@ -22,6 +21,7 @@ from holdfast.frontier.queries import FrontierStats, OpenAttempt, Unreachable
 from holdfast.frontier.settling import (
     ClosedUnvisited,
     Closing,
+    CountsOf,
     KnownSignals,
     ProcessTotals,
     Settled,
@@ -218,12 +218,12 @@ class Frontier:
         owner_id: int,
         visits: Sequence[Visit],
         updates: Sequence[DomainUpdate] = (),
-        counts: Mapping[str, Any] | None = None,
+        counts: CountsOf | None = None,
     ) -> Settled:
         """Close attempts with all that came of them, and write what was learned about domains.
 
         Visits and updates whose token is old are refused and named; attempts that were closed before are skipped and
-        named. `counts` replaces the running totals of this owner.
+        named. What `counts` returns for those two replaces the running totals of this owner.
         """
         totals = None if counts is None else ProcessTotals(owner_id=owner_id, counts=counts)
         return self._settlement.settle(execution_id, visits, updates, totals)

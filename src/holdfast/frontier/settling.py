@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from typing import Any
@@ -312,13 +312,16 @@ def signal_links(tx: FrontierTransaction, page_id: int) -> tuple[str, ...]:
 
 _VISITS_AT_ONCE = 1000
 
+CountsOf = Callable[[Sequence[Visit], Sequence[Visit]], Mapping[str, Any]]
+"""Returns the running totals that go with a settle, from its visits that were refused and those that were repeated."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTotals:
-    """The running totals of one process."""
+    """The running totals of one process, worked out once it is known which of its visits count."""
 
     owner_id: int
-    counts: Mapping[str, Any]
+    counts: CountsOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,11 +381,16 @@ class Settlement:
         settled = Settled()
         chunks = list(_chunks(visits, self._links))
         for chunk in chunks[:-1]:
-            settled = _sum(settled, self._settle(execution_id, chunk, (), None))
-        return _sum(settled, self._settle(execution_id, chunks[-1], updates, totals))
+            settled = _sum(settled, self._settle(execution_id, chunk, (), None, settled))
+        return _sum(settled, self._settle(execution_id, chunks[-1], updates, totals, settled))
 
     def _settle(
-        self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate], totals: ProcessTotals | None
+        self,
+        execution_id: int,
+        visits: Sequence[Visit],
+        updates: Sequence[DomainUpdate],
+        totals: ProcessTotals | None,
+        before: Settled,
     ) -> Settled:
         now = to_micros(self._clock.now())
         work, domains = _Work.of(visits, self._adding, now=now), self._domains_waiting(execution_id, now)
@@ -410,20 +418,24 @@ class Settlement:
             closed = {visit.attempt.id for visit in taken}
             if repeated := [visit for visit in ours if visit.attempt.id not in closed]:
                 raised += self._raised_before(tx, execution_id, _Work.of(repeated, self._adding, now=now))
-            _count(tx, execution_id, work, totals, now)
+            refused = [visit for visit in visits if (visit.attempt.domain_id, visit.token) not in held]
+            _exclude(tx, execution_id, work)
+            if totals is not None:
+                counts = totals.counts((*before.refused, *refused), (*before.repeated, *repeated))
+                tx.execute(sql.UPSERT_COUNTS, (execution_id, totals.owner_id, json.dumps(counts), now))
             heads.write(tx, execution_id)
-            counts = work.counts + count_circuits(circuits, learned)
-            counts["links"], counts["queue"] = sum(added.values()), heads.growth
-            add_counts(tx, execution_id, counts, now=now, domains=domains, is_postgres=tx.is_postgres)
+            grown = work.counts + count_circuits(circuits, learned)
+            grown["links"], grown["queue"] = sum(added.values()), heads.growth
+            add_counts(tx, execution_id, grown, now=now, domains=domains, is_postgres=tx.is_postgres)
         # After the commit, in a transaction of its own (see `make_smaller`).
         self._depths.make_smaller(execution_id, raised)
-        self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is UrlKind.REQUISITE)
+        self._adding.requisites.settled(visit.attempt.url_hash for visit in taken)
         return Settled(
             closed=len(taken),
             new=sum(added.values()),
             retried=len(work.retries),
             added=frozenset(added),
-            refused=tuple(v for v in visits if (v.attempt.domain_id, v.token) not in held),
+            refused=tuple(refused),
             repeated=tuple(repeated),
             lost=tuple(u.domain_id for u in updates if (u.domain_id, u.token) not in held),
         )
@@ -520,13 +532,11 @@ def _close(tx: FrontierTransaction, visits: Sequence[Visit], work: _Work, heads:
             heads.opened(visit.attempt.domain_id, to_micros(visit.retry_at))
 
 
-def _count(tx: FrontierTransaction, execution_id: int, work: _Work, totals: ProcessTotals | None, now: int) -> None:
-    """Add to the exclusions, replace this process's totals."""
+def _exclude(tx: FrontierTransaction, execution_id: int, work: _Work) -> None:
+    """Add to the exclusions."""
     if work.excluded:
         tx.load("new_exclusions", sql.EXCLUSION_COLUMNS, work.excluded)
         tx.execute(sql.UPSERT_EXCLUSIONS, (execution_id,))
-    if totals is not None:
-        tx.execute(sql.UPSERT_COUNTS, (execution_id, totals.owner_id, json.dumps(totals.counts), now))
 
 
 def _closed(visit: Visit) -> tuple[Any, ...]:

@@ -252,7 +252,8 @@ class ParseChild:
         left_s = until - self._clock.monotonic()
         poll = select.poll()
         poll.register(pipe, event)
-        if left_s <= 0 or not poll.poll(left_s * 1000):
+        # One look also when the time is over: a process that stood still may have the answer there.
+        if not poll.poll(max(0.0, left_s) * 1000):
             raise _Overrun
 
     def _end(self) -> None:

@@ -285,7 +285,9 @@ _LETTERS: Final = {
 
 # Marks that a reader may leave out: accents of Latin and Greek, points of Hebrew, vowel signs of Arabic. Those of other
 # scripts make another letter: й is no и, and a word of Hindi without its signs is another word.
-_LEFT_OUT: Final = frozenset(map(chr, [*range(0x300, 0x370), *range(0x591, 0x5C8), *range(0x64B, 0x660), 0x640, 0x670]))
+_MARKS: Final = [*range(0x300, 0x370), *range(0x591, 0x5C8), *range(0x64B, 0x660), 0x640, 0x670]
+# Between the points of Hebrew stand signs that part words: the hyphen (maqaf), paseq, sof pasuq, nun hafukha.
+_LEFT_OUT: Final = frozenset(map(chr, _MARKS)) - set("\u05be\u05c0\u05c3\u05c6")
 _WHOLE: Final = re.compile("[\u0400-\u052f\u0900-\u11ff\u3040-\u30ff\uac00-\ud7af]")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -12,110 +11,51 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.config import Settings
-from holdfast.crawl.engine import CrawlEngine, EngineFactories
-from holdfast.crawl.outcomes import PageUnderWay
+from holdfast.crawl.engine import CrawlEngine
 from holdfast.crawl.politeness import Pace
 from holdfast.crawl.process_watch import slowest
 from holdfast.crawl.progress import CrawlLimits, CrawlNews
-from holdfast.crawl.settling import FrontierSession, PendingResults
-from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.fetch.body import MemoryBody
-from holdfast.types import DomainChange, Fetched, FetchRequest, FoundUrl, Outcome, UrlKind, Visit
+from holdfast.types import DomainChange, Fetched, FetchRequest
 from holdfast.urls import parse
 from tests import patience
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
-
-
-class Table:
-    """A writer that takes pages and finishes none by itself."""
-
-    def __init__(self) -> None:
-        self.no_space = Event()
-        self.taken: list[PageUnderWay] = []
-
-    def put(self, page: PageUnderWay) -> None:
-        self.taken.append(page)
-
-
-def _engine(bed: Bed) -> CrawlEngine:
-    nothing = cast(Any, None)
-    session = FrontierSession(
-        frontier=nothing, originals=bed.originals, clock=bed.clock, execution_id=1, owner_id=1
-    )  # fmt: skip
-    results = PendingResults(session, nothing, bed.progress, nothing, forget=lambda _found: None)
-    limits = CrawlLimits(bed.plan, bed.progress, ends_at=None)
-    factories = EngineFactories(
-        make_worker=lambda lease, lease_until: bed.make_worker(lease, lease_until, engine),
-        make_writer=lambda: cast(CaptureWriter, Table()),
-        read_again=lambda _reread: [],
-    )
-    engine = CrawlEngine(session, results, limits, bed.scope, bed.settings, factories)
-    engine.look_for_room()
-    return engine
-
-
-def _inside(work: Callable[[Bed, CrawlEngine], Awaitable[None]], settings: Settings | None = None) -> None:
-    """Do something on a loop with an engine that does nothing by itself."""
-
-    async def run() -> None:
-        bed = make_bed({}, settings=settings)
-        engine = _engine(bed)
-        try:
-            await work(bed, engine)
-        finally:
-            engine.close()
-
-    asyncio.run(run())
-
-
-def _page(bed: Bed, path: str = "x", body: bytes = b"page") -> PageUnderWay:
-    one = attempt(f"http://a.test/{path}")
-    hop = fetched(FetchRequest(url=one.url), Answer(body=body), bed.clock)
-    return PageUnderWay(attempt=one, token=7, started_at=bed.clock.now(), hops=[hop], reason="ok")
-
-
-def _visit(bed: Bed, page: PageUnderWay, found: int = 0) -> Visit:
-    assert page.attempt is not None
-    now = bed.clock.now()
-    links = tuple(FoundUrl(f"http://a.test/{n}", n, "a.test", UrlKind.PAGE, 1, 1) for n in range(found))
-    return Visit(attempt=page.attempt, token=7, outcome=Outcome.SUCCESS, reason="ok", started_at=now,
-                 finished_at=now, found=links)  # fmt: skip
+from tests.unit.crawl.engine_bed import inside, page_under_way, visit_of
 
 
 def test_a_page_that_two_threads_finish_counts_once() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
-        page = _page(bed)
+        page = page_under_way(bed)
         engine.hand_over(page)
-        engine.finished(page, _visit(bed, page))
-        engine.finished(page, _visit(bed, page))
+        engine.finished(page, visit_of(bed, page))
+        engine.finished(page, visit_of(bed, page))
 
         assert engine.waiting == 0
         assert len(engine.results.visits) == 1
 
-    _inside(work)
+    inside(work)
 
 
 def test_fetching_pauses_while_the_writer_is_behind_and_bodies_are_let_go_when_it_has_them() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
-        pages = [_page(bed, str(number)) for number in range(bed.settings.engine.backlog)]
+        pages = [page_under_way(bed, str(number)) for number in range(bed.settings.engine.backlog)]
         for page in pages:
             engine.hand_over(page)
         assert not engine.room.is_set()
         engine.finished(pages[0], None)
         assert engine.room.is_set()
 
-    _inside(work)
+    inside(work)
 
 
 def test_fetching_pauses_while_the_database_takes_no_results() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         done = 0
         while engine.room.is_set():
-            page = _page(bed, str(done))
+            page = page_under_way(bed, str(done))
             engine.hand_over(page)
-            engine.finished(page, _visit(bed, page))
+            engine.finished(page, visit_of(bed, page))
             done += 1
         assert done == 5 * bed.settings.engine.settle_pages
         batch = engine.results.take(200)
@@ -125,18 +65,18 @@ def test_fetching_pauses_while_the_database_takes_no_results() -> None:
         engine.look_for_room()
         assert not engine.room.is_set()
 
-    _inside(work)
+    inside(work)
 
 
 def test_fetching_pauses_when_a_few_results_brought_very_many_links() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         for number in range(100):
-            page = _page(bed, str(number))
+            page = page_under_way(bed, str(number))
             engine.hand_over(page)
-            engine.finished(page, _visit(bed, page, found=1000))
+            engine.finished(page, visit_of(bed, page, found=1000))
         assert not engine.room.is_set()
 
-    _inside(work)
+    inside(work)
 
 
 def test_a_domain_is_not_given_back_while_a_worker_of_another_waits_for_its_turn_there() -> None:
@@ -152,7 +92,7 @@ def test_a_domain_is_not_given_back_while_a_worker_of_another_waits_for_its_turn
                 assert engine.leased_domains.releasable() == []
             assert engine.leased_domains.releasable() == [worker]
 
-    _inside(work)
+    inside(work)
 
 
 def test_a_page_that_waits_for_room_is_held_and_not_taken_once_more() -> None:
@@ -167,7 +107,7 @@ def test_a_page_that_waits_for_room_is_held_and_not_taken_once_more() -> None:
             assert worker.holding == {1, 2, 3}
             engine.hand_back()
 
-    _inside(work)
+    inside(work)
 
 
 def test_a_pause_ends_workers_that_wait_and_those_that_have_not_begun_and_leaves_a_request_under_way() -> None:
@@ -194,7 +134,7 @@ def test_a_pause_ends_workers_that_wait_and_those_that_have_not_begun_and_leaves
             assert (engine.is_paused, engine.leased_domains.look_again.is_set()) == (False, True)
             engine.hand_back()
 
-    _inside(work)
+    inside(work)
 
 
 class _SlowWeb:
@@ -249,7 +189,7 @@ def test_a_worker_inside_a_request_asks_for_nothing_after_it_once_its_run_or_dom
         assert (web.urls[-1], engine.leased_domains.ended) == (last, [worker])
         assert (worker.unsettled, worker.current) == (set(), None), "the page stays open"
 
-    _inside(work)
+    inside(work)
 
 
 def test_a_worker_that_waits_for_a_second_try_when_it_gives_back_is_seen_off_and_cancelled_once() -> None:
@@ -270,7 +210,7 @@ def test_a_worker_that_waits_for_a_second_try_when_it_gives_back_is_seen_off_and
             assert task.cancelling() == 1, "a turn that it borrowed is given back in peace"
             await engine.leased_domains.finished()
 
-    _inside(work)
+    inside(work)
 
 
 async def _none_known(_origin: str) -> None:
@@ -322,7 +262,7 @@ def test_a_visitor_gets_no_turn_at_a_domain_that_is_being_given_back(problem: Un
         if problem is not None:
             assert await _pace_of(engine, "a.test") is worker.pace, "it is still ours"
 
-    _inside(work)
+    inside(work)
 
 
 async def _pace_of(engine: CrawlEngine, domain: str) -> object:
@@ -346,7 +286,7 @@ def test_a_visitor_gets_no_turn_at_a_domain_that_was_lost_meanwhile() -> None:
             assert engine.leased_domains.releasable() == [] or engine.leased_domains.releasable() == [worker]
         assert turns == 0
 
-    _inside(work)
+    inside(work)
 
 
 def test_places_where_seeds_landed_are_all_in_scope_whichever_thread_learns_of_them() -> None:
@@ -421,7 +361,7 @@ def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_h
             worker.dry = True
             worker.refilled.set()
 
-    _inside(work)
+    inside(work)
 
 
 def test_a_domain_that_waits_says_for_what() -> None:
@@ -442,61 +382,4 @@ def test_a_domain_that_waits_says_for_what() -> None:
             "left": "rests, as noted by the last crawl",
         }
 
-    _inside(work)
-
-
-def test_a_domain_that_is_leased_anew_asks_for_no_page_whose_result_of_the_older_lease_is_still_to_be_refused() -> None:
-    pages = tuple(attempt(f"http://a.test/{number}", id=number) for number in (1, 2, 3))
-
-    async def work(bed: Bed, engine: CrawlEngine) -> None:
-        engine.room.clear()  # no worker asks for anything by itself
-        domains = engine.leased_domains
-        async with asyncio.TaskGroup() as tasks:
-            first = domains.start(tasks, bed.worker(attempts=pages).lease, lease_until=float("inf"))
-            await asyncio.sleep(0)
-            under_way = PageUnderWay(attempt=pages[0], token=first.lease.token, started_at=bed.clock.now())
-            first.end(under_way, Outcome.SUCCESS, "ok")
-            lease = replace(first.lease, token=first.lease.token + 1)
-            second = domains.start(tasks, lease, lease_until=float("inf"))
-            # As in the moment in which its fetch ends and it is cancelled.
-            last = PageUnderWay(attempt=pages[1], token=first.lease.token, started_at=bed.clock.now())
-            first.end(last, Outcome.SUCCESS, "ok")
-            engine.room.clear()
-            for _ in range(20):
-                await asyncio.sleep(0)
-            assert (first.lost, first.working, domains.releasable()) == (True, False, [first])
-            assert second.current == pages[2], "the others have results that wait"
-            domains.forget([first])
-            second.has_more = False
-            second.refill(pages[:2], limit=50)
-            assert (list(second.queue), second.holding) == ([], {1, 2, 3})
-
-            domains.note_ended(pages[0], first.lease.token)
-            domains.note_ended(pages[1], first.lease.token)
-            assert (second.unsettled, second.has_more) == (set(), True), "they are open, and asked for once more"
-            second.refill(pages[:2], limit=50)
-            assert list(second.queue) == [*pages[:2]]
-            engine.hand_back()
-
-    _inside(work)
-
-
-def test_a_lost_domain_is_not_forgotten_before_its_results_are_answered() -> None:
-    one = attempt("http://a.test/", id=1)
-
-    async def work(bed: Bed, engine: CrawlEngine) -> None:
-        engine.room.clear()
-        domains = engine.leased_domains
-        async with asyncio.TaskGroup() as tasks:
-            worker = domains.start(tasks, bed.worker(attempts=(one,)).lease, lease_until=float("inf"))
-            await asyncio.sleep(0)
-            worker.end(
-                PageUnderWay(attempt=one, token=worker.lease.token, started_at=bed.clock.now()), Outcome.SUCCESS, "ok"
-            )
-            domains.lose(worker)
-            await domains.finished()
-            assert domains.releasable() == []
-            domains.note_ended(one, worker.lease.token)
-            assert domains.releasable() == [worker]
-
-    _inside(work)
+    inside(work)

@@ -19,6 +19,7 @@ from holdfast.parse.text import analysable, words_of
         ("Straße – ŒUVRE", {"strasse": 1, "oeuvre": 1}),
         ("снова Снова snake_case", {"снова": 2, "snake": 1, "case": 1}),
         ("東京都", {"東": 1, "京": 1, "都": 1}),
+        ("בֵּית־סֵפֶר", {"בית": 1, "ספר": 1}),
         ("x" * (MAX_CHARS + 1) + " ok", {"ok": 1}),
         ("\ud800 \x00 …", {}),
     ],

@@ -155,3 +155,22 @@ def test_hosts_that_pages_make_up_are_counted_together_from_some_number_on() -> 
     assert len(counted) == MAX_EXCLUDED_HOSTS + 1
     assert counted["scope:host", OTHER_HOSTS] == 12 * MAX_LINKS - MAX_EXCLUDED_HOSTS
     assert _sift(sieve, ["http://h0x0.test/more"]).excluded == {("scope:host", "h0x0.test"): 1}
+
+
+def test_that_addresses_were_forgotten_is_told() -> None:
+    bed = make_bed({})
+    times: list[int] = []
+    sieve = LinkSieve(bed.scope, bed.settings, bed.clock, forgot=lambda: times.append(1))
+    found = _sift(sieve, ["b.html"]).found
+    assert times == []
+    sieve.forget(found)
+    assert len(times) == 1, "a result was refused"
+    bed.scope.widen(parse("http://new.test/"))
+    _sift(sieve, ["b.html"])
+    assert len(times) == 2, "a seed landed"
+    seen = SeenUrls(4, forgot=lambda: times.append(1))
+    for number in range(3):
+        seen.add(number)
+    assert len(times) == 2
+    seen.add(3)
+    assert len(times) == 3, "the older half was dropped"

@@ -1,4 +1,5 @@
-"""Over a hundred batches, no transaction ever pointed at WARC bytes that were not synced before."""
+"""What waits to be settled: no transaction points at WARC bytes that were not synced before, and only what is in the
+database counts."""
 
 from __future__ import annotations
 
@@ -6,9 +7,12 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, cast
+
+import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.config import WarcSettings
@@ -156,3 +160,109 @@ def _store(output: WarcOutput, stored: SimpleQueue[Visit], attempts: tuple[Attem
             Visit(attempt=attempt, token=token, outcome=Outcome.SUCCESS, reason="ok", status=200, started_at=now,
                   finished_at=now, record=record)
         )  # fmt: skip
+
+
+class _Bench:
+    """Results that wait for a real frontier, and what they made the sieve forget."""
+
+    def __init__(self, runtime: Any, execution_id: int) -> None:
+        self.raw_db = _Forgetful(runtime.raw_db)
+        self.frontier, self.execution_id = Frontier(cast(Any, self.raw_db), runtime.clock), execution_id
+        self.now = runtime.clock.now()
+        self.frontier.add(execution_id, many("example.org", 3))
+        session = FrontierSession(
+            frontier=self.frontier, originals=cast(Any, None), clock=runtime.clock, execution_id=execution_id,
+            owner_id=1,
+        )  # fmt: skip
+        self.forgotten: list[str] = []
+        self.progress = CrawlProgress(FakeClock())
+        self.results = PendingResults(
+            session, cast(Any, _NoOutput()), self.progress, _Silent(),
+            forget=lambda found: self.forgotten.extend(one.url for one in found),
+        )  # fmt: skip
+        [self.lease] = self.frontier.lease(execution_id, 1, domains=1, pages=3)
+
+    def visits(self, token: int | None = None) -> list[Visit]:
+        given = self.lease.token if token is None else token
+        return [
+            Visit(attempt=one, token=given, outcome=Outcome.SUCCESS, reason="ok", status=200, started_at=self.now,
+                  finished_at=self.now, found=tuple(many(f"h{one.id}.example", 1)))
+            for one in self.lease.attempts
+        ]  # fmt: skip
+
+    def written(self) -> tuple[int, int, dict[str, int]]:
+        """The totals in the database: pages, refused results, outcomes."""
+        counts = self.frontier.stats(self.execution_id).counts
+        return counts["pages"], counts["refused"], counts.get("outcomes", {})
+
+    def counted(self) -> tuple[int, int, dict[str, int]]:
+        """The totals in memory, which limits are judged by."""
+        return self.progress.pages, self.progress.refused, dict(self.progress.outcomes)
+
+
+class _NoOutput:
+    def sync(self) -> None:
+        """There is no file."""
+
+
+class _Forgetful:
+    """A connection that takes nothing, or takes it and loses the answer."""
+
+    def __init__(self, raw_db: RawDatabase) -> None:
+        self._raw_db = raw_db
+        self.dialect, self.generation = raw_db.dialect, raw_db.generation
+        self.read, self.now_micros, self.close = raw_db.read, raw_db.now_micros, raw_db.close
+        self.fault = ""
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with self._raw_db.write() as tx:
+            yield tx
+            if self.fault == "away":
+                raise Unavailable("away")
+        if self.fault == "answer lost":
+            raise Unavailable("the answer was lost")
+
+
+@contextmanager
+def _bench(tmp_path: Path) -> Iterator[_Bench]:
+    with begun_execution(tmp_path / "home") as begin:
+        yield _Bench(begin.runtime, begin.begun.execution_id)
+
+
+def test_a_refused_result_never_stands_in_the_totals_and_its_links_may_be_met_again(tmp_path: Path) -> None:
+    with _bench(tmp_path) as bench:
+        old, *rest = bench.visits()
+        bench.results.settle([replace(old, token=old.token - 1), *rest], [])
+
+        assert bench.written() == (2, 1, {"success": 2})
+        assert bench.counted() == (2, 1, {"success": 2})
+        assert bench.forgotten == [old.found[0].url]
+
+
+@pytest.mark.parametrize("fault", ["away", "answer lost"])
+def test_a_result_counts_once_it_is_in_the_database_and_once_only(tmp_path: Path, fault: str) -> None:
+    with _bench(tmp_path) as bench:
+        visits = bench.visits()
+        bench.raw_db.fault = fault
+        with pytest.raises(Unavailable):
+            bench.results.settle(visits, [])
+        assert bench.counted() == (0, 0, {}), "no limit may be judged by it"
+        bench.raw_db.fault = ""
+        bench.results.settle(visits, [])
+
+        assert bench.written() == bench.counted() == (3, 0, {"success": 3})
+        assert bench.forgotten == []
+
+
+def test_a_result_of_an_address_that_was_dropped_meanwhile_counts_there_and_its_links_may_be_met_again(
+    tmp_path: Path,
+) -> None:
+    with _bench(tmp_path) as bench:
+        first, *rest = bench.visits()
+        assert bench.frontier.close_one(first.attempt.id, outcome=Outcome.EXCLUDED, reason="dropped")
+        bench.results.settle([first, *rest], [])
+
+        assert bench.written() == (2, 0, {"success": 2, "excluded": 1})
+        assert bench.counted() == (2, 0, {"success": 2})
+        assert bench.forgotten == [first.found[0].url]

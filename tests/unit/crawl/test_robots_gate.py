@@ -157,6 +157,10 @@ def test_rules_that_were_read_stay_in_force_while_their_host_is_busy() -> None:
     assert _work(worker)
     assert _work(worker, "http://a.test/private")
     assert _reasons(bed) == ["ok", "ok", "robots:line 2"]
+    assert bed.web.urls.count(_ROBOTS) == 2, "not before every page"
+    bed.clock.advance(60)
+    assert _work(worker)
+    assert bed.web.urls.count(_ROBOTS) == 3
 
 
 _GZIP = ("Content-Encoding", "gzip")

@@ -46,7 +46,8 @@ def test_landing_places_of_all_processes_come_together_and_are_written_with_the_
 def test_totals_are_those_of_the_others(runtime: Runtime) -> None:
     control, owner = _control(runtime)
     for owner_id, pages in ((owner.id, 5), (owner.id + 1, 7), (owner.id + 2, 8)):
-        runtime.frontier.settle(1, owner_id, [], counts={"pages": pages, "bytes": 10 * pages})
+        counts = {"pages": pages, "bytes": 10 * pages}
+        runtime.frontier.settle(1, owner_id, [], counts=lambda *_, counts=counts: counts)
 
     word = control.read_news()
 
