@@ -235,7 +235,7 @@ class OperationLeases:
         return [row for row in rows if now is not None and self._is_free(row, now)]
 
     def _is_free(self, row: Operation, now: datetime) -> bool:
-        # Servers may share a database and not their files. One that is to stop needs none: whoever comes ends it, so
+        # Servers may share a database and not their files. One that is to stop needs none: any server ends it, so
         # that what was meant for a directory that is gone can be cancelled.
         if self._directory is not None and not row.stop_asked:
             meant = row.parameters.get(DIRECTORY)
